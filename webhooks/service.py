@@ -15,11 +15,13 @@ from vcbatch.api.defaults import json_patch
 from vcbatch.api.model import MalformedObject
 from vcbatch.api.resources import PODS, Resource
 from vcbatch.runtime.metrics.meter import Meter
+from vcbatch.runtime.tracing.tracer import Tracer
 from vcbatch.seams.api import ApiError
 from vcbatch.seams.clock import Clock
 from webhooks.access import SubmitAccess, UpdateAccess
 from webhooks.paths import Path
 from webhooks.review import Answer, Asked
+from webhooks.traces import with_trace
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -70,10 +72,12 @@ class AdmissionService:
     """Whom to ask whether the user may submit to a queue; None lets everybody whom the rules let."""
     rights: UpdateAccess | None = None
     """Whom to ask whether the user may update a queue that a Command is for; None lets everybody."""
+    tracer: Tracer | None = None
+    """What reviews are told to as spans, and what begins the traces of new jobs."""
 
     async def answer(self, path: Path, asked: Asked, *, size: int) -> Answer:
         """`size`: bytes of the review, which tell whether judging it takes long enough to be done beside the loop."""
-        began = self.clock.monotonic()
+        began, came = self.clock.monotonic(), self.clock.now()
         try:
             async with asyncio.timeout(TIME_LIMIT):
                 answer = await self._answer(path, asked, size)
@@ -90,6 +94,10 @@ class AdmissionService:
                 self._failed(path, "unavailable")
         self.meter.duration("admission_seconds", self.clock.monotonic() - began, path=path.url)
         self.meter.count("admission_reviews", path=path.url, allowed=str(answer.allowed).lower())
+        if self.tracer is not None:
+            attributes = {**_told(path, asked), "operation": asked.operation[:64], "allowed": answer.allowed}
+            told = {f"vcbatch.{key}": value for key, value in attributes.items()}
+            self.tracer.record("admission.review", begin=came, end=self.clock.now(), attributes=told)
         return answer
 
     def _failed(self, path: Path, reason: str) -> None:
@@ -113,11 +121,14 @@ class AdmissionService:
         return await self._review(request, settings, size)
 
     def _patch(self, request: Request, settings: Settings) -> Answer:
+        began = self.clock.now()
         try:
             filled = admission.mutate(request, self.world, settings)
         except MalformedObject as error:
             return Answer(allowed=False, message=str(error))
         warnings = tuple(admission.mutation_warnings(request, filled))
+        if self.tracer is not None:
+            filled = with_trace(self.tracer, request, filled, began=began, now=self.clock.now())
         return Answer(allowed=True, patch=json_patch(request.object, filled), warnings=warnings)
 
     async def _review(self, request: Request, settings: Settings, size: int) -> Answer:

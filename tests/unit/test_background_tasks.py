@@ -26,6 +26,7 @@ ALLOWED = {
     "vcbatch/runtime/serving.py::HealthServer.start": "where the thread doesn't run, no probe is answered",
     "vcbatch/runtime/caches/kopf_operator.py::KopfOperator.run": "its end is awaited, and its error raised there",
     "vcbatch/cli/component.py::_run": AWAITED,
+    "vcbatch/observe/tracing.py::OtelTracer.close": "at the end of the program, which waits for it for some seconds",
     "vcbatch/cli/scheduler.py::command.work": "sends events until the first policy is read; a part follows it",
     "vcbatch/cli/kubelets.py::Kubelets.start": "`ended`, a part that ends the program, raises what they raise",
     "vcbatch/cli/kubelets.py::Kubelets._pretend": "`ended`, a part that ends the program, raises what they raise",

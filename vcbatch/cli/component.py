@@ -19,6 +19,7 @@ from vcbatch.cli.component_options import ComponentOptions
 from vcbatch.cli.listening import listen
 from vcbatch.cli.options import LEVELS
 from vcbatch.cli.output import CliError
+from vcbatch.cli.tracing import tracing
 from vcbatch.hosting.checks import Check, Checks
 from vcbatch.hosting.health import Health
 from vcbatch.hosting.supervise import Background, PartFailedError
@@ -31,6 +32,7 @@ from vcbatch.runtime.leader.lease import LeaderElector, LeadershipLostError, Lea
 from vcbatch.runtime.own_rights import OwnRights
 from vcbatch.runtime.random import SystemRandom
 from vcbatch.runtime.serving import HealthServer, Pulse
+from vcbatch.runtime.tracing.tracer import Tracer
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +56,8 @@ class Component:
     checks: Checks
     """What /readyz reports; the work puts its own in place of those that it was announced to have."""
     elector: LeaderElector | None = None
+    tracer: Tracer | None = None
+    """What spans are recorded with, where tracing is on."""
 
     def exposition(self) -> tuple[str, bytes]:
         """Content type and text of a scrape."""
@@ -132,6 +136,7 @@ async def _run(options: ComponentOptions, work: Work, election: LeaseConfig, pro
             may_write=elector.may_write if elector is not None else None,
             meter=meter,
         )
+        tracer = stack.enter_context(tracing(program.name, election.identity, on=options.tracing))
         component = Component(
             api=await stack.enter_async_context(api),
             clock=clock,
@@ -142,6 +147,7 @@ async def _run(options: ComponentOptions, work: Work, election: LeaseConfig, pro
             ready=asyncio.Event(),
             checks=Checks("readyz"),
             elector=elector,
+            tracer=tracer,
         )
         # A client of its own: a replica that stands by may not write, and asks what it may do all the same.
         asking = HttpApi(_as(connection, _agent(election, "own-rights")), clock=clock, random=random, limits=_ASKING)

@@ -13,6 +13,7 @@ import click
 from vcbatch.api.duration import MalformedDuration, parse_duration
 from vcbatch.api.names import COMPONENTS_NAMESPACE
 from vcbatch.cli.options import LEVELS, AddressType, bool_option
+from vcbatch.cli.tracing import tracing_option
 from vcbatch.runtime.leader.lease import LeaseConfig
 from vcbatch.runtime.serving import Address
 
@@ -61,6 +62,7 @@ class ComponentOptions:
     healthz_address: Address | None = None
     listen_address: Address | None = None
     log_level: str = "info"
+    tracing: bool = False
 
     def election(self, *, name: str, identity: str) -> LeaseConfig:
         """The Lease to hold. Raises `click.UsageError` for times that don't go together."""
@@ -113,6 +115,7 @@ def component_options(function: F) -> F:
                 help="Serve /metrics there.  [default: nowhere]",
             ),
             click.option("--log-level", type=click.Choice(list(LEVELS)), default="info", show_default=True),
+            tracing_option,
         )
     ):
         function = option(function)

@@ -67,6 +67,7 @@ def command(
             discovery=discovery,
             sharding=sharding,
             health=component.health,
+            tracer=component.tracer,
         )
         component.checks.put("watches", plane.unfollowed)
         component.checks.put("reconciles", plane.stuck)

@@ -216,7 +216,16 @@ async def _work(
     clock, random, meter = component.clock, component.random, component.meter
     informers = Informers(component.api, clock=clock, random=random, meter=meter)
     loop = SchedulerLoop(
-        component.api, scheduler, informers, recorder, clock=clock, random=random, config=config, meter=meter, own=own
+        component.api,
+        scheduler,
+        informers,
+        recorder,
+        clock=clock,
+        random=random,
+        config=config,
+        meter=meter,
+        own=own,
+        tracer=component.tracer,
     )
 
     component.checks.put("watches", informers.fault)

@@ -25,6 +25,7 @@ from vcbatch.cli.feature_gates import QUEUE_GATES, feature_gates_option
 from vcbatch.cli.job_plugins import add_job_plugins
 from vcbatch.cli.options import LEVELS, AddressType
 from vcbatch.cli.output import CliError
+from vcbatch.cli.tracing import tracing_option
 from vcbatch.hosting.supervise import Part, Supervisor, never
 from vcbatch.runtime.caches.informers import Informers
 from vcbatch.runtime.caches.memory import settle
@@ -74,6 +75,7 @@ class _Options:
     check_queue_access: bool
     feature_gates: Mapping[str, bool]
     log_level: str
+    tracing: bool
 
 
 @click.command("webhooks")
@@ -161,6 +163,7 @@ class _Options:
 )  # fmt: skip
 @feature_gates_option
 @click.option("--log-level", type=click.Choice(list(LEVELS)), default="info", show_default=True)
+@tracing_option
 def command(**options: Any) -> int:
     """Run the admission service of the cluster of the kubeconfig."""
     given = _checked(_Options(**options))
@@ -170,6 +173,7 @@ def command(**options: Any) -> int:
         healthz_address=given.healthz_address,
         listen_address=given.healthz_address,
         log_level=given.log_level,
+        tracing=given.tracing,
     )
     add_job_plugins()
     own = given.tls_cert_file is None
@@ -205,6 +209,7 @@ async def _work(component: Component, options: _Options) -> None:
         settings=settings.current,
         access=rights if options.check_queue_access else None,
         rights=rights,
+        tracer=component.tracer,
     )
     component.checks.put("watches", lambda: "; ".join(filter(None, (informers.fault(), certificates.unfollowed()))))
     component.checks.put("certificate", partial(_certificate_fault, certificates))

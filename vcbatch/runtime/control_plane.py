@@ -61,6 +61,8 @@ from vcbatch.runtime.metrics.ends import EndMetrics
 from vcbatch.runtime.metrics.jobs import JobMetrics
 from vcbatch.runtime.metrics.meter import Meter, NoMeter
 from vcbatch.runtime.probes import Ask, Prober, Sockets
+from vcbatch.runtime.tracing.jobs import JobSpans
+from vcbatch.runtime.tracing.tracer import Tracer
 from vcbatch.seams.api import Api, Json
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
@@ -153,7 +155,8 @@ class ControlPlane:
     simulation has one loop and one clock, and kopf brings its own). Pods that name no gang get one where a scheduler of
     `scheduler_names` is to place them, as their workload's annotations say unless `inherit_owner_annotations` is off.
     HyperNodes are made from what `discovery` names, and NodeShards as `sharding` says. JobFlows ask pods
-    through `asks`, over the network unless another way is given. Failures of kopf are reported to `health`."""
+    through `asks`, over the network unless another way is given. Failures of kopf are reported to `health`. What is
+    looked at, and how far jobs are, is told to `tracer`."""
 
     def __init__(
         self,
@@ -172,6 +175,7 @@ class ControlPlane:
         followed_by: Callable[[Sequence[Feed]], CustomResourceSource] | None = None,
         asks: Ask | None = None,
         health: Health | None = None,
+        tracer: Tracer | None = None,
     ) -> None:
         common = _Common(clock=clock, random=random, meter=meter or NoMeter())
         seen = _Seen(api, informers, clock=clock, shards=sharding is not None)
@@ -240,6 +244,9 @@ class ControlPlane:
 
         self.ends = EndMetrics(common["meter"], jobs=custom[JOBS], flows=custom[JOBFLOWS])
         self._job_metrics = JobMetrics(common["meter"], jobs=custom[JOBS], queues=custom[QUEUES])
+        self._spans = JobSpans(tracer, custom[JOBS], clock=clock) if tracer is not None else None
+        for each in self._controllers():
+            each.controller.tracer = tracer
         self._creations = CreationMetrics(common["meter"], jobs=custom[JOBS], pods=pods)
 
     def sources(self) -> list[Part]:
@@ -271,7 +278,8 @@ class ControlPlane:
         controllers = self._controllers()
 
         timing = Part(name="timing the creation of pods", run=self._creations.run)
-        parts = [timing, self.jobs.check_part(), *(controller.part() for controller in controllers)]
+        tracing = [Part(name="tracing jobs", run=self._spans.run)] if self._spans is not None else []
+        parts = [timing, *tracing, self.jobs.check_part(), *(controller.part() for controller in controllers)]
         return [
             *(Part(name=part.name, run=self._after_sync(part)) for part in parts),
             Part(name="sending the controllers' events", run=self.recorder.run),

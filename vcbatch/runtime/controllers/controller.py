@@ -14,6 +14,7 @@ from vcbatch.hosting.supervise import Part
 from vcbatch.runtime.apply import Applier, NotAppliedError, StaleError
 from vcbatch.runtime.metrics.meter import Meter, NoMeter
 from vcbatch.runtime.pacing.workqueue import WorkQueue
+from vcbatch.runtime.tracing.tracer import Tracer
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random
 
@@ -65,6 +66,8 @@ class Controller:
         self._clock = clock
         self._meter = meter or NoMeter()
         self._carried_out = carried_out
+        self.tracer: Tracer | None = None
+        """What each look is told to as a span."""
 
     def part(self) -> Part:
         """What has to run for the objects to be looked at."""
@@ -78,6 +81,7 @@ class Controller:
     async def look(self, uid: str) -> bool:
         """One look; False asks for another one later."""
         started = self._clock.monotonic()
+        began = self._clock.now() if self.tracer is not None else None
         result = "error"
         try:
             result = await self._look(uid)
@@ -87,6 +91,7 @@ class Controller:
         finally:
             if result:
                 self._count(result, self._clock.monotonic() - started)
+                self._trace(uid, result, began)
         return result in _GOOD
 
     def _count(self, result: str, seconds: float) -> None:
@@ -95,6 +100,11 @@ class Controller:
         self._meter.gauge("workqueue_depth", len(self.queue), controller=self.name)
         if result not in _GOOD:
             self._meter.count("workqueue_retries", controller=self.name)
+
+    def _trace(self, uid: str, result: str, began: datetime | None) -> None:
+        if self.tracer is not None and began is not None:
+            attributes = {"vcbatch.controller": self.name, "vcbatch.result": result, "k8s.object.uid": uid}
+            self.tracer.record("reconcile", begin=began, end=self._clock.now(), attributes=attributes)
 
     async def _look(self, uid: str) -> str:
         try:

@@ -36,6 +36,9 @@ from vcbatch.runtime.scheduling.plugin_trouble import PluginTrouble
 from vcbatch.runtime.scheduling.plugin_watch import PluginWatch
 from vcbatch.runtime.scheduling.usage_source import UsageSource
 from vcbatch.runtime.scheduling.writes import SchedulerWrites
+from vcbatch.runtime.tracing.cycles import CycleSpans
+from vcbatch.runtime.tracing.gangs import GangSpans
+from vcbatch.runtime.tracing.tracer import Tracer
 from vcbatch.scheduler import Policy, Scheduler
 from vcbatch.scheduler.picture.reads import READS
 from vcbatch.scheduler.result import Bind
@@ -76,8 +79,10 @@ class SchedulerLoop:
         config: LoopConfig | None = None,
         meter: Meter | None = None,
         own: OwnObject | None = None,
+        tracer: Tracer | None = None,
     ) -> None:
-        """`own` is the scheduler's Lease, on which is said what concerns no gang."""
+        """`own` is the scheduler's Lease, on which is said what concerns no gang. Cycles, and how far gangs are, are
+        told to `tracer`."""
         self.scheduler = scheduler
         self._clock = clock
         self._config = config or LoopConfig()
@@ -128,7 +133,10 @@ class SchedulerLoop:
         self._trouble = PluginTrouble(recorder, own, meter=self._meter)
         self._watch = PluginWatch(self._trouble.slow)
         self._told = CycleMetrics(self._meter, scheduler)
-        scheduler.laps = CycleLaps(clock, self._meter)
+        laps = CycleLaps(clock, self._meter)
+        self._cycle_spans = CycleSpans(tracer, laps, clock=clock) if tracer is not None else None
+        self._gang_spans = GangSpans(tracer, podgroups, clock=clock) if tracer is not None else None
+        scheduler.laps = self._cycle_spans or laps
         self._usage = UsageSource(
             api,
             informers.follow(NODES, Node),
@@ -203,6 +211,8 @@ class SchedulerLoop:
         await self._informers.synced()
         await self._config_maps.look()
         self._times.watch()
+        if self._gang_spans is not None:
+            self._gang_spans.watch()
         while True:
             self._wake.clear()
             due = self._look_again is not None and self._clock.now() >= self._look_again
@@ -224,6 +234,9 @@ class SchedulerLoop:
         spent = self._clock.monotonic() - started
         self._look_again = result.look_again_at
         self._due = False
+        if self._cycle_spans is not None and self._gang_spans is not None:
+            self._cycle_spans.of(result)
+            self._gang_spans.of(result.figures)
         self._told.of(result, now=self._clock.now(), seconds=spent)
         self._announcer.trying(result.binds)
         self._times.placed(result.binds)
