@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, Final, Protocol
 
 from vcbatch.api import names, validate
@@ -176,12 +177,29 @@ def _written_warnings(request: Request) -> Iterator[str]:
 
 def review(request: Request, lookup: Lookup, settings: Settings = DEFAULT_SETTINGS) -> Verdict:
     """Whether the write may happen. Writes of `status` aren't reviewed and must not be brought here."""
+    parsed = _Parsed(request)
     try:
-        faults = _faults(request, lookup, settings)
-        warnings = () if faults else tuple(_warnings(request, lookup, settings))
+        faults = _faults(request, lookup, settings, parsed)
+        warnings = () if faults else tuple(_warnings(request, lookup, settings, parsed))
     except MalformedObject as error:
         return Verdict(faults=[Fault("", str(error))])
     return Verdict(faults=faults, warnings=warnings)
+
+
+class _Parsed:
+    """The objects of a request, read once."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+
+    @cached_property
+    def job(self) -> Job:
+        return Job.parse(self._request.object or {})
+
+    @cached_property
+    def old_job(self) -> Job | None:
+        old = self._request.old
+        return Job.parse(old) if old is not None else None
 
 
 def commanded(request: Request) -> tuple[str, ...]:
@@ -216,7 +234,7 @@ def _new_submissions(request: Request, settings: Settings, lookup: Lookup | None
     return now
 
 
-def _warnings(request: Request, lookup: Lookup, settings: Settings) -> Iterator[str]:
+def _warnings(request: Request, lookup: Lookup, settings: Settings, parsed: _Parsed) -> Iterator[str]:
     resource, given, old = request.resource, request.object, request.old
     if given is None or request.operation is Operation.DELETE:
         return
@@ -225,13 +243,13 @@ def _warnings(request: Request, lookup: Lookup, settings: Settings) -> Iterator[
     if old is not None and part(given, "spec") == part(old, "spec"):
         return
     if resource == JOBS:
-        job = Job.parse(given)
+        job = parsed.job
         name = job.name or validate.generated_name(job.metadata.generate_name)
         yield from validate.job_warnings(job.spec, name, lookup, settings.schedulers)
         if why := left_out(job.spec, job.name):
             yield f"spec.plugins[{Plugin.SVC}]: {why}"
-        if old is not None:
-            yield from validate.finished_job_warnings(job, Job.parse(old))
+        if parsed.old_job is not None:
+            yield from validate.finished_job_warnings(job, parsed.old_job)
     elif resource == CRONJOBS:
         yield from validate.cronjob_warnings(CronJob.parse(given), lookup, settings.schedulers)
     elif resource == JOBFLOWS:
@@ -244,7 +262,7 @@ def _warnings(request: Request, lookup: Lookup, settings: Settings) -> Iterator[
         yield from validate.queue_warnings(Queue.parse(given))
 
 
-def _faults(request: Request, lookup: Lookup, settings: Settings) -> list[Fault]:
+def _faults(request: Request, lookup: Lookup, settings: Settings, parsed: _Parsed) -> list[Fault]:
     resource, given, old = request.resource, request.object, request.old
     if request.operation is Operation.DELETE:
         if resource == QUEUES:
@@ -256,7 +274,7 @@ def _faults(request: Request, lookup: Lookup, settings: Settings) -> list[Fault]
     if misfits and (old is None or json_patch(_desired(old), _desired(given))):
         return misfits  # no other rule can be asked about them
     if resource == JOBS:
-        return _job_faults(given, old, lookup)
+        return _job_faults(parsed, lookup)
     if resource == QUEUES:
         before = Queue.parse(old) if old is not None else None
         return validate.queue_faults(Queue.parse(given), lookup, old=before, rules=settings.queues)
@@ -310,10 +328,10 @@ def _of_jobs_to_come(request: Request, lookup: Lookup, settings: Settings) -> li
     ]
 
 
-def _job_faults(given: Json, old: Json | None, lookup: Lookup) -> list[Fault]:
-    if old is not None:
-        return validate.job_update_faults(Job.parse(given), Job.parse(old))
-    return validate.job_faults(Job.parse(given), lookup)
+def _job_faults(parsed: _Parsed, lookup: Lookup) -> list[Fault]:
+    if parsed.old_job is not None:
+        return validate.job_update_faults(parsed.job, parsed.old_job)
+    return validate.job_faults(parsed.job, lookup)
 
 
 def _pod_faults(pod: Json, old: Json | None, settings: Settings) -> list[Fault]:

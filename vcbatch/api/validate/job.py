@@ -6,10 +6,14 @@ All faults are found at once. Sentences are Volcano's where it has the same rule
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any, Final, cast
 
+import msgspec
+
 from vcbatch.api import names
+from vcbatch.api.faults import FieldError
 from vcbatch.api.flags import PLUGIN_FLAGS, parse_flags
 from vcbatch.api.job import Job, JobSpec, TaskSpec
 from vcbatch.api.loose import listed, part
@@ -38,6 +42,10 @@ MOST_PODS: Final = 100_000
 """Pods of one job, as many as an indexed Job of Kubernetes may have."""
 MOST_TASKS: Final = 10_000
 """Tasks of one job, as many as can be judged in a moment."""
+
+_REMEMBERED: Final = 128
+_REMEMBERED_BYTES: Final = 8 * 1024
+"""How many templates, of how many bytes at most, are known with their faults."""
 
 LONGEST_HOST_NAME: Final = 63
 """Characters of a pod's host name; the kubelet cuts a longer name of a pod there."""
@@ -173,10 +181,26 @@ def _task_faults(task: TaskSpec, index: int, job: str, spec: JobSpec, spec_path:
     # Volcano reports faults of templates under spec.task, which is not the field's name: the sentence is for people
     # and tools that know it so, the field for the rest.
     told = f"{spec_path}.task[{index}].template"
-    for fault in written_template_faults(task.template, told):
+    for fault in _template_faults(task.template, told):
         yield Fault(fault.field.replace(told, f"{path}.template", 1), str(fault), Cause(fault.reason))
     yield from _whole_cpu_faults(task, index, path)
     yield from partition_faults(task, job, path)
+
+
+def _template_faults(template: Json, path: str) -> Sequence[FieldError]:
+    """Jobs that come by the thousand are mostly alike, and the rules of pods are most of what judging one costs."""
+    try:
+        written = msgspec.json.encode(template)
+    except (TypeError, ValueError, RecursionError):
+        written = b""
+    if not written or len(written) > _REMEMBERED_BYTES:
+        return written_template_faults(template, path)
+    return _known_template_faults(written, path)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _known_template_faults(written: bytes, path: str) -> Sequence[FieldError]:
+    return tuple(written_template_faults(msgspec.json.decode(written), path))
 
 
 def _whole_cpu_faults(task: TaskSpec, position: int, path: str) -> Iterator[Fault]:
