@@ -6,6 +6,7 @@ One line each, short enough for the header in which an API server passes it on (
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, Final, cast
 
 from vcbatch.api import cron, names
@@ -19,6 +20,7 @@ from vcbatch.api.loose import listed, part
 from vcbatch.api.model import Json
 from vcbatch.api.pod import PodPhase
 from vcbatch.api.queue import Queue
+from vcbatch.api.resource_names import doubt, doubts
 from vcbatch.api.validate.completion import restart_policy_warnings
 from vcbatch.api.validate.cronjob import some_job_name
 from vcbatch.api.validate.job import LONGEST_HOST_NAME
@@ -60,6 +62,21 @@ def template_warnings(spec: JobSpec, path: str = "spec") -> Iterator[str]:
     yield from restart_policy_warnings(spec, path)
     yield from argument_warnings(spec, path)
     yield from ray_warnings(spec, path)
+    yield from _resource_warnings(spec, path)
+
+
+def _resource_warnings(spec: JobSpec, path: str) -> Iterator[str]:
+    """Resources that containers ask for and no node offers, each name once."""
+    asked: dict[str, str] = {}
+    for index, task in enumerate(spec.tasks):
+        for kind in ("initContainers", "containers"):
+            for number, container in enumerate(listed(task.pod_spec, kind)):
+                resources = part(container, "resources") if isinstance(container, dict) else {}
+                for field in ("requests", "limits"):
+                    place = f"{path}.tasks[{index}].template.spec.{kind}[{number}].resources.{field}"
+                    for name in part(resources, field):
+                        asked.setdefault(name, place)
+    yield from islice((f"{place}: {why}" for name, place in asked.items() if (why := doubt(name))), _MOST_NAMED)
 
 
 def priority_class_warnings(spec: JobSpec, lookup: Lookup, path: str = "spec") -> Iterator[str]:
@@ -136,6 +153,10 @@ def queue_warnings(queue: Queue) -> Iterator[str]:
         yield f"metadata.annotations[{names.HIERARCHY}]: deprecated, and not followed; give the queue a spec.parent"
     if queue.spec.extend_clusters:
         yield "spec.extendClusters: jobs aren't forwarded to other clusters"
+    given = (("capability", queue.spec.capability), ("deserved", queue.spec.deserved),
+             ("guarantee.resource", queue.spec.guarantee.resource))  # fmt: skip
+    for field, resources in given:
+        yield from islice(doubts(resources, f"spec.{field}"), _MOST_NAMED)
 
 
 def finished_job_warnings(new: Job, old: Job) -> Iterator[str]:

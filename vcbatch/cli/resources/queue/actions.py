@@ -10,6 +10,7 @@ import click
 from vcbatch.api.names import ROOT_QUEUE
 from vcbatch.api.phases import Action, QueueState
 from vcbatch.api.quantity import MalformedQuantity, parse_quantity
+from vcbatch.api.resource_names import doubt
 from vcbatch.api.resources import QUEUES
 from vcbatch.cli.access import Access, access_options
 from vcbatch.cli.completion.names import queue_names
@@ -47,6 +48,10 @@ class AmountsType(click.ParamType):
                     raise MalformedQuantity(f"{one!r} isn't NAME=AMOUNT")
             except MalformedQuantity as error:
                 self.fail(f"{error}; want such as cpu=4,memory=8Gi,nvidia.com/gpu=2", param, ctx)
+            if why := doubt(name):
+                self.fail(why, param, ctx)
+            if name in found:
+                self.fail(f"{name} is given twice", param, ctx)
             found[name] = amount
         return found
 
