@@ -71,7 +71,7 @@ def _resource_warnings(spec: JobSpec, path: str) -> Iterator[str]:
     for index, task in enumerate(spec.tasks):
         for kind in ("initContainers", "containers"):
             for number, container in enumerate(listed(task.pod_spec, kind)):
-                resources = part(container, "resources") if isinstance(container, dict) else {}
+                resources = part(cast(Json, container), "resources") if isinstance(container, dict) else {}
                 for field in ("requests", "limits"):
                     place = f"{path}.tasks[{index}].template.spec.{kind}[{number}].resources.{field}"
                     for name in part(resources, field):
