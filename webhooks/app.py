@@ -38,8 +38,8 @@ def build(
     most_at_once: int = MOST_AT_ONCE,
     ready: Checks | None = None,
 ) -> ASGIApp:
-    """The whole application. `exposition` gives content type and text of /metrics, `ready` is what /readyz reports
-    besides whether the service knows the cluster that it judges for."""
+    """The whole application. `exposition` gives content type and text of /metrics, `ready` is what /readyz reports;
+    without a check of the caches, it is whether the service knows the cluster that it judges for."""
     app = FastAPI(
         title="vcbatch admission",
         version=__version__,
@@ -64,7 +64,8 @@ def build(
         return "ok"
 
     checks = ready or Checks("readyz")
-    checks.put("caches", lambda: "" if service.world.complete else "not filled yet")
+    if "caches" not in checks:  # one that is there knows more, such as that the service is about to end
+        checks.put("caches", lambda: "" if service.world.complete else "not filled yet")
     not_ready: dict[int | str, dict[str, Any]] = {503: {"description": "a check fails: it can't do its work"}}
 
     @app.get("/readyz", response_class=PlainTextResponse, responses=not_ready)

@@ -46,8 +46,10 @@ def app_over(
     most_at_once: int = MOST_AT_ONCE,
     fault: str = "",
     meter: Meter | None = None,
+    ready: Checks | None = None,
 ) -> Any:
-    """The application. A plain `World` counts as complete; `fault` is what its background tasks report."""
+    """The application. A plain `World` counts as complete; `fault` is what its background tasks report,
+    `ready` are all checks in place of that one."""
     known = world if isinstance(world, KnownWorld) else KnownWorld(**vars(world))
     meter = meter or NoMeter()
     service = AdmissionService(world=known, clock=VirtualClock(), meter=meter, settings=lambda: settings)
@@ -56,7 +58,7 @@ def app_over(
         meter=meter,
         exposition=lambda: ("text/plain", b""),
         most_at_once=most_at_once,
-        ready=Checks("readyz", {"tasks": lambda: fault}),
+        ready=ready or Checks("readyz", {"tasks": lambda: fault}),
     )
 
 

@@ -28,6 +28,9 @@ class Checks:
         self.title = title
         self._checks = dict(checks or {})
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._checks
+
     def put(self, name: str, check: Check) -> None:
         """Add a check, or have that one asked in place of the one of that name."""
         self._checks = {**self._checks, name: check}  # a new dict: another thread may be reading the old one

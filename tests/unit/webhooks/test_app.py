@@ -14,6 +14,7 @@ from tests.support.metrics import Scrape
 from vcbatch.api.admission import Lookup, Operation, Request
 from vcbatch.api.model import Json
 from vcbatch.api.resources import JOBS, PODS, QUEUES, Resource
+from vcbatch.hosting.checks import Checks
 from vcbatch.observe.metrics import PrometheusMeter
 from webhooks import app as service_app
 from webhooks.app import LARGEST_BODY
@@ -155,6 +156,12 @@ async def test_a_background_task_that_fails_makes_it_not_ready() -> None:
     assert (await ask(app, "GET", "/readyz/tasks")).code == 503
     assert (await ask(app, "GET", "/readyz/none")).code == 404
     assert (await ask(app, "GET", "/healthz")).code == 200
+
+
+async def test_a_service_that_is_about_to_end_says_so_though_it_knows_the_cluster() -> None:
+    ending = Checks("readyz", {"caches": lambda: "ending"})
+    reply = await ask(app_over(KnownWorld(), ready=ending), "GET", "/readyz/caches")
+    assert (reply.code, reply.body) == (503, b"ending")
 
 
 async def test_while_it_knows_nothing_it_says_so() -> None:
