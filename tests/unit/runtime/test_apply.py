@@ -15,7 +15,7 @@ from tests.fakes.api import FakeApi
 from tests.fakes.faults import Crash, CrashingApi, Fault, FaultyApi, by_chance
 from tests.support.virtual_time import SeededRandom, VirtualClock, run
 from vcbatch.api.pod import Pod
-from vcbatch.api.resources import CONFIGMAPS, EVENTS, JOBS, PODGROUPS, PODS, SECRETS, Resource
+from vcbatch.api.resources import CONFIGMAPS, EVENTS, JOBS, PODGROUPS, PODS, QUEUES, SECRETS, Resource
 from vcbatch.core.machine import (
     Create,
     Decision,
@@ -528,3 +528,40 @@ def test_what_is_judged_badly_counts_as_refused_and_isnt_asked_for():
         assert {("create", "pods", "good")} == {write for write in server.writes if write[0] == "create"}
 
     run(main())
+
+
+async def test_applied_fields_go_first_under_their_manager_and_the_rest_is_patched() -> None:
+    server = _Applies()
+    queue = server.seed(QUEUES, {"metadata": {"name": "q"}, "status": {"state": "Open", "pending": 1}})
+    world = World(server)
+    world.caches[QUEUES] = Cache()
+    world.caches[QUEUES].put(queue)
+    world.applier = Applier(server, world.caches, world.recorder, clock=VirtualClock(), random=SeededRandom(1))
+    ref = ObjectRef(resource=QUEUES, namespace="", name="q", uid=queue["metadata"]["uid"])
+
+    async def write(**status: object) -> None:
+        version = server.objects[(QUEUES, "", "q")]["metadata"]["resourceVersion"]
+        write = WriteStatus(
+            ref=ref, resource_version=version, status=status, applied=("state",), manager="queue-controller"
+        )
+        await world.applier.carry_out(Decision(status=write))
+
+    await write(state="Closed", pending=2)
+    assert server.sent == [("queue-controller", {"state": "Closed"}), ("", {"pending": 2})]
+    assert server.objects[(QUEUES, "", "q")]["status"] == {"state": "Closed", "pending": 2}
+    server.sent.clear()
+    await write(state="Closed", pending=3)
+    await write(state="Open", pending=3)
+    assert server.sent == [("", {"pending": 3}), ("queue-controller", {"state": "Open"})]
+
+
+class _Applies(FakeApi):
+    """Remembers who wrote which status."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent: list[tuple[str, object]] = []
+
+    async def patch(self, resource, name, patch, **options):  # type: ignore[no-untyped-def, override]
+        self.sent.append((options.get("manager", ""), patch["status"]))
+        return await super().patch(resource, name, patch, **options)

@@ -25,6 +25,8 @@ _PLACES: Final = (
     Path(__file__).parents[2] / "_data" / "install" / "vcbatch.yaml",  # in a wheel
     Path(__file__).parents[3] / "helm" / "manifest" / "vcbatch.yaml",  # in a checkout
 )
+_CONTROLLERS: Final = "vcbatch-controllers"
+"""The service account of the controllers, whose pods of admitted jobs aren't judged again."""
 _POLICY: Final = "vcbatch-scheduler-policy"
 _POLICY_FOLDER: Final = "/etc/vcbatch/scheduler"
 _IMAGE: Final = re.compile(
@@ -62,7 +64,7 @@ def chosen(base: Sequence[Json], choices: Choices) -> list[Json]:
     names = tuple(choices.scheduler_names) or (DEFAULT_SCHEDULER,)
     made = [copy.deepcopy(dict(one)) for one in base if _wanted(one, choices)]
     if choices.admission == "policies":
-        made += _policies(names)
+        made += _policies(names, choices.namespace)
     if choices.policy:
         made.append(_policy(choices))
     for one in made:
@@ -96,10 +98,10 @@ def _wanted(obj: Json, choices: Choices) -> bool:
     return component not in COMPONENTS or component in choices.components
 
 
-def _policies(names: Sequence[str]) -> Iterator[Json]:
+def _policies(names: Sequence[str], namespace: str) -> Iterator[Json]:
     from webhooks.policies import documents as policies
 
-    for text in policies(tuple(names)).values():
+    for text in policies(tuple(names), controllers=f"{namespace}/{_CONTROLLERS}").values():
         for document in documents(text.encode()):
             if isinstance(document.value, dict):
                 yield document.value
@@ -134,13 +136,17 @@ def _move(obj: Json, old: str, new: str) -> None:
                 at["values"] = [new if one == old else one for one in at["values"]]
             waiting += at.values()
         elif isinstance(at, list):
-            at[:] = [f"{one[: -len(old)]}{new}" if _names(one, old) else one for one in at]
+            at[:] = [_argument(one, old, new) for one in at]
             waiting += at
 
 
-def _names(argument: Any, namespace: str) -> bool:
-    """Whether it is a flag whose whole value is the namespace."""
-    return isinstance(argument, str) and argument.startswith("--") and argument.partition("=")[2] == namespace
+def _argument(argument: Any, old: str, new: str) -> Any:
+    """A flag whose value is the namespace, or something in it (`NAMESPACE/NAME`), with the other one."""
+    if not isinstance(argument, str) or not argument.startswith("--"):
+        return argument
+    flag, equals, value = argument.partition("=")
+    namespace, slash, name = value.partition("/")
+    return f"{flag}{equals}{new}{slash}{name}" if namespace == old else argument
 
 
 def _program(deployment: Json, choices: Choices, names: Sequence[str]) -> None:

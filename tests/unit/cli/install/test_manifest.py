@@ -62,6 +62,8 @@ def test_another_namespace_leaves_no_trace_of_the_first(admission: str) -> None:
     objects = made(namespace="batch", admission=admission, policy='actions: "allocate"\n')
     assert not [text for text in strings(objects) if "volcano-system" in text]
     assert titles(objects)[0] == "namespace/batch"
+    exempt = [text for text in strings(objects) if "batch/vcbatch-controllers" in text or ":batch:vcbatch-c" in text]
+    assert bool(exempt) is (admission != "none")
     assert {one["metadata"]["namespace"] for one in objects if resource_of(one).namespaced} == {"batch"}
     assert "--leader-elect-resource-namespace=batch" in arguments(programs(objects)["vcbatch-scheduler"])
     subjects = [
