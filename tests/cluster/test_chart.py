@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -26,6 +26,7 @@ from tests.cluster.controlplane import ControlPlane, Options
 from tests.cluster.gangs import gang, phase, submit, wait_phase
 from tests.cluster.processes import wait_until
 from vcbatch.api.resources import JOBS, PODS
+from webhooks.configurations import NAMES
 
 CONTROLLERS, SCHEDULER, WEBHOOKS = "vcbatch-controllers", "vcbatch-scheduler", "vcbatch-webhooks"
 EVICTING = """\
@@ -42,35 +43,49 @@ tiers:
 """
 
 
-MakePlane = Callable[..., ControlPlane]
 DUAL_STACK = Options(flags={"kube-apiserver": ["--service-cluster-ip-range=10.0.0.0/16,fd00:10::/112"]})
+NAMESPACES = ("volcano-system", "batch", "elsewhere")
 
 
-@pytest.fixture
-def make_plane(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakePlane]:
-    """Fresh control planes with nodes and without CRDs, which the chart brings."""
-    made: list[ControlPlane] = []
-
-    def make(options: Options | None = None) -> ControlPlane:
-        plane = ControlPlane(tmp_path_factory.mktemp("cluster"), binaries, options)
-        made.append(plane)
-        plane.start()
-        plane.add_nodes(3, cpu="8")
-        return plane
-
+@pytest.fixture(scope="module")
+def plane(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A control plane with nodes and without CRDs, which the chart brings."""
+    made = ControlPlane(tmp_path_factory.mktemp("cluster"), binaries, DUAL_STACK)
     try:
-        yield make
+        made.start()
+        made.add_nodes(3, cpu="8")
+        yield made
     finally:
-        for plane in made:
-            plane.stop()
-            if not plane.keep and sys.exc_info()[0] is None:
-                shutil.rmtree(plane.folder, ignore_errors=True)
+        made.stop()
+        if not made.keep and sys.exc_info()[0] is None:
+            shutil.rmtree(made.folder, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def _clean(plane: ControlPlane) -> Iterator[None]:
+    """Each test leaves the cluster as it found it: no release, CRD, namespace or pod."""
+    yield
+    for namespace in NAMESPACES:
+        listed = client.run("list", "--all", "-q", "--namespace", namespace, kubeconfig=plane.kubeconfig)
+        assert listed.returncode == 0, listed.stderr
+        for name in listed.stdout.split():
+            Release(plane, name=name, namespace=namespace).uninstall()
+    for what in (
+        ["crd", "--all"],
+        ["pods", "--all", "--namespace", "default", "--grace-period=0", "--force"],
+        ["namespace", *NAMESPACES, "--ignore-not-found"],
+        ["priorityclass", "urgent", "--ignore-not-found"],
+    ):
+        done = plane.kubectl("delete", *what, "--wait", "--timeout=90s")
+        assert done.returncode == 0, done.stderr
+    done = plane.kubectl("uncordon", "node-0", "node-1", "node-2")
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.fixture
-def release(make_plane: MakePlane) -> Release:
-    """A release that isn't installed yet, on a control plane of its own."""
-    return Release(make_plane())
+def release(plane: ControlPlane) -> Release:
+    """A release that isn't installed yet."""
+    return Release(plane)
 
 
 def _uids(plane: ControlPlane, job: str) -> set[str]:
@@ -121,8 +136,7 @@ EVERYTHING = (
 # What is rendered ----------------------------------------------------------------------------------------------------
 
 
-def test_the_api_server_takes_every_manifest_as_it_is(make_plane: MakePlane) -> None:
-    plane = make_plane(DUAL_STACK)
+def test_the_api_server_takes_every_manifest_as_it_is(plane: ControlPlane) -> None:
     plane.call("POST", "/api/v1/namespaces", {"metadata": {"name": "volcano-system"}})
     account = {"metadata": {"name": "vcbatch-test"}}  # a pod is taken only where its account is there
     plane.call("POST", "/api/v1/namespaces/volcano-system/serviceaccounts", account)
@@ -155,7 +169,10 @@ def test_its_accounts_and_command_lines_suffice_for_its_programs(release: Releas
     with programs(release, WEBHOOKS, CONTROLLERS, SCHEDULER):
         plane.call("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", _priority("urgent", 1000))
         _completes(plane, "short")
-        _running_gang(plane, "fills", pods=24)
+        fills = gang("fills", 21, command="sleep inf")  # all but what the release asks for
+        fills["spec"]["minAvailable"] = fills["spec"]["tasks"][0]["minAvailable"] = 3
+        submit(plane, fills)
+        wait_until("the nodes are full", lambda: len(_uids(plane, "fills")) == 21)
         urgent = gang("urgent", 3, command="true")
         urgent["spec"]["priorityClassName"] = "urgent"
         submit(plane, urgent)
@@ -239,8 +256,7 @@ def _images(plane: ControlPlane) -> set[str]:
 
 
 @pytest.mark.parametrize("namespace", ["volcano-system", "batch"])
-def test_in_a_namespace_that_is_restricted(make_plane: MakePlane, namespace: str) -> None:
-    plane = make_plane()
+def test_in_a_namespace_that_is_restricted(plane: ControlPlane, namespace: str) -> None:
     labels = {
         "pod-security.kubernetes.io/enforce": "restricted",
         "pod-security.kubernetes.io/enforce-version": "latest",
@@ -298,6 +314,81 @@ def test_the_test_says_why_its_gang_does_not_run(release: Release) -> None:
     assert "error: " in said
     assert "--- events" in said
     assert "unschedulable" in said.lower(), said
+
+
+# Admission -----------------------------------------------------------------------------------------------------------
+
+BROKEN = gang("broken", 2, command="true")
+BROKEN["spec"]["minAvailable"] = 3
+
+
+def _rules(plane: ControlPlane) -> dict[str, Any]:
+    """The webhooks of our configurations, by name."""
+    return {
+        name: plane.call("GET", resource.path(name=name)).get("webhooks") or []
+        for resource, names in NAMES.items()
+        for name in names
+    }
+
+
+def _written(plane: ControlPlane) -> bool:
+    """Whether every configuration has its rules and an authority."""
+    return all(
+        webhooks and all(each["clientConfig"].get("caBundle") for each in webhooks)
+        for webhooks in _rules(plane).values()
+    )
+
+
+def _creates(plane: ControlPlane, job: dict[str, Any], *, namespace: str = "default") -> tuple[int, str]:
+    code, answer = plane.request("POST", f"{JOBS.path(namespace=namespace)}?dryRun=All", job)
+    return code, str(answer)
+
+
+def test_the_service_judges_from_when_it_is_ready_until_it_is_removed(plane: ControlPlane) -> None:
+    release = Release(plane, namespace="batch")
+    release.install(values={"schedulers": [{"name": "volcano"}, {"name": "research"}]})
+    assert not any(_rules(plane).values())
+    assert _creates(plane, BROKEN)[0] == 201, "nobody judges before somebody can"
+    with programs(release, WEBHOOKS, CONTROLLERS, SCHEDULER):
+        wait_until("the service has written its rules", lambda: _written(plane))
+        wait_until("it is asked", lambda: _creates(plane, BROKEN)[0] == 400)
+        assert "minAvailable" in _creates(plane, BROKEN)[1]
+        assert _creates(plane, BROKEN, namespace="batch")[0] == 201, "its own namespace isn't judged"
+        _completes(plane, "judged")
+        before = _rules(plane)
+        release.upgrade(values={"webhooks": {"replicas": 3}, "schedulers": [{"name": "volcano"}, {"name": "research"}]})
+        release.rollback(1)
+        assert _rules(plane) == before, "Helm leaves what the service wrote"
+    code, said = _creates(plane, gang("alone", 1, command="true"))
+    assert code == 500 and "failed calling webhook" in said, "nobody answers any more"
+    plain = {"metadata": {"name": "plain"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    plane.call("POST", PODS.path(namespace="default"), plain)
+    release.uninstall()
+    assert not _ours(plane, *EVERYTHING)
+    assert _creates(plane, BROKEN)[0] == 201
+
+
+def test_a_service_that_still_runs_does_not_bring_back_what_was_removed(release: Release) -> None:
+    plane = release.plane
+    release.install()
+    with programs(release, WEBHOOKS):
+        wait_until("the service has written its rules", lambda: _written(plane))
+        release.uninstall()
+        assert _creates(plane, BROKEN)[0] == 201
+    assert not _ours(plane, "mutatingwebhookconfigurations", "validatingwebhookconfigurations")
+    assert _creates(plane, BROKEN)[0] == 201
+
+
+def test_policies_judge_without_a_service(release: Release) -> None:
+    plane = release.plane
+    release.install(values={"admission": {"mode": "policies"}})
+    wait_until("the policies are followed", lambda: _creates(plane, BROKEN)[0] == 422)
+    assert _creates(plane, BROKEN, namespace="volcano-system")[0] == 201
+    with programs(release, CONTROLLERS, SCHEDULER):
+        _completes(plane, "judged")
+    release.uninstall()
+    assert not _ours(plane, *EVERYTHING)
+    assert _creates(plane, BROKEN)[0] == 201
 
 
 # What is refused -----------------------------------------------------------------------------------------------------

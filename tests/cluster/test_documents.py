@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.binaries.build import Binaries
+from tests.cluster.binaries.build import Binaries, build
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.processes import Program
 from tests.support.documents import ROOT, script, with_commands
@@ -44,7 +44,12 @@ def test_commands_of(document: Path, binaries: Binaries, tmp_path: Path) -> None
                 "KUBECONFIG": str(plane.kubeconfig),
                 "KUBECACHEDIR": str(tmp_path / "kubecache"),
                 "PATH": os.pathsep.join(
-                    [str(Path(sys.executable).parent), str(binaries.path("kubectl").parent), os.environ["PATH"]]
+                    [
+                        str(Path(sys.executable).parent),
+                        str(binaries.path("kubectl").parent),
+                        str(build("helm").path("helm").parent),
+                        os.environ["PATH"],
+                    ]
                 ),
             },
         )
