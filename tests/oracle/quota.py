@@ -100,7 +100,8 @@ class Quota:
         if not self.hierarchy:
             out = {n: min(a, self.most(queue, n)) if n in self.total else a for n, a in out.items()}
         for name, amount in self.queues[queue].guarantee.items():
-            out[name] = max(out.get(name, 0), amount)
+            if amount > 0:  # zero: none is guaranteed, as if it weren't there
+                out[name] = max(out.get(name, 0), amount)
         return out
 
     # What is held

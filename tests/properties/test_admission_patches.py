@@ -20,7 +20,7 @@ from vcbatch.api.resources import JOBS, PODGROUPS, PODS, QUEUES
 WORLD = world()
 DEFAULTED = (JOBS, QUEUES, PODGROUPS, PODS)
 FILLED = [case.request for case in cases() if case.request.resource in DEFAULTED and case.request.object]
-ODD = st.none() | st.booleans() | st.integers() | st.text(max_size=4) | st.just({}) | st.just([])
+ODD = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.text(max_size=4) | st.just({}) | st.just([])
 
 
 def places(value: Any, path: str = "") -> list[str]:

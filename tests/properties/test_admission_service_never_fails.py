@@ -62,9 +62,10 @@ SPECS: dict[str, Json] = {
 }  # fmt: skip
 
 ODD = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.text(max_size=8),
+    st.none(), st.booleans(), st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False, allow_infinity=False),
+    st.text(max_size=8),
     st.sampled_from([[], {}, [{}], [[]], {"": ""}, [None], "9" * 400, 2**63, -1, "\x00", "☃" * 70]),
-    st.lists(st.integers() | st.text(max_size=3), max_size=3),
+    st.lists(st.integers(-(2**63), 2**63 - 1) | st.text(max_size=3), max_size=3),
 )  # fmt: skip
 
 

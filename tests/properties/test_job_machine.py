@@ -399,9 +399,10 @@ def _policies(spec: Json) -> list[Json]:
 
 
 def _aborts_pending(chosen: Json) -> bool:
-    """Whether the policy suspends the job in the moment that a pod is created, which is pending at first."""
-    at_once = chosen.get("event") in ("PodPending", "*") and chosen.get("timeout") == "0s"
-    return chosen["action"] == "AbortJob" and at_once
+    """Whether the policy suspends the job for a pod that is pending, as each is at first: at once, or after a time that
+    passes between two looks of the machine. Such a job may suspend itself again after each time that it is resumed."""
+    for_pending = chosen.get("event") in ("PodPending", "*") and chosen.get("timeout") is not None
+    return chosen["action"] == "AbortJob" and for_pending
 
 
 def _version(pod: Json) -> int:

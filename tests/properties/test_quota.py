@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.oracle.quota import ROOT, Amounts, Gang, Quota, Spec
@@ -179,6 +179,7 @@ def test_rooms_are_those_of_one_task_at_a_time(world: World, request: Amounts) -
             assert min(found, MOST_TASKS) == placed
 
 
+@example(World({"q0": Spec(guarantee={"cpu": 0.0})}, {"cpu": 16000.0}, False, 0), {"cpu": 1000.0})
 @WORLDS
 @given(worlds(), amounts(4))
 def test_admission_and_the_right_to_reclaim_are_the_document_s(world: World, request: Amounts) -> None:

@@ -51,7 +51,7 @@ SCALARS = {
     "MicroTime": st.integers(0, 2_000_000_000).map(lambda s: _time(s).strftime("%Y-%m-%dT%H:%M:%S.%fZ")),
     "IntOrString": st.integers(0, 1000) | TEXT,
     "Values": st.lists(TEXT, min_size=1, max_size=3),
-    "RawExtension": st.dictionaries(TEXT, st.integers(), max_size=2),
+    "RawExtension": st.dictionaries(TEXT, st.integers(-(2**63), 2**63 - 1), max_size=2),
     "FieldsV1": st.dictionaries(TEXT, st.just({}), max_size=2),
 }
 

@@ -55,7 +55,7 @@ def test_cells_are_apart_and_widths_are_kept_where_they_suffice(names: list[str]
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.text(max_size=8),
     lambda below: st.lists(below, max_size=3) | st.dictionaries(st.text(max_size=8), below, max_size=3),
     max_leaves=12,
 )
