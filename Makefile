@@ -138,10 +138,11 @@ test-image: $(VENV)/.compiled
 test-monitoring: $(VENV)/.compiled
 	$(PY) -m pytest -m monitoring tests/monitoring
 
+# As test-cluster. What it needs is fetched, built and written once per machine: minutes.
 NODES_PROGRAMS := etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kubelet kube-proxy coredns helm
 test-nodes: $(VENV)/.compiled
 	@$(PY) -m tests.nodes.available || exit $$(( $$? == 3 ? 0 : 1 )); \
-	$(PY) -m tests.cluster.binaries.build $(NODES_PROGRAMS) >/dev/null; \
+	$(PY) -m tests.cluster.binaries.build $(NODES_PROGRAMS) | sed '/^\//d'; \
 	$(PY) -m pytest -m nodes tests/nodes
 
 test-training: $(VENV)/.compiled $(TRAINING)/.ready $(TRAINING)/.tensorflow $(TRAINING)/.mpi

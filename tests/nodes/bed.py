@@ -24,7 +24,7 @@ from tests.nodes import cgroups, images
 from tests.nodes.node import Node, Tools, system
 
 HUB = "10.250.0.1"
-_NODE_LOST_SECONDS = 16
+_NODE_LOST_SECONDS = 32
 """How long a kubelet may be silent: long enough for one that a busy machine holds up."""
 
 
@@ -241,7 +241,7 @@ class Bed:
                 "authorization": {"mode": "Webhook"},
                 "tlsCertFile": str(serving.certificate),
                 "tlsPrivateKeyFile": str(serving.key),
-                "nodeLeaseDurationSeconds": 8,
+                "nodeLeaseDurationSeconds": 20,
                 "nodeStatusUpdateFrequency": "4s",
                 "nodeStatusReportFrequency": "10s",
             }

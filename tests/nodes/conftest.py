@@ -17,7 +17,7 @@ from tests.nodes import dns, images, leftovers
 from tests.nodes.available import missing, unavailable
 from tests.nodes.bed import Bed
 from tests.nodes.connections import Watch
-from tests.nodes.installed import Installed
+from tests.nodes.installed import NAMESPACE, Installed
 from tests.nodes.namespace import Namespace
 
 HERE = Path(__file__).parent
@@ -25,6 +25,7 @@ _PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-schedule
              "coredns", "helm")  # fmt: skip
 _SHOWN_BYTES = 3000
 _running: list[Bed] = []
+_failed: set[str] = set()
 Figures = dict[str, float]
 _seconds: Figures = {}
 
@@ -49,6 +50,7 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Show with a failed test the pods of the cluster, what happened last, and what its programs said last."""
     report = yield
+    _failed.update([item.nodeid] if report.failed else [])
     for bed in _running if report.failed else ():
         for arguments in (
             ("get", "pods", "--all-namespaces", "-o", "wide"),
@@ -84,7 +86,7 @@ def figures() -> Figures:
 
 @pytest.fixture(scope="session")
 def bed(binaries: Binaries, figures: Figures, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
-    """Two nodes with CoreDNS. When it ends nothing of it may be left on this machine."""
+    """Two nodes with CoreDNS. When it ends nothing may be left on this machine but, after a failed test, the logs."""
     folder = tmp_path_factory.mktemp("nodes")
     before = leftovers.observe()
     began = time.monotonic()
@@ -102,13 +104,14 @@ def bed(binaries: Binaries, figures: Figures, tmp_path_factory: pytest.TempPathF
         _running.remove(cluster)
     found = leftovers.observe(cluster.state, folder)
     assert found == before, f"left behind: {found - before}; missing: {before - found}"
-    shutil.rmtree(folder)
+    if not _failed:
+        shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="session")
 def connections(bed: Bed) -> Iterator[Watch]:
-    """All connections of pods since the first test that uses vcbatch."""
-    with Watch(bed) as watch:
+    """All connections of the release's pods since it was installed."""
+    with Watch(bed, NAMESPACE) as watch:
         yield watch
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import subprocess
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -41,12 +42,25 @@ def parse(line: str) -> Connection | None:
     return Connection(protocol, asked["src"], answered["src"], int(answered["sport"]))
 
 
-class Watch:
-    """Reads the nodes' tables again and again, from `__enter__` to `__exit__`."""
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A connection of a pod: `made` by it, else taken."""
 
-    def __init__(self, bed: Bed) -> None:
+    labels: frozenset[tuple[str, str]]
+    connection: Connection
+    made: bool
+
+
+class Watch:
+    """Reads the nodes' tables again and again, from `__enter__` to `__exit__`, for the pods of one namespace.
+
+    Addresses are used again, so that a connection is its pod's only if the pod had the address when it was read.
+    """
+
+    def __init__(self, bed: Bed, namespace: str) -> None:
         self._bed = bed
-        self._seen: set[Connection] = set()
+        self._pods = f"/api/v1/namespaces/{namespace}/pods"
+        self._seen: set[Seen] = set()
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="connections")
@@ -59,25 +73,35 @@ class Watch:
         self._ended.set()
         self._thread.join()
 
-    def seen(self) -> set[Connection]:
-        """All connections so far, of all pods."""
+    def seen(self) -> set[Seen]:
+        """All connections so far."""
         self._read()
         with self._lock:
             return set(self._seen)
 
     def _run(self) -> None:
         while not self._ended.wait(_SECONDS):
-            self._read()
+            try:
+                self._read()
+            except (AssertionError, OSError, subprocess.TimeoutExpired):
+                continue  # the API server or a node is busy
 
     def _read(self) -> None:
+        pods = {
+            pod["status"]["podIP"]: frozenset(pod["metadata"]["labels"].items())
+            for pod in self._bed.plane.call("GET", self._pods)["items"]
+            if pod["status"].get("phase") == "Running" and pod["status"].get("podIP")
+        }
         for node in self._bed.nodes.values():
             try:
                 table = node.run("conntrack", "-L").stdout
-            except (OSError, IndexError):
+            except (OSError, IndexError, AssertionError):
                 continue  # the node is off
-            found = {connection for line in table.splitlines() if (connection := parse(line))}
-            with self._lock:
-                self._seen |= found
+            for connection in filter(None, map(parse, table.splitlines())):
+                for address, made in ((connection.source, True), (connection.target, False)):
+                    if address in pods:
+                        with self._lock:
+                            self._seen.add(Seen(pods[address], connection, made))
 
 
 def allowed(policies: Iterable[Json], labels: Mapping[str, str], connection: Connection, *, egress: bool) -> bool:

@@ -82,16 +82,14 @@ class Installed:
             assert done.returncode == 0, done.stderr
 
     def wait_admission(self) -> None:
-        """Return once all webhooks know whom to trust."""
+        """Return once every webhook is registered, with the authority by which API servers trust it."""
 
         def trusted() -> bool:
-            found = [
-                webhook["clientConfig"].get("caBundle")
-                for kind in ("mutating", "validating")
-                for configuration in self.configurations(kind)
-                for webhook in configuration["webhooks"]
+            found = [each for kind in ("mutating", "validating") for each in self.configurations(kind)]
+            bundles = [
+                [webhook["clientConfig"].get("caBundle") for webhook in each.get("webhooks", ())] for each in found
             ]
-            return bool(found) and all(found)
+            return bool(bundles) and all(inner and all(inner) for inner in bundles)
 
         wait_until("the webhooks are trusted", trusted, pause=0.2)
 

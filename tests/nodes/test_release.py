@@ -1,86 +1,32 @@
-"""The release: what its admission, its policies and its own test do, and how it is upgraded and removed."""
+"""The release over time: the connections of its pods, upgrades, and what stays when it is removed."""
 
 from __future__ import annotations
-
-import base64
-import json
 
 import pytest
 
 from tests.cluster.history import Recorder
 from tests.cluster.processes import wait_until
+from tests.nodes.bed import HUB
 from tests.nodes.connections import Connection, Watch, allowed, parse
-from tests.nodes.installed import COMPONENTS, NAMESPACE, RELEASE, WEBHOOKS, Client, Installed, path_of
-from tests.nodes.namespace import Json, Namespace, container, job, node_of, task
-from tests.nodes.test_jobs import MPI
-
-_HANDSHAKE = """\
-import socket, ssl
-name = "volcano-admission-service.volcano-system.svc"
-context = ssl.create_default_context(cafile="/authority/ca.crt")
-with socket.create_connection((name, 443), timeout=10) as plain:
-    with context.wrap_socket(plain, server_hostname=name) as secure:
-        print(secure.version())
-"""
-
-
-def test_a_wrong_job_is_refused_through_the_service(installed: Installed, namespace: Namespace) -> None:
-    """The API server asks the pods behind volcano-admission-service, and says what they said."""
-    wrong = job("wrong", task("member", 2, container("true")), minAvailable=3)
-    done = installed.plane.kubectl("-n", namespace.name, "create", "-f", "-", stdin=json.dumps(wrong))
-    assert done.returncode == 1
-    assert 'admission webhook "jobs.validate.volcano.sh" denied the request' in done.stderr
-    plain = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "plain"},
-        "spec": {"restartPolicy": "Never", "containers": [container("true")]},
-    }
-    namespace.apply(plain)
-    namespace.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/plain", "--timeout=60s")
-
-
-def test_pods_trust_the_service_by_the_authority_that_is_registered(installed: Installed, namespace: Namespace) -> None:
-    """By its name in the cluster, with the certificate that it made for itself."""
-    bundle = installed.configurations("validating")[0]["webhooks"][0]["clientConfig"]["caBundle"]
-    authority = {"ca.crt": base64.b64decode(bundle).decode()}
-    namespace.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "authority"}, "data": authority})
-    runs = container(f"python3 -c '{_HANDSHAKE}'", image=MPI)
-    runs["volumeMounts"] = [{"name": "authority", "mountPath": "/authority"}]
-    volumes = [{"name": "authority", "configMap": {"name": "authority"}}]
-    namespace.submit(job("asks", task("once", 1, runs, spec={"volumes": volumes})))
-    namespace.wait_phase("asks", "Completed")
-    assert namespace.logs("asks-once-0") == "TLSv1.3\n"
-
-
-def test_replicas_run_on_different_nodes(installed: Installed) -> None:
-    for component in COMPONENTS:
-        assert {node_of(pod) for pod in installed.pods(component)} == {"node1", "node2"}, component
-
-
-def test_helm_runs_its_test(installed: Installed) -> None:
-    """A gang to Completed, by the chart's own pod."""
-    said = installed.helm("test", RELEASE, "--timeout=150s")
-    assert "Phase:          Succeeded" in said
+from tests.nodes.installed import COMPONENTS, NAMESPACE, RELEASE, Client, Installed, path_of
+from tests.nodes.namespace import Json, Namespace, container, job, task
 
 
 def test_the_network_policies_allow_all_that_the_programs_do(installed: Installed, connections: Watch) -> None:
     """Every connection of their pods so far, from the nodes' tables: what they made and what they took."""
     policies = installed.plane.call("GET", f"/apis/networking.k8s.io/v1/namespaces/{NAMESPACE}/networkpolicies")
-    nodes = {node.address for node in installed.bed.nodes.values()}
+    gateways = {node.pods.replace(".0/24", ".1") for node in installed.bed.nodes.values()}
+    kubelets = gateways | {node.address for node in installed.bed.nodes.values()}
     seen = connections.seen()
     for component in COMPONENTS:
-        pods = {pod["status"]["podIP"]: pod["metadata"]["labels"] for pod in installed.pods(component)}
-        made = [each for each in seen if each.source in pods]
-        taken = [each for each in seen if each.target in pods]
-        assert {each.port for each in made} == {installed.plane.port}, f"{component} asks the API server alone"
-        for each in made:
-            assert allowed(policies["items"], pods[each.source], each, egress=True), each
-        for each in taken:
-            probe = each.source.endswith(".1") or each.source in nodes  # a kubelet, which no policy keeps out
-            assert probe or allowed(policies["items"], pods[each.target], each, egress=False), each
-        if component == WEBHOOKS:
-            assert any(each.port == 8443 for each in taken), "nobody asked"
+        ours = [each for each in seen if ("app.kubernetes.io/component", component) in each.labels]
+        made = {each.connection.port for each in ours if each.made}
+        assert made == {installed.plane.port}, f"{component} asks the API server alone"
+        for each in ours:
+            probe = not each.made and each.connection.source in kubelets  # no policy keeps a pod's own node out
+            assert probe or allowed(policies["items"], dict(each.labels), each.connection, egress=each.made), each
+    taken = {each.connection.port for each in seen if not each.made and each.connection.source == HUB}
+    assert taken == {8443}, "API servers ask the webhooks and nobody else"
 
 
 @pytest.mark.parametrize(
