@@ -22,7 +22,7 @@
 #   make fuzz            random and corrupted input for the servers and the command line (four fuzzers, some 2 hours)
 #   make kill-test       200 times kill -9 of `vcbatch up` under 500 gang jobs (half an hour)
 #   make test-pythons    a part of the tests on each Python of this machine (some 850 MB for each)
-#   make nightly         what takes too long for each change: explore, fuzz, kill-test, test-pythons, test-ray
+#   make nightly         what takes too long for each change: the image, real nodes, exploration, fuzzing and more
 #   make bench           figures of this machine
 #   make mutation        which changes of the job controller no test notices (hours; FILES=... for some of it)
 #   make bench-cluster   figures of a real control plane on this machine
@@ -192,7 +192,7 @@ kill-test: $(VENV)/.compiled
 test-pythons: $(VENV)/.compiled
 	$(PY) -m tests.pythons --jobs $(JOBS) $(TESTS)
 
-NIGHTLY := explore fuzz kill-test test-pythons test-ray
+NIGHTLY := test-image test-monitoring test-nodes explore fuzz kill-test test-pythons test-ray
 nightly:
 	@for each in $(NIGHTLY); do $(MAKE) --no-print-directory $$each || exit 1; done
 	@for each in 1.36 1.37; do $(MAKE) --no-print-directory test-cluster KUBERNETES=$$each || exit 1; done
