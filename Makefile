@@ -111,7 +111,7 @@ testbed: $(VENV)/.ready
 test-cluster: $(VENV)/.compiled
 	@$(PY) -m tests.cluster.binaries.available || exit $$(( $$? == 3 ? 0 : 1 )); \
 	$(MAKE) --no-print-directory testbed; \
-	$(PY) -m pytest -n $(JOBS) --dist loadfile -m "cluster or chart" tests
+	PYTHONHASHSEED=0 $(PY) -m pytest -n $(JOBS) --dist loadfile -m "cluster or chart" tests
 
 # TOOL, IMAGE, TAG, PLATFORMS, BASE, EXTRAS, SOURCE, PUSH: docs/image.md.
 image:

@@ -410,7 +410,7 @@ def _policy(text: str) -> dict[str, Any]:
         ({"schedulers": [{"name": "volcano", "sharding": {"mode": "hard"}}]}, {SHARDS}),
         ({"controllers": {"sharding": "schedulerConfigs: []"}}, {SHARDS}),
     ],
-    ids=lambda value: str(value)[:60],
+    ids=lambda value: str(sorted(value) if isinstance(value, set) else value)[:60],
 )
 def test_the_scheduler_has_the_rights_of_features_that_are_on(
     values: dict[str, Any], granted: set[tuple[str, str, str]]
