@@ -12,7 +12,7 @@ _COMMAND: Final = re.compile(
 )
 """A command stands in backquotes, or at the end of a line after a colon or alone."""
 _LOCAL: Final = frozenset({"up", "down", "status"})
-_CLUSTER_WIDE: Final = frozenset({"cluster", "hypernode", "queue", "snapshot"})
+_CLUSTER_WIDE: Final = frozenset({"cluster", "hypernode", "install", "migrate", "queue", "snapshot", "uninstall"})
 _NAMESPACED: Final = frozenset(
     {"run", "job", "wait", "apply", "delete", "jobflow", "jobtemplate", "cronjob", "pod", "doctor"}
 )

@@ -629,7 +629,9 @@ def test_what_follows_from_the_counts(start: str, rules: Any) -> None:
             spec["minAvailable"] = own
         world.job()["status"] = {"state": {"phase": start}, "conditions": [{"status": start}]}
         decision = _decided(world)
-        assert decision == rules(sync), sync
+        a, b = sync.minimums
+        filled = replace(sync, minimums=(2 if a is None else a, 1 if b is None else b))  # by default all replicas
+        assert decision == rules(filled), sync
 
 
 def _decided(world: World) -> str:

@@ -341,7 +341,7 @@ def _webhook(one: Webhook, purpose: Purpose) -> Iterator[Finding]:
         yield Finding(
             level=Level.WARNING, check="webhooks", subject=subject,
             message=f"nobody answers at Service {one.target}: {what} are created without it (failurePolicy Ignore)",
-            todo=f"Start what serves it; see kubectl get endpointslices -n {one.target.partition('/')[0]}",
+            todo=f"Start what serves it: kubectl get endpointslices -n {one.target.partition('/')[0]}",
         )  # fmt: skip
     elif not one.trusted and one.fails_closed:
         yield Finding(
