@@ -40,7 +40,6 @@ ONLY_ON_FAILURE = {
     "Admission failures": "an admission that can't judge",
     "Writes that failed": "an API server that refuses writes of the scheduler",
     "Plugins that fail or are slow": "a plugin of the user's own",
-    "Readiness checks that fail": "programs that report their checks one by one",
     "Lists after a broken watch": "an API server that closes watches",
     "Background tasks that fail": "a background task that fails",
 }
