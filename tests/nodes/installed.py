@@ -23,7 +23,9 @@ RELEASE = "vcbatch"
 CHART = REPOSITORY / "helm/vcbatch"
 CONTROLLERS, SCHEDULER, WEBHOOKS = "controllers", "scheduler", "webhooks"
 COMPONENTS = (CONTROLLERS, SCHEDULER, WEBHOOKS)
-_WAIT = "--timeout=180s"
+_PATIENCE = 420
+"""Seconds that a busy machine may take to replace all pods; a quiet one takes half a minute."""
+WAIT = f"--timeout={_PATIENCE}s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class Installed:
 
     # Helm
 
-    def helm(self, *arguments: str, timeout: float = 300.0) -> str:
+    def helm(self, *arguments: str, timeout: float = _PATIENCE + 60) -> str:
         """What Helm printed; it must succeed."""
         home = self.bed.folder / "helm"
         environment = {
@@ -57,12 +59,12 @@ class Installed:
 
     def install(self) -> None:
         """Return once everything is available and admission is asked."""
-        self.helm("install", RELEASE, str(CHART), "--create-namespace", "--wait", _WAIT, *self._values())
+        self.helm("install", RELEASE, str(CHART), "--create-namespace", "--wait", WAIT, *self._values())
         self.wait_admission()
 
     def upgrade(self, values: Mapping[str, str]) -> None:
         """Change values of the release; return once all pods are those of the new revision."""
-        self.helm("upgrade", RELEASE, str(CHART), "--wait", _WAIT, *self._values(values))
+        self.helm("upgrade", RELEASE, str(CHART), "--wait", WAIT, *self._values(values))
 
     def _values(self, more: Mapping[str, str] | None = None) -> list[str]:
         repository, _, tag = self.image.rpartition(":")
@@ -77,8 +79,8 @@ class Installed:
     def wait_available(self) -> None:
         """Return once every Deployment has all its replicas, in their newest revision."""
         for component in COMPONENTS:
-            done = self.plane.kubectl("rollout", "status", f"deployment/vcbatch-{component}", "-n", NAMESPACE, _WAIT,
-                                      timeout=200)  # fmt: skip
+            done = self.plane.kubectl("rollout", "status", f"deployment/vcbatch-{component}", "-n", NAMESPACE, WAIT,
+                                      timeout=_PATIENCE + 60)  # fmt: skip
             assert done.returncode == 0, done.stderr
 
     def wait_admission(self) -> None:

@@ -8,7 +8,7 @@ from tests.cluster.history import Recorder
 from tests.cluster.processes import wait_until
 from tests.nodes.bed import HUB
 from tests.nodes.connections import Connection, Watch, allowed, parse
-from tests.nodes.installed import COMPONENTS, NAMESPACE, RELEASE, Client, Installed, path_of
+from tests.nodes.installed import COMPONENTS, NAMESPACE, RELEASE, WAIT, Client, Installed, path_of
 from tests.nodes.namespace import Json, Namespace, container, job, task
 
 
@@ -73,7 +73,7 @@ def test_an_upgrade_and_a_rollback_disturb_no_gang(installed: Installed, namespa
             installed.upgrade({f"{component}.logLevel": "debug" for component in COMPONENTS})
             upgraded = _uids(installed)
             assert not ours & upgraded
-            installed.helm("rollback", RELEASE, "--wait", "--timeout=180s")
+            installed.helm("rollback", RELEASE, "--wait", WAIT)
             assert not upgraded & _uids(installed)
         client.wait_completed()
         recorder.catch_up()
@@ -100,7 +100,7 @@ def test_jobs_outlive_the_release_and_go_on_with_the_next(installed: Installed, 
     waits = container("while ! test -e /tmp/end; do sleep 0.2; done")
     namespace.submit(job("gang", task("member", 2, waits)))
     before = {pod["metadata"]["uid"] for pod in namespace.wait_running("gang", 2)}
-    installed.helm("uninstall", RELEASE, "--wait", "--timeout=120s")
+    installed.helm("uninstall", RELEASE, "--wait", WAIT)
     try:
         wait_until("its pods are gone", lambda: not any(installed.pods(each) for each in COMPONENTS), pause=0.2)
         assert not installed.configurations("validating")
