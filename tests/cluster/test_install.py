@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cluster.conftest import MakeControlPlane
+from tests.cluster.binaries.build import Binaries
 from tests.cluster.controlplane import REPOSITORY, ControlPlane
 from tests.cluster.gangs import gang, submit
 from vcbatch.api.resources import CRDS, DEPLOYMENTS, JOBS
@@ -20,12 +21,11 @@ Json = dict[str, Any]
 
 
 @pytest.fixture
-def plane(make_control_plane: MakeControlPlane) -> ControlPlane:
-    made = make_control_plane()
-    made.add_nodes(2)
-    done = made.kubectl("delete", "crd", "--all")
-    assert done.returncode == 0, done.stderr
-    return made
+def plane(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A cluster without CRDs: their deletion takes as long as it likes."""
+    with ControlPlane(tmp_path_factory.mktemp("cluster"), binaries) as made:
+        made.add_nodes(2)
+        yield made
 
 
 def vcbatch(plane: ControlPlane, *arguments: str, kubeconfig: Path | None = None) -> subprocess.CompletedProcess[str]:

@@ -55,10 +55,16 @@ class Installer:
     # Before anything is changed
 
     async def foreign(self, wanted: Sequence[Json]) -> list[str]:
-        """The objects that exist and that another tool keeps, as `TITLE (TOOL)`."""
+        """The objects that exist and that another tool keeps, as `TITLE (TOOL)`; what may not be read is left to
+        `refusals`."""
         found: list[str] = []
         for obj in wanted:
-            stored = await self._stored(obj)
+            try:
+                stored = await self._stored(obj)
+            except ApiError as error:
+                if error.code != 403:
+                    raise
+                continue
             if stored is None:
                 continue
             owner = owner_of(stored)
@@ -73,6 +79,7 @@ class Installer:
         found: list[Refusal] = []
         for obj in wanted:
             try:
+                await self._stored(obj)  # `apply` compares with it
                 await self._apply(obj, dry_run=True)
             except ApiError as error:
                 if error.transient or error.code == 401:

@@ -102,6 +102,18 @@ async def test_refusals_are_found_before_anything_is_changed() -> None:
     assert [one.title for one in await installer(api).refusals([ACCOUNT])] == ["serviceaccount/a"]
 
 
+async def test_objects_that_may_not_be_read_are_refused_with_all_others() -> None:
+    class Blind(Server):
+        async def get(self, resource: Resource, name: str, **options: Any) -> Any:
+            raise DENIED
+
+    assert await installer(Blind()).foreign([NAMESPACE, ROLE]) == []
+    assert [one.title for one in await installer(Blind()).refusals([NAMESPACE, ROLE])] == [
+        "namespace/ns",
+        "clusterrole.rbac.authorization.k8s.io/r",
+    ]
+
+
 async def test_conflicts_name_fields_and_managers_and_can_be_forced() -> None:
     api = Server()
     api.refused = {"r": CONFLICT}
