@@ -58,6 +58,16 @@ def test_install_again_and_uninstall(plane: ControlPlane) -> None:
         "deployment.apps/vcbatch-controllers", "deployment.apps/vcbatch-scheduler", "deployment.apps/vcbatch-webhooks",
     }  # fmt: skip
 
+    without = changes(vcbatch(plane, "install", "--set", "admission=none"))
+    pruned = {name for name, value in without.items() if value == "pruned"}
+    assert {"deployment.apps/vcbatch-webhooks", "service/volcano-admission-service"} <= pruned
+    assert plane.call("GET", VALIDATING_WEBHOOKS.path())["items"] == []
+    assert not [name for name in pruned if name.startswith(("customresourcedefinition", "namespace"))]
+
+    elsewhere = vcbatch(plane, "install", "--namespace", "elsewhere", "--no-wait")
+    assert elsewhere.returncode == 1
+    assert "installed in the namespace volcano-system already" in elsewhere.stderr
+
     submit(plane, gang("kept", 1, command="sleep inf"))
     removed = changes(vcbatch(plane, "uninstall"))
     assert set(removed.values()) == {"deleted"}

@@ -116,7 +116,8 @@ def command(
     """Install or upgrade vcbatch on a cluster, without Helm.
 
     The cluster is checked first; where something speaks against it, that is said and nothing is changed. Objects are
-    applied in order by server-side apply, as the field manager vcbatch-install.
+    applied in order by server-side apply, as the field manager vcbatch-install. Objects of an earlier installation that
+    these options don't include are deleted; CRDs and the namespace never are.
     """
     if dns_label(components):
         raise click.UsageError(f"--namespace: {components!r} can't be the name of a namespace")
@@ -161,6 +162,7 @@ async def _install(
     if not force:
         inventory = replace(inventory, foreign=tuple(await installer.foreign(wanted)))
     _refuse(findings(inventory, access.now(), purpose=Purpose.INSTALL))
+    await _refuse_second(api, namespace)
     refusals = await installer.refusals(wanted)
     if refusals:
         for one in refusals:
@@ -182,6 +184,44 @@ async def _install(
         say(f"{title_of(obj)} {change}{' (server dry run)' if dry_run else ''}")
         if definitions and obj is definitions[-1] and not dry_run:
             await installer.wait_established(definitions)
+    await _prune(api, wanted, dry_run)
+
+
+async def _refuse_second(api: RestApi, namespace: str) -> None:
+    """Raises `CliError` where `vcbatch install` has installed into another namespace: objects without a namespace,
+    such as roles, would be the same for both."""
+    from vcbatch.api.resources import DEPLOYMENTS
+    from vcbatch.cli.install.installer import INSTALLED
+    from vcbatch.cli.resources.fields import namespace_of
+
+    try:
+        found = (await api.list(DEPLOYMENTS, label_selector=INSTALLED)).items
+    except ApiError as error:
+        if error.code in (0, 401):
+            raise
+        return  # the dry run of each object names the rights that are missing
+    there = next((namespace_of(one) for one in found if namespace_of(one) != namespace), "")
+    if there:
+        raise CliError(
+            f"vcbatch is installed in the namespace {there} already; nothing was changed",
+            hint=f"vcbatch install --namespace {there} upgrades it, vcbatch uninstall --namespace {there} removes it.",
+        )
+
+
+async def _prune(api: RestApi, wanted: list[Json], dry_run: bool) -> None:
+    """Delete what an earlier installation had and this one hasn't: webhooks, say, that nobody serves any more."""
+    from vcbatch.cli.install.installer import installed, remove, superfluous
+    from vcbatch.cli.install.kinds import title_of
+
+    try:
+        for resource, obj in superfluous(await installed(api), wanted):
+            if not dry_run:
+                await remove(api, resource, obj)
+            say(f"{title_of(obj)} pruned{' (server dry run)' if dry_run else ''}")
+    except ApiError as error:
+        if error.code in (0, 401):
+            raise
+        note(f"warning: objects of an earlier installation were not pruned: {error.sentence}")
 
 
 async def _inventory(api: RestApi, access: Access, namespace: str) -> Inventory:
@@ -223,23 +263,14 @@ def uninstall(access: Access, dry_run: bool, components: str) -> int:
     """Remove what `vcbatch install` made. CRDs and the namespace stay, and with them every job, queue and pod."""
 
     async def work(api: Api) -> int:
-        from vcbatch.cli.install.installer import installed
+        from vcbatch.cli.install.installer import installed, remove
         from vcbatch.cli.install.kinds import title_of
 
         found = await installed(cast("RestApi", api))
         for resource, obj in found:
-            metadata = obj["metadata"]
-            title = title_of({**obj, "apiVersion": resource.api_version, "kind": resource.kind})
             if not dry_run:
-                try:
-                    await api.delete(
-                        resource, metadata["name"], namespace=metadata.get("namespace"), uid=metadata["uid"],
-                        propagation="Background",
-                    )  # fmt: skip
-                except ApiError as error:
-                    if not error.not_found:
-                        raise
-            say(f"{title} deleted{' (dry run)' if dry_run else ''}")
+                await remove(cast("RestApi", api), resource, obj)
+            say(f"{title_of(obj)} deleted{' (dry run)' if dry_run else ''}")
         if not dry_run:
             await _leases(api, components)
         return len(found)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from vcbatch.api.resources import CRDS, DEPLOYMENTS, NAMESPACES, PODS
+from vcbatch.api.resources import CRDS, DEPLOYMENTS, NAMESPACES, PODS, Resource
 from vcbatch.cli.install.kinds import KEPT, ORDER, resource_of, title_of
 from vcbatch.cli.inventory.programs import INSTALLER, MANAGED_BY, owner_of
 from vcbatch.cli.output import CliError
@@ -20,6 +20,8 @@ Json = dict[str, Any]
 
 MANAGER: Final = INSTALLER
 """The field manager of all that is applied."""
+INSTALLED: Final = f"{MANAGED_BY}={INSTALLER}"
+"""The label selector of all that is applied."""
 _PAUSE: Final = 1.0
 _ESTABLISH_SECONDS: Final = 60.0
 _WAITING: Final = frozenset({"ContainerCreating", "PodInitializing"})
@@ -238,17 +240,37 @@ def _told(error: ApiError) -> str:
 # -- removal ----------------------------------------------------------------------------------------------------------
 
 
-async def installed(api: RestApi) -> list[tuple[Any, Json]]:
-    """What `vcbatch install` has made, by its label, in the order in which it is removed: who judges others first."""
-    found: list[tuple[Any, Json]] = []
+def superfluous(found: Sequence[tuple[Resource, Json]], wanted: Sequence[Json]) -> list[tuple[Resource, Json]]:
+    """Of what `installed` returned, the objects that the wanted installation doesn't have any more."""
+    names = {(resource_of(one).kind, namespace_of(one), name_of(one)) for one in wanted}
+    return [(resource, one) for resource, one in found if (resource.kind, namespace_of(one), name_of(one)) not in names]
+
+
+async def remove(api: RestApi, resource: Resource, obj: Json) -> None:
+    """Delete an object unless it is gone or another one has its name by now. Raises `ApiError`."""
+    try:
+        await api.delete(
+            resource, name_of(obj), namespace=namespace_of(obj) or None, uid=text(obj, "metadata", "uid"),
+            propagation="Background",
+        )  # fmt: skip
+    except ApiError as error:
+        if not (error.not_found or error.conflict):
+            raise
+
+
+async def installed(api: RestApi) -> list[tuple[Resource, Json]]:
+    """What `vcbatch install` has made, by its label, with apiVersion and kind, in the order in which it is removed:
+    what judges other objects first. CRDs and the namespace aren't among it."""
+    found: list[tuple[Resource, Json]] = []
     for resource in reversed(ORDER):
         if resource in KEPT:
             continue
         try:
-            listing = await api.list(resource, label_selector=f"{MANAGED_BY}={INSTALLER}")
+            listing = await api.list(resource, label_selector=INSTALLED)
         except ApiError as error:
             if not error.not_found:
                 raise
             continue
-        found += ((resource, one) for one in listing.items)
+        kind = {"apiVersion": resource.api_version, "kind": resource.kind}
+        found += ((resource, {**one, **kind}) for one in listing.items)
     return found

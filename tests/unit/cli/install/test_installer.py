@@ -10,7 +10,7 @@ import pytest
 from tests.fakes.api import not_found
 from tests.support.volcano_cluster import Cluster
 from vcbatch.api.resources import CRDS, DEPLOYMENTS, NAMESPACES, PODS, Resource
-from vcbatch.cli.install.installer import Change, Installer, installed, rollout
+from vcbatch.cli.install.installer import Change, Installer, installed, remove, rollout, superfluous
 from vcbatch.cli.install.kinds import CLUSTER_ROLES
 from vcbatch.cli.output import CliError
 from vcbatch.runtime.client.rest import RestApi
@@ -228,3 +228,26 @@ async def test_only_what_was_installed_is_removed_and_judges_go_first() -> None:
     api.seed(CLUSTER_ROLES, {"metadata": {"name": "other"}})
     found = await installed(cast(RestApi, api))
     assert [one["metadata"]["name"] for _, one in found] == ["d", "r"]
+
+
+async def test_only_what_is_not_wanted_any_more_is_superfluous() -> None:
+    api = Server()
+    labels = {"app.kubernetes.io/managed-by": "vcbatch-install"}
+    for resource, name, namespace in ((CLUSTER_ROLES, "r", ""), (CLUSTER_ROLES, "old", ""), (DEPLOYMENTS, "d", "ns"),
+                                      (DEPLOYMENTS, "old", "ns"), (CRDS, "old", "")):  # fmt: skip
+        api.seed(resource, {"metadata": {"name": name, "namespace": namespace, "labels": labels}})
+    wanted = [{**ROLE}, {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d", "namespace": "ns"}}]
+    found = superfluous(await installed(cast(RestApi, api)), wanted)
+    assert [(one["kind"], one["metadata"]["name"]) for _, one in found] == [
+        ("Deployment", "old"),
+        ("ClusterRole", "old"),
+    ]
+
+
+async def test_an_object_that_was_replaced_meanwhile_is_not_removed() -> None:
+    api = Server()
+    api.seed(CLUSTER_ROLES, {"metadata": {"name": "r"}})
+    await remove(cast(RestApi, api), CLUSTER_ROLES, {"metadata": {"name": "r", "uid": "another"}})
+    assert api.objects
+    await remove(cast(RestApi, api), CLUSTER_ROLES, next(iter(api.objects.values())))
+    assert not api.objects
