@@ -117,9 +117,11 @@ class Writer:
 
     @staticmethod
     def _place(entry: Served, metadata: Json, ctx: RequestContext) -> None:
-        """The namespace of the request becomes the object's; another one is refused."""
+        """The namespace of the request becomes the object's; another one is refused, and one of what is in none is
+        dropped."""
         namespace = metadata.get("namespace", "")
         if not entry.resource.namespaced:
+            metadata.pop("namespace", None)
             return
         if namespace and namespace != ctx.namespace:
             raise bad_request(OTHER_NAMESPACE)
@@ -172,8 +174,7 @@ class Writer:
                 ],
             )
         uid = obj["metadata"].get("uid", "")
-        if entry.resource.namespaced:
-            obj["metadata"]["namespace"] = ctx.namespace
+        self._place(entry, obj["metadata"], ctx)
         sent = encode_object(obj)
 
         def make(record: Record, _ctx: RequestContext) -> Made:
@@ -246,7 +247,9 @@ class Writer:
                 f"the name of the object ({metadata['name']}) does not match the name on the URL ({name})"
             )
         namespace = metadata.get("namespace", "")
-        if entry.resource.namespaced and namespace and namespace != ctx.namespace:
+        if not entry.resource.namespaced:
+            metadata.pop("namespace", None)
+        elif namespace and namespace != ctx.namespace:
             raise bad_request(OTHER_NAMESPACE)
 
     @staticmethod

@@ -143,6 +143,29 @@ async def test_what_the_server_sets_cannot_be_set() -> None:
 
 
 @virtual
+async def test_a_namespace_of_what_is_in_none_is_dropped() -> None:
+    path = "/apis/scheduling.k8s.io/v1/priorityclasses"
+    body = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": "high", "namespace": "default"},
+        "value": 1,
+    }
+    async with server() as client:
+        made = await client.post(path, body)
+        replaced = await client.put(f"{path}/high", {**body, "description": "a"})
+        patched = await client.merge(f"{path}/high", {"metadata": {"namespace": "other"}, "description": "b"})
+        headers = {"content-type": "application/apply-patch+yaml"}
+        applied = await client.send("PATCH", f"{path}/high?fieldManager=m&force=true", body, headers=headers)
+        new = {**body, "metadata": {"name": "new", "namespace": "default"}}
+        first = await client.send("PATCH", f"{path}/new?fieldManager=m", new, headers=headers)
+
+    assert [one.code for one in (made, replaced, patched, applied, first)] == [201, 200, 200, 200, 201]
+    for answer in (made, replaced, patched, applied, first):
+        assert "namespace" not in answer.body["metadata"]
+
+
+@virtual
 async def test_a_replace_for_another_uid_is_a_conflict() -> None:
     async with server() as client:
         await client.make("a")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 from tests.support.protobuf import encode
 from tests.unit.apiserver.core.servers import CONFIGMAPS, Client, server, virtual
@@ -37,6 +38,19 @@ async def test_a_definition_is_served_at_once_and_its_changes_too():
         assert (await client.put(f"{CRDS}/widgets.example.com", stored)).code == 200
         assert (await client.get(f"{WIDGETS}/w")).body["spec"]["mode"] == "slow"
         assert (await client.get(WIDGETS)).body["items"][0]["spec"]["mode"] == "slow"
+
+
+@virtual
+async def test_a_whole_number_is_stored_as_one_however_it_is_written():
+    """Go writes 3.0 as 3, and so webhooks and clients get it."""
+    async with server() as client:
+        await client.post(CRDS, crd())
+        body = json.dumps(widget(spec={"size": 3})).replace("3}", "3.0}")
+        assert "3.0" in body
+        made = await client.post(f"{WIDGETS}?fieldValidation=Strict", body.encode())
+        assert (made.code, repr(made.body["spec"]["size"])) == (201, "3")
+        patched = await client.merge(f"{WIDGETS}/w", b'{"spec": {"size": 4.0}}')
+        assert (patched.code, repr(patched.body["spec"]["size"])) == (200, "4")
 
 
 @virtual

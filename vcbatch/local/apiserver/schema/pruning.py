@@ -11,12 +11,13 @@ from typing import Any
 from vcbatch.local.apiserver.schema import builtin
 from vcbatch.local.apiserver.schema.structural import Json, Node
 
+_EXPONENT = 1e21
 _META = frozenset({"apiVersion", "kind", "metadata"})
 
 
 def prune(obj: Json, schema: Node) -> list[str]:
-    """Drop the unknown fields of a custom resource in place, those of metadata included; answers their paths
-    (`spec.tasks[0].foo`) in sorted order."""
+    """Drop the unknown fields of a custom resource in place, those of metadata included, and make whole numbers of
+    what is written as `3.0`; answers the paths of the fields (`spec.tasks[0].foo`) in sorted order."""
     pruner = _Pruner()
     pruner.metadata(obj, "")
     pruner.map(obj, schema, "", root=True)
@@ -26,6 +27,11 @@ def prune(obj: Json, schema: Node) -> list[str]:
 def prune_stored(obj: Json, schema: Node) -> None:
     """Drop in place what the schema doesn't know, the metadata left as it is, which was checked when it was stored."""
     _Pruner().map(obj, schema, "", root=True)
+
+
+def whole(number: float) -> float | int:
+    """A number as Go writes it again: `3` for 3.0, up to where it uses exponents."""
+    return int(number) if number.is_integer() and abs(number) < _EXPONENT else number
 
 
 class _Pruner:
@@ -43,6 +49,8 @@ class _Pruner:
             items = schema.items if schema else None
             below_kept = keep or bool(schema and schema.preserve_unknown)
             for index, item in enumerate(value):
+                if type(item) is float:
+                    value[index] = whole(item)
                 self.value(item, items, f"{path}[{index}]", keep=below_kept and items is None)
 
     def map(self, obj: Json, schema: Node | None, path: str, *, root: bool = False, keep: bool = False) -> None:
@@ -55,6 +63,8 @@ class _Pruner:
             below = f"{path}.{name}" if path else name
             if embedded and name in _META:
                 continue
+            if type(obj[name]) is float:
+                obj[name] = whole(obj[name])
             if schema and name in schema.properties:
                 self.value(obj[name], schema.properties[name], below)
             elif schema and schema.has_additional:
