@@ -6,6 +6,7 @@ import gzip
 import json
 import sys
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -13,7 +14,8 @@ from typing import Any, cast
 from vcbatch.api.loose import deeper_than
 from vcbatch.api.yaml_reader import MANIFESTS, YamlError
 from vcbatch.api.yaml_reader import documents as yaml_documents
-from vcbatch.cli.output import CliError
+from vcbatch.cli.output import CliError, note
+from vcbatch.cli.placed import Placed, placed
 
 Json = Mapping[str, Any]
 
@@ -22,17 +24,18 @@ LARGEST_FILE = 512 * 1024 * 1024
 _NEWLINE = "\n"
 
 
-def documents(path: Path, *, letters: bool = False) -> Iterator[Json]:
+def documents(path: Path, *, letters: bool = False, lenient: bool = False) -> Iterator[Json]:
     """The mappings in a file (`-` is standard input), in order; an object of kind `List` stands for its items.
 
     With `letters` bare `y` and `n` in YAML are booleans, as for kubectl. Without, they are strings: kubectl quotes a
-    single letter where it prints objects, so that bare ones are from people who mean the letter.
+    single letter where it prints objects, so that bare ones are from people who mean the letter. Where a field is
+    written twice, a `lenient` reader warns and takes the last, as Volcano does.
 
     Raises:
-        CliError: the file can't be read, is too large, or isn't YAML or JSON.
+        CliError: the file can't be read, is too large, or isn't YAML or JSON; a field is written twice.
     """
     text = read_text(path)
-    for document in _parsed(text, path, letters=letters):
+    for document in _parsed(text, path, letters=letters, lenient=lenient):
         yield from _unpacked(document, path)
 
 
@@ -69,23 +72,42 @@ def compressed(text: str) -> bytes:
     return gzip.compress(text.encode(), compresslevel=6, mtime=0)
 
 
-def _parsed(text: str, path: Path, *, letters: bool) -> Iterator[object]:
+def _parsed(text: str, path: Path, *, letters: bool, lenient: bool) -> Iterator[object]:
     start = text.lstrip()[:1]
     if start in ("{", "["):
-        yield from _json(text, path)
+        yield from _json(text, path, lenient=lenient)
         return
     if len(text) > MANIFESTS.size:
         raise CliError(f"{path}: larger than {MANIFESTS.size} bytes as YAML", hint="As JSON it may be larger.")
     try:
         for document in yaml_documents(text, letters=letters):
+            if document.node is not None and document.repeated:
+                one = Placed(value=document.value, node=document.node, repeated=document.repeated)
+                _repeated([f"{path}:{repeat.place}: {repeat}" for repeat in one.repeats()], lenient=lenient)
             yield document.value
     except YamlError as error:
         raise CliError(f"{path}:{error.line}:{error.column}: not valid YAML: {error}") from error
 
 
-def _json(text: str, path: Path) -> Iterator[object]:
+def _repeated(faults: list[str], *, lenient: bool) -> None:
+    """Raises `CliError` for fields that are written twice; warns where the reader is `lenient`."""
+    if not lenient:
+        raise CliError("\n".join(faults), hint="Leave one of them in.")
+    for fault in faults:
+        note(f"warning: {fault}; the last one counts")
+
+
+def _json(text: str, path: Path, *, lenient: bool) -> Iterator[object]:
     """One JSON document after the other: JSON lines too."""
-    decoder = json.JSONDecoder()
+    repeated: list[str] = []
+
+    def mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(pairs)
+        if len(made) < len(pairs):
+            repeated.extend(key for key, many in Counter(key for key, _ in pairs).items() if many > 1)
+        return made
+
+    decoder = json.JSONDecoder(object_pairs_hook=mapping)
     at, end = 0, len(text)
     while True:
         while at < end and text[at] in " \t\r\n":
@@ -103,7 +125,24 @@ def _json(text: str, path: Path) -> Iterator[object]:
             raise CliError(f"{path}:{_place(text, start)}: not valid JSON: {error}") from None
         if deeper_than(document, MANIFESTS.depth):
             raise _too_deep(path, text, start)
+        if repeated:
+            _repeated(list(_places(text, start, at, path, repeated)), lenient=lenient)
+            repeated.clear()
         yield document
+
+
+def _places(text: str, start: int, end: int, path: Path, keys: list[str]) -> Iterator[str]:
+    """Where in a JSON document fields are written twice; of one that is too large for that, with which keys."""
+    line, column = map(int, _place(text, start).split(":"))
+    try:
+        (document,) = placed(text[start:end])
+        found = list(document.repeats())
+    except (YamlError, ValueError):
+        found = []
+    for one in found:
+        yield f"{path}:{one.moved(line - 1, column - 1).place}: {one.moved(line - 1, column - 1)}"
+    if not found:
+        yield from (f"{path}:{line}:{column}: the key {key!r} is written twice in one mapping" for key in keys)
 
 
 def _too_deep(path: Path, text: str, start: int) -> CliError:

@@ -27,6 +27,26 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Repeat:
+    """A field that is written again at `place`, in the mapping that has it at `first` already."""
+
+    field: str
+    place: Place
+    first: Place
+
+    def __str__(self) -> str:
+        return f"duplicate field {self.field!r}, written first in line {self.first.line}"
+
+    def moved(self, lines: int, columns: int) -> Repeat:
+        """The same in a text that begins so many lines below, its first line so many columns to the right."""
+
+        def move(place: Place) -> Place:
+            return Place(place.line + lines, place.column + (columns if place.line == 1 else 0))
+
+        return Repeat(field=self.field, place=move(self.place), first=move(self.first))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
     """One value of a file. `repeated` are keys that are written twice in one mapping, with the place of the second: the
     first is lost."""
@@ -44,6 +64,12 @@ class Placed:
         """The place of a field such as `spec.tasks[0].name` or `metadata.labels[app]`: of its key, where it has one. Of
         a path that leads to nothing, the place of the last part of it that exists."""
         return _place_of(self.node, path) or self.place
+
+    def repeats(self) -> Iterator[Repeat]:
+        """The repeated keys, in the order of the text."""
+        left = {(one.line, one.column) for one in self.repeated}
+        if left:
+            yield from sorted(_repeats(self.node, "", left), key=lambda one: one.place)
 
     def items(self, key: str = "") -> Iterator[Placed]:
         """The elements of the list at this key, or of the list that this is, each with the repeated keys in it."""
@@ -74,6 +100,20 @@ def _character(found: re.Match[str]) -> str:
     if high is None or low is None:  # half a character, which Go replaces too
         return f"{found['before'] or found['other'] or ''}\\ufffd"
     return found["before"] + chr(0x10000 + ((int(high, 16) - 0xD800) << 10) + int(low, 16) - 0xDC00)
+
+
+def _repeats(node: Node, path: str, left: set[tuple[int, int]]) -> Iterator[Repeat]:
+    """Those whose places are `left`, which are taken from it: what an alias stands for is told once."""
+    first: dict[str, Place] = {}
+    for key, value in node.entries:
+        field, place = f"{path}.{key.text}" if path else key.text, Place(key.line, key.column)
+        if place in left:
+            left.remove(place)
+            yield Repeat(field=field, place=place, first=first.get(key.text, place))
+        first.setdefault(key.text, place)
+        yield from _repeats(value, field, left)
+    for index, item in enumerate(node.items):
+        yield from _repeats(item, f"{path}[{index}]", left)
 
 
 def _place_of(node: Node, path: str) -> Place | None:

@@ -145,7 +145,7 @@ class FlowCommands:
 
         wanted = (self.resource.api_version, self.resource.kind)
         found: list[Json] = []
-        for document in documents(Path(file), letters=True):
+        for document in documents(Path(file), letters=True, lenient=True):
             one: Json = {"apiVersion": wanted[0], "kind": wanted[1], **document}
             if (one["apiVersion"], one["kind"]) != wanted:
                 raise CliError(

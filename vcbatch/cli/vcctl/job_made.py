@@ -95,7 +95,7 @@ def from_file(given: Given) -> Json:
     from vcbatch.cli.documents import documents
 
     file = given.text("filename")
-    found = [dict(document) for document in documents(Path(file), letters=True)]
+    found = [dict(document) for document in documents(Path(file), letters=True, lenient=True)]
     if len(found) != 1:
         hint = f"`kubectl apply -f {file}` takes them all." if found else ""
         raise CliError(f"{file} has {len(found)} objects, and `job run` takes one job", hint=hint)
