@@ -17,7 +17,7 @@ from vcbatch.api.resources import Resource
 from vcbatch.api.yaml_reader import YamlError
 from vcbatch.cli.documents import read_text
 from vcbatch.cli.output import CliError
-from vcbatch.cli.placed import Placed, placed
+from vcbatch.cli.placed import Place, Placed, placed
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -121,26 +121,52 @@ def manifests(path: Path) -> Iterator[Manifest]:
         YamlError: it is no YAML from some line on; the objects before it have been given.
     """
     for document in placed(read_text(path)):
-        yield from _unpacked(document, _called(path))
+        yield from _unpacked(document, called(path))
 
 
-def _called(path: Path) -> str:
+def called(path: Path) -> str:
+    """How messages name the file."""
     return "standard input" if str(path) == "-" else str(path)
 
 
-def read_manifests(paths: Sequence[Path]) -> list[Manifest]:
-    """The objects of all files. Raises `CliError`, with the line, for what isn't YAML or no object."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unfit:
+    """Something in a file that no server can be sent, and where it is."""
+
+    file: str
+    place: Place
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.place}: {self.text}"
+
+
+def gathered(paths: Sequence[Path]) -> tuple[list[Manifest], list[Unfit]]:
+    """The objects of all files, and what in them is none: text that isn't YAML, documents without apiVersion, kind or
+    name. Raises `CliError` for a file that can't be read, and where there is nothing at all."""
     found: list[Manifest] = []
+    unfit: list[Unfit] = []
     for path in spread(paths):
         try:
-            found += manifests(path)
+            for one in manifests(path):
+                if one.api_version and one.kind and one.name:
+                    found.append(one)
+                else:
+                    text = "no object: it needs apiVersion, kind and metadata.name"
+                    unfit.append(Unfit(file=one.file, place=one.placed.place, text=text))
         except YamlError as error:
-            raise CliError(f"{_called(path)}:{error.line}:{error.column}: not valid YAML: {error}") from error
-    for manifest in found:
-        if not (manifest.api_version and manifest.kind and manifest.name):
-            raise CliError(f"{manifest.place()}: no object: it needs apiVersion, kind and metadata.name")
-    if not found:
-        raise CliError(f"{', '.join(map(_called, paths))}: no objects")
+            place = Place(error.line, error.column)
+            unfit.append(Unfit(file=called(path), place=place, text=f"not valid YAML: {error}"))
+    if not found and not unfit:
+        raise CliError(f"{', '.join(map(called, paths))}: no objects")
+    return found, unfit
+
+
+def read_manifests(paths: Sequence[Path]) -> list[Manifest]:
+    """The objects of all files. Raises `CliError`, with the lines, for what isn't YAML or no object."""
+    found, unfit = gathered(paths)
+    if unfit:
+        raise CliError("\n".join(map(str, unfit)))
     return found
 
 

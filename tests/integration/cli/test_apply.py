@@ -161,7 +161,7 @@ def test_where_one_is_refused_nothing_is_done(shell: Shell) -> None:
     file = shell.file("two.yaml", QUEUE.replace("NAME", "fine") + "---\n" + bad)
     said = shell.run("apply", "-f", file, "--yes")
     assert said.code == 1
-    assert "two.yaml:6:1: Queue/refused: " in said.err
+    assert "two.yaml:9:30: Queue/refused: spec.deserved.cpu: " in said.err
     assert "deserved[cpu]=4 must be <= capability[cpu]=2" in said.err
     assert "1 object would be refused; nothing was changed" in said.err
     assert "not found" in shell.run("queue", "get", "fine").err
@@ -249,6 +249,25 @@ def test_everything_wrong_in_a_job_is_told_with_its_place_and_nothing_is_to_be_t
     assert [line.split(": ")[0] for line in lines] == ["wrong.yaml:7:3", "wrong.yaml:10:7"], said
     assert "is 'minAvailable' meant?" in lines[0] and "spec.tasks[0].replicas" in lines[1]
     assert "ry again" not in said.err
+
+
+def test_all_that_is_wrong_in_the_files_is_told_in_one_run(shell: Shell) -> None:
+    job = JOB.replace("NAME", "many").replace("replicas: 1", "replicas: 1\n      minAvailable: 3")
+    job = job.replace("schedulerName: volcano", "maxRetry: often").replace("    - name: member", "    - name: Member")
+    other = QUEUE.replace("NAME", "many").replace("weight: 2", "weight: 2, weight: 3")
+    nameless = "---\nkind: Queue\n---\napiVersion: apps/v2\nkind: Thing\nmetadata: {name: a}\n"
+    said = shell.run("apply", "-f", shell.file("many.yaml", f"{job}---\n{other}{nameless}---\na: [1\n"), "--dry-run")
+    assert said.code == 1
+    told = [line.removeprefix("many.yaml:") for line in said.err.splitlines() if line.startswith("many.yaml:")]
+    assert sorted(told, key=lambda line: int(line.partition(":")[0])) == [
+        '6:3: Job/many: spec.maxRetry: must be an integer, got "often"',
+        "9:7: Job/many: spec.tasks[0].name: Invalid value: \"Member\": should match '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'",
+        "11:7: Job/many: 'minAvailable' is greater than 'replicas' in task: Member, job: many",
+        "23:19: Queue/many: duplicate field 'spec.weight', written first in line 23",
+        "25:1: no object: it needs apiVersion, kind and metadata.name",
+        next(line for line in told if line.startswith("27:1: no kind Thing in apps/v2: ")),
+        "32:1: not valid YAML: did not find expected ',' or ']', while parsing a flow sequence that begins in line 31",
+    ], said
 
 
 def test_what_can_not_be_changed_is_named_and_recreated_on_demand(shell: Shell) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from vcbatch.cli.apply.faults import immutable_fields, typed
 from vcbatch.cli.manifests import Manifest
 from vcbatch.cli.placed import placed
@@ -17,6 +19,7 @@ spec:
     - {name: other, replicas: 1}
     - {name: member, replicas: three, template: {spec: {containers: [{name: main, image: a}]}}}
 """
+KEYLESS = 'associative list with keys has an element that omits key field "name" (and doesn\'t have default value)'
 PREFIX = "failed to create typed patch object (default/a; batch.volcano.sh/v1alpha1, Kind=Job): "
 
 
@@ -40,9 +43,34 @@ def test_several_fields_each_with_its_position() -> None:
     )
     container = "spec.tasks[1].template.spec.containers[0].imagee"
     assert said == [
-        ("spec.tasks[1].replicas", "spec.tasks[1].replicas: expected numeric (int or float), got string"),
+        ("spec.tasks[1].replicas", 'spec.tasks[1].replicas: must be a number, got "three"'),
         (container, f"unknown field {container!r}"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("said", "told_as"),
+    [
+        (
+            ".spec.minAvailable: expected string, got &value.valueUnstructured{Value:3}",
+            "spec.minAvailable: must be a string, got 3",
+        ),
+        (
+            ".spec.tasks: expected map, got &{[map[name:other] map[name:member]]}",
+            "spec.tasks: must be a mapping, got [",
+        ),
+        (".spec.minAvailable: expected boolean, got &value.valueUnstructured{Value:3}", "must be true or false, got 3"),
+        ('.spec.tasks: duplicate entries for key [name="a"]', 'spec.tasks: two elements with name: "a"'),
+        (
+            f".spec.tasks: element 0: {KEYLESS}",
+            "spec.tasks[0]: must have name, by which elements are told apart",
+        ),
+        ('.spec.finalizers: duplicate entries for key [="x"]', 'spec.finalizers: two elements with the value "x"'),
+    ],
+)
+def test_the_words_of_the_servers_library_are_said_as_lint_says_them(said: str, told_as: str) -> None:
+    ((_, text),) = told(f"{PREFIX}{said}")
+    assert told_as in text
 
 
 def test_an_element_that_is_not_found_leads_to_its_list() -> None:

@@ -44,6 +44,9 @@ spec: {weight: 1}
 """
 
 
+CPU = "spec.tasks[0].template.spec.containers[0].resources.requests.cpu"
+
+
 def lint(folder: Path, text: str, *arguments: str) -> Result:
     file = folder / "given.yaml"
     file.write_text(text)
@@ -147,7 +150,95 @@ def test_the_same_object_twice(tmp_path: Path) -> None:
 
 def test_a_key_written_twice(tmp_path: Path) -> None:
     text = JOB.replace("      replicas: 2\n", "      replicas: 9\n      replicas: 2\n")
-    assert told(tmp_path, text) == [(11, "error", "")]
+    assert told(tmp_path, text) == [(11, "error", "spec.tasks[0].replicas")]
+    said = "error: Job/train: duplicate field 'spec.tasks[0].replicas', written first in line 10"
+    assert lint(tmp_path, text).stdout == f"{tmp_path}/given.yaml:11:7: {said}\n"
+
+
+def test_what_an_alias_stands_for_is_told_once(tmp_path: Path) -> None:
+    text = QUEUE.replace("{weight: 1}", "\n  capability: &same {cpu: 1, cpu: 2}\n  deserved: *same")
+    assert told(tmp_path, text) == [(5, "error", "spec.capability.cpu")]
+
+
+@pytest.mark.parametrize("text", ["", "---\n", "# nothing\n", "---\n---\n", "[]\n"])
+def test_a_file_without_objects_is_an_error(tmp_path: Path, text: str) -> None:
+    done = lint(tmp_path, text)
+    assert (done.return_value, done.stdout) == (
+        1,
+        f"{tmp_path}/given.yaml:1:1: error: no objects: must hold at least one\n",
+    )
+    assert told(tmp_path, text) == [(1, "error", "")]
+    assert told(tmp_path, QUEUE, "-f", str(tmp_path / "given.yaml")) != []  # the same twice
+
+
+def test_a_file_without_objects_beside_others_is_none(tmp_path: Path) -> None:
+    (tmp_path / "empty.yaml").write_text("")
+    assert told(tmp_path, QUEUE, "-f", str(tmp_path / "empty.yaml")) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("replicas: 2", "replicas: two", 'spec.tasks[0].replicas: must be an integer, got "two"'),
+        ("replicas: 2", "replicas: 5000000000", "spec.tasks[0].replicas: must be a 32-bit integer, got 5000000000"),
+        ("queue: research", "queue: no", "spec.queue: must be a string, got false"),
+        (
+            "cpu: 1",
+            "cpu: 1x",
+            f'{CPU}: must be an amount such as 500m or 4Gi, got "1x"',
+        ),
+        ("tasks:\n", "plugins: {env: {}}\n  tasks:\n", "spec.plugins.env: must be a list, got {}"),
+        ("  name: train\n", "  name: 7\n", "metadata.name: must be a string, got 7"),
+        ("  name: train\n", "  name: a\n  labels: {a: 1}\n", "metadata.labels[a]: must be a string, got 1"),
+        (
+            "  name: train\n",
+            "  name: a\n  finalizers: [1]\n",
+            "metadata.finalizers: must be a list of strings, got [1]",
+        ),
+        (
+            "  name: train\n",
+            "  name: a\n  creationTimestamp: today\n",
+            'metadata.creationTimestamp: must be a time such as 2026-01-01T00:00:00Z, got "today"',
+        ),
+    ],
+)
+def test_a_value_that_does_not_fit_is_told_with_what_may_be_there(
+    tmp_path: Path, old: str, new: str, said: str
+) -> None:
+    lines = [line.split(": error: ")[1] for line in lint(tmp_path, JOB.replace(old, new)).stdout.splitlines()]
+    assert [line.partition(": ")[2] for line in lines] == [said]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "field"),
+    [
+        ("labels: {a: b c}", "metadata.labels"),
+        ("annotations: {a b: c}", "metadata.annotations"),
+        ("finalizers: [a b]", "metadata.finalizers"),
+        ("ownerReferences: [{apiVersion: v1, kind: Pod, name: p}]", "metadata.ownerReferences.uid"),
+        ("namespace: A_b", "metadata.namespace"),
+    ],
+)
+def test_metadata_that_a_server_refuses(tmp_path: Path, metadata: str, field: str) -> None:
+    assert told(tmp_path, JOB.replace("  name: train\n", f"  name: train\n  {metadata}\n")) == [(5, "error", field)]
+
+
+def test_the_rules_of_the_definition_are_asked(tmp_path: Path) -> None:
+    text = """\
+apiVersion: topology.volcano.sh/v1alpha1
+kind: HyperNode
+metadata: {name: rack}
+spec: {tier: 1, members: [{type: Node, selector: {}}]}
+"""
+    assert told(tmp_path, text) == [(4, "error", "spec.members[0].selector")]
+
+
+def test_faults_that_no_misfit_causes_are_told_with_it_and_others_are_not(tmp_path: Path) -> None:
+    """Admission isn't asked about an object that doesn't fit the schema."""
+    two = JOB.replace("queue: research", "maxRetry: often").replace("minAvailable: 2", "minAvailable: 3")
+    assert told(tmp_path, two) == [(6, "error", "spec.maxRetry"), (7, "error", "spec.minAvailable")]
+    caused = JOB.replace("replicas: 2", "replicas: two").replace("minAvailable: 2", "minAvailable: 3")
+    assert told(tmp_path, caused) == [(10, "error", "spec.tasks[0].replicas")]
 
 
 def test_warnings_are_errors_when_asked(tmp_path: Path) -> None:
@@ -203,7 +294,7 @@ def test_aliases_that_stand_for_too_much_are_refused(tmp_path: Path) -> None:
 
 _KEYS = st.text("abc./-", min_size=1, max_size=4)
 _VALUES = st.recursive(
-    st.one_of(st.integers(), st.text("xyz", max_size=3)),
+    st.one_of(st.integers(-(2**63), 2**63 - 1), st.text("xyz", max_size=3)),
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(_KEYS, inner, max_size=3)),
     max_leaves=12,
 )

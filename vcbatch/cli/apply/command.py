@@ -7,14 +7,14 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NoReturn, cast
 
 import click
 
 from vcbatch.cli import known_kinds
 from vcbatch.cli.access import Access, access_options
 from vcbatch.cli.apply.order import in_order
-from vcbatch.cli.manifests import Manifest, files_option, read_manifests, unknown
+from vcbatch.cli.manifests import Manifest, Unfit, files_option, gathered, unknown
 from vcbatch.cli.output import CliError, note, say
 from vcbatch.cli.terminal import terminal_of
 from vcbatch.runtime.clock import BlockingClock
@@ -54,12 +54,17 @@ def command(
     others need is made first. Where one object would be refused, nothing is done. Fields that no file names any more
     are removed, where apply has set them; what others have set stays.
     """
-    found = in_order(read_manifests(files))
-    _check(found)
+    found, unfit = gathered(files)
+    found, faults, hints = _sendable(found)
+    unfit += faults
     if not (dry_run or yes or sys.stdin.isatty()):
         raise click.UsageError("nobody is there to be asked: give --yes, or --dry-run to see the plan")
     from vcbatch.cli.apply.plan import Change, plan, text_of
 
+    for one in sorted(unfit, key=lambda one: (one.file, one.place)):
+        note(str(one))
+    if not found:
+        _refuse([], [], unfit, hints)
     namespace = access.namespace
     steps, refusals = access.once(
         lambda api: plan(cast("RestApi", api), found, namespace=namespace, force=force_conflicts, recreate=recreate)
@@ -69,8 +74,8 @@ def command(
         if verbose or step.change is not Change.NOTHING:
             for line in text_of(step, terminal, verbose=verbose):
                 say(line)
-    if refusals:
-        _refuse(refusals)
+    if refusals or unfit:
+        _refuse(refusals, found, unfit, hints)
     due = [step for step in steps if step.change is not Change.NOTHING]
     note(_summary(steps))
     if dry_run or not due:
@@ -98,32 +103,46 @@ async def _carry_out(api: Api, steps: Sequence[Step]) -> None:
         say(f"{step.title} {done_word}")
 
 
-def _check(manifests: Sequence[Manifest]) -> None:
-    """Raises `CliError` for what can't be applied anywhere."""
-    for manifest in manifests:
-        if manifest.resource is None:
-            nowhere = known_kinds.fault(manifest.api_version, manifest.kind)
-            hint = "" if nowhere else "kubectl apply takes it, if the server does."
-            raise CliError(f"{manifest.place('apiVersion')}: {unknown(manifest)}", hint=hint)
-        if "name" not in manifest.value.get("metadata", {}):
-            hint = "kubectl create makes a new one each time."
-            raise CliError(
-                f"{manifest.place('metadata')}: {manifest.title} has no name, so it can't be found again", hint=hint
-            )
+def _sendable(manifests: Sequence[Manifest]) -> tuple[list[Manifest], list[Unfit], list[str]]:
+    """The manifests that a server can be asked about, in the order in which they are made; what can't be applied
+    anywhere, and what the user can do about that."""
+    found: list[Manifest] = []
+    unfit: list[Unfit] = []
+    hints: list[str] = []
+    for one in manifests:
+        unfit += [
+            Unfit(file=one.file, place=repeat.place, text=f"{one.title}: {repeat}") for repeat in one.placed.repeats()
+        ]
+        if one.resource is None:
+            unfit.append(Unfit(file=one.file, place=one.placed.place_of("apiVersion"), text=unknown(one)))
+            if not known_kinds.fault(one.api_version, one.kind):
+                hints.append("kubectl apply takes it, if the server does.")
+        elif "name" not in one.value.get("metadata", {}):
+            text = f"{one.title} has no name, so it can't be found again"
+            unfit.append(Unfit(file=one.file, place=one.placed.place_of("metadata"), text=text))
+            hints.append("kubectl create makes a new one each time.")
+        else:
+            found.append(one)
+    return in_order(found), unfit, hints
 
 
-def _refuse(refusals: Sequence[Refusal]) -> None:
-    from vcbatch.cli.apply.plan import also_wrong
+def _refuse(
+    refusals: Sequence[Refusal], every: Sequence[Manifest], unfit: Sequence[Unfit], hints: Sequence[str]
+) -> NoReturn:
+    """Raises `CliError`, after all that is wrong was told but what is `unfit`."""
+    from vcbatch.cli.apply.plan import told_in_full
 
     for one in sorted(
-        also_wrong(refusals), key=lambda one: (one.manifest.file, one.manifest.placed.place_of(one.field))
+        told_in_full(refusals, every), key=lambda one: (one.manifest.file, one.manifest.placed.place_of(one.field))
     ):
         note(f"{one.manifest.place(one.field)}: {one.manifest.title}: {one.message}")
     others = [one for one in refusals if re.search("conflicts? with", one.message)]
-    hint = "--force-conflicts takes over what others have set." if others else ""
+    hint = "--force-conflicts takes over what others have set." if others else next(iter(hints), "")
     if any(one.fixed for one in refusals):
         hint = "--recreate deletes such an object and creates it as the file says; what it runs is stopped."
     many = len({id(one.manifest) for one in refusals})
+    if not many:
+        raise CliError("the files have faults; nothing was changed", hint=hint)
     raise CliError(f"{many} object{'' if many == 1 else 's'} would be refused; nothing was changed", hint=hint)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from vcbatch.api.resources import JOBS
 from vcbatch.cli.manifests import Manifest
+from vcbatch.cli.wording import apply_fault
 
 if TYPE_CHECKING:
     from vcbatch.seams.api import ApiError
@@ -23,7 +24,6 @@ _ONE: Final = re.compile(
     r"(?=\s+\.[A-Za-z_\"\[]\S*: |\s*$)",
     re.DOTALL,
 )
-_UNDECLARED: Final = "field not declared in schema"
 _KEYED: Final = re.compile(r"\[([^\]\[]*=[^\]]*)\]")
 _IMMUTABLE: Final = re.compile(r"may not change fields|is immutable|updates to .* are forbidden", re.DOTALL)
 _CHANGEABLE: Final = re.compile(r"spec\.(?:minAvailable|priorityClassName|tasks\[\d+\]\.(?:replicas|minAvailable))")
@@ -38,9 +38,7 @@ def typed(error: ApiError, manifest: Manifest) -> list[tuple[str, str]]:
     if found is None:
         return []
     faults = [(_indexed(one["path"], manifest.value), one["what"].strip()) for one in _ONE.finditer(found[1].strip())]
-    return [
-        (path, f"unknown field {path!r}" if what == _UNDECLARED else f"{path}: {what}") for path, what in faults
-    ] or [("", found[1].strip())]
+    return [(path, apply_fault(path, what, manifest.value)) for path, what in faults] or [("", found[1].strip())]
 
 
 def _indexed(path: str, value: Any) -> str:

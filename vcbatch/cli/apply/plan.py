@@ -12,10 +12,11 @@ from typing import Any, Final
 
 from vcbatch.api import yaml_writer
 from vcbatch.api.names import LAST_APPLIED
-from vcbatch.api.resources import PRIORITYCLASSES, Resource
+from vcbatch.api.resources import CUSTOM_RESOURCES, PRIORITYCLASSES, Resource
 from vcbatch.cli.apply.faults import immutable_fields, typed
 from vcbatch.cli.manifests import Manifest
 from vcbatch.cli.terminal import Terminal, Tone
+from vcbatch.cli.wording import within
 from vcbatch.runtime.client.rest import RestApi
 from vcbatch.seams.api import ApiError
 from vcbatch.seams.clock import Clock
@@ -72,13 +73,19 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why a manifest can't be applied, with the field that the server blames, where it does. `fixed`: the object has
-    to be created again for it."""
+    """Why a manifest can't be applied, with the fields that the server blames, where it does. `fixed`: the object has
+    to be created again for it; `new`: there is none yet."""
 
     manifest: Manifest
     message: str
-    field: str = ""
+    fields: tuple[str, ...] = ()
     fixed: bool = False
+    new: bool = False
+
+    @property
+    def field(self) -> str:
+        """The first of them, or "" for the whole object."""
+        return self.fields[0] if self.fields else ""
 
 
 async def plan(
@@ -98,7 +105,7 @@ async def plan(
             before = await _stored(api, step)
             after, taken = await _tried(api, step, force=force)
         except ApiError as error:
-            misfits = typed_faults(error, manifest)
+            misfits = typed_faults(error, manifest, new=before is None)
             if (error.transient and not misfits) or error.code == 401:
                 raise
             if misfits:
@@ -114,7 +121,7 @@ async def plan(
             if awaited:
                 steps.append(_with(step, Change.CREATE, unchecked=awaited))
             else:
-                refusals.append(_refusal(manifest, error))
+                refusals.append(_refusal(manifest, error, new=before is None))
             continue
         change = Change.CREATE if before is None else Change.NOTHING
         if before is not None and shown(before) != shown(after):
@@ -159,14 +166,14 @@ async def _refused_anew(api: RestApi, step: Step) -> list[Refusal]:
     except ApiError as error:
         if error.transient and not typed_faults(error, step.manifest):
             raise
-        return typed_faults(error, step.manifest) or [_refusal(step.manifest, error)]
+        return typed_faults(error, step.manifest, new=True) or [_refusal(step.manifest, error, new=True)]
     return []
 
 
 def _unchangeable(manifest: Manifest, error: ApiError, fields: Sequence[str]) -> Refusal:
     # Admission names the part of the object; what differs in it is more exact.
     told = error.sentence.partition("; changed: ")[0]
-    return Refusal(manifest=manifest, message=f"{told}; changed: {', '.join(fields)}", field=fields[0], fixed=True)
+    return Refusal(manifest=manifest, message=f"{told}; changed: {', '.join(fields)}", fields=tuple(fields), fixed=True)
 
 
 async def _stored(api: RestApi, step: Step) -> Json | None:
@@ -216,41 +223,52 @@ def _missed(step: Step) -> str:
     return f'"{step.manifest.name}" not found'
 
 
-def _within(path: str, above: str) -> bool:
-    """Whether the first is an element of the list that the second is."""
-    return path.startswith(f"{above}[")
-
-
-def typed_faults(error: ApiError, manifest: Manifest) -> list[Refusal]:
+def typed_faults(error: ApiError, manifest: Manifest, *, new: bool = False) -> list[Refusal]:
     """A refusal for each field that doesn't fit the kind's schema; empty where that isn't why."""
-    return [Refusal(manifest=manifest, message=message, field=field) for field, message in typed(error, manifest)]
+    return [
+        Refusal(manifest=manifest, message=message, fields=(field,) if field else (), new=new)
+        for field, message in typed(error, manifest)
+    ]
 
 
-def also_wrong(refusals: Sequence[Refusal]) -> list[Refusal]:
-    """The same, and what else does not fit the schema of a kind of ours: servers name the first fault, or one kind of
-    faults, and whoever mends a file wants all of them."""
-    from vcbatch.cli.lint.rules import misfits
+def told_in_full(refusals: Sequence[Refusal], every: Sequence[Manifest]) -> list[Refusal]:
+    """What is wrong with each refused manifest, of all these, each fault once and with its own field. A server names
+    the first fault, or one kind of faults, and whoever mends a file wants all of them; of kinds of ours they are known
+    here, and said as `lint` says them."""
+    from vcbatch.cli.lint.rules import creation_faults
+    from vcbatch.cli.lint.schema import misfits
 
     found: list[Refusal] = []
-    for position, one in enumerate(refusals):
-        found.append(one)
-        last = position + 1 == len(refusals) or refusals[position + 1].manifest is not one.manifest
-        if last and not one.fixed:
-            told = {each.field for each in refusals if each.manifest is one.manifest}
-            found += [
-                Refusal(manifest=one.manifest, message=text, field=field)
-                for field, text in misfits(one.manifest)
-                if not any(
-                    field == each or each.startswith(f"{field}[") or field.startswith(f"{each}[") for each in told
-                )
-            ]
+    for manifest in {id(one.manifest): one.manifest for one in refusals}.values():
+        server = [one for one in refusals if one.manifest is manifest]
+        ours: Sequence[tuple[str, str]] = ()
+        if manifest.resource in CUSTOM_RESOURCES and not any(one.fixed for one in server):
+            new = all(one.new for one in server)
+            ours = creation_faults(manifest, every) if new else misfits(manifest.kind, manifest.value)
+        known = [field for field, _ in ours]
+        kept = [one for one in server if not one.fields or not all(_among(field, known) for field in one.fields)]
+        left = [field for one in kept for field in one.fields]
+        said = [one.message for one in kept]
+        found += kept
+        found += [
+            Refusal(manifest=manifest, message=text, fields=(field,) if field else ())
+            for field, text in ours
+            if not (_among(field, left) or any(text in message for message in said))
+        ]
     return found
 
 
-def _refusal(manifest: Manifest, error: ApiError) -> Refusal:
+def _among(field: str, others: Sequence[str]) -> bool:
+    """Whether the field, one below it or one above it is among the others."""
+    plain = field.removeprefix("requestBody.").removeprefix(".")
+    return bool(plain) and any(within(plain, other) or within(other, plain) for other in others if other)
+
+
+def _refusal(manifest: Manifest, error: ApiError, *, new: bool = False) -> Refusal:
     causes = error.details.get("causes")
-    first = causes[0] if isinstance(causes, list) and causes and isinstance(causes[0], dict) else {}
-    return Refusal(manifest=manifest, message=error.sentence, field=str(first.get("field") or ""))
+    given = [one.get("field") for one in causes if isinstance(one, dict)] if isinstance(causes, list) else []
+    fields = tuple(one for one in given if isinstance(one, str) and one and one != "<nil>")
+    return Refusal(manifest=manifest, message=error.sentence, fields=fields, new=new)
 
 
 # -- how it is shown ------------------------------------------------------------------------------------------------

@@ -7,12 +7,16 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from vcbatch.api.yaml_reader import YamlError
-from vcbatch.cli.manifests import Manifest, files_option, manifests, spread
+from vcbatch.cli.manifests import Manifest, called, files_option, manifests, spread
 from vcbatch.cli.output import note, say
+
+if TYPE_CHECKING:
+    from vcbatch.cli.lint.rules import Complaint
 
 
 @click.command("lint")
@@ -32,7 +36,7 @@ def command(files: tuple[Path, ...], closed_world: bool, strict: bool, output: s
     All files together are one world: a job may go to a queue that another file makes. Exit code 0 where nothing would
     be refused, 1 where something would, 2 for wrong usage.
     """
-    from vcbatch.cli.lint.rules import Complaint, Severity, checked, complaints
+    from vcbatch.cli.lint.rules import Severity, checked, complaints
 
     unreadable: list[Complaint] = []
     found: list[Manifest] = []
@@ -40,18 +44,9 @@ def command(files: tuple[Path, ...], closed_world: bool, strict: bool, output: s
         try:
             found.extend(manifests(path))
         except YamlError as error:
-            file = "standard input" if str(path) == "-" else str(path)
-            unreadable.append(
-                Complaint(
-                    file=file,
-                    line=error.line,
-                    column=error.column,
-                    severity=Severity.ERROR,
-                    object="not valid YAML",
-                    field="",
-                    message=str(error),
-                )
-            )
+            unreadable.append(_unreadable(path, error.line, error.column, "not valid YAML", str(error)))
+    if not found and not unreadable:
+        unreadable = [_unreadable(path, 1, 1, "no objects", "must hold at least one") for path in spread(files)]
     told = [*unreadable, *complaints(found, closed=closed_world)]
     told.sort(key=lambda one: (one.file, one.line, one.column))
     if output == "json":
@@ -68,6 +63,21 @@ def command(files: tuple[Path, ...], closed_world: bool, strict: bool, output: s
     if output == "text":
         note(_summary(len(ours), errors, len(told) - errors, [one for one in found if not checked(one)]))
     return 1 if errors or (strict and told) else 0
+
+
+def _unreadable(path: Path, line: int, column: int, what: str, message: str) -> Complaint:
+    """What is wrong with a file as a whole."""
+    from vcbatch.cli.lint.rules import Complaint, Severity
+
+    return Complaint(
+        file=called(path),
+        line=line,
+        column=column,
+        severity=Severity.ERROR,
+        object=what,
+        field="",
+        message=message,
+    )
 
 
 def _summary(count: int, errors: int, warnings: int, others: Sequence[Manifest]) -> str:

@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 import copy
-import difflib
-import json
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache
-from typing import Any, cast
+from typing import Any, Final
 
 from vcbatch.api import admission
-from vcbatch.api.admission import Operation, Request
-from vcbatch.api.crd import render
+from vcbatch.api.admission import Operation, Request, Verdict
 from vcbatch.api.loose import Json, part
-from vcbatch.api.name_rules import dns_subdomain
 from vcbatch.api.resources import CUSTOM_RESOURCES, QUEUES, Resource
+from vcbatch.api.validate import Fault
 from vcbatch.cli import known_kinds
+from vcbatch.cli.lint import schema
 from vcbatch.cli.lint.world import Files, world_of
 from vcbatch.cli.manifests import Manifest
-from vcbatch.local.apiserver.errors import DecodeError
-from vcbatch.local.apiserver.schema import pruning, validation
-from vcbatch.local.apiserver.schema.builtin import decode_at
-from vcbatch.local.apiserver.schema.lists import validate_lists
-from vcbatch.local.apiserver.schema.structural import Node, compile_schema
+from vcbatch.cli.placed import Place
+from vcbatch.cli.wording import put, shown, within
 
-_NAMESPACE = "default"
-_LONGEST = 60
-"""Characters of a value in a message."""
-_FIELD = re.compile(r"(spec|metadata)\.[^\s:,]+")
+_NAMESPACE: Final = "default"
+_UNNAMED: Final = "unnamed"
+"""What stands for the name that an object lacks, where its other fields are judged."""
+_BODY: Final = "requestBody."
+"""With this begin the fields in Volcano's words for queues."""
+_NUMBERS: Final = (1, 100_000)
+"""Two values that no rule takes for each other."""
+_FIELD: Final = re.compile(r"(spec|metadata)\.[^\s:,]+")
 """The field with which a warning begins."""
 
 
@@ -85,17 +83,18 @@ def complaints(manifests: Iterable[Manifest], *, closed: bool = False) -> Iterat
             yield from _judged(manifest, resource, world)
 
 
+def creation_faults(manifest: Manifest, every: Iterable[Manifest]) -> schema.Found:
+    """Field and sentence of all for which a server would refuse to create one of these objects; empty for a kind that
+    isn't ours."""
+    if manifest.resource not in CUSTOM_RESOURCES:
+        return []
+    told = _judged(manifest, manifest.resource, world_of(every, closed=False))
+    return [(one.field, one.message) for one in told if one.severity is Severity.ERROR]
+
+
 def _written(manifest: Manifest) -> Iterator[Complaint]:
-    for repeat in manifest.placed.repeated:
-        yield Complaint(
-            file=manifest.file,
-            line=repeat.line,
-            column=repeat.column,
-            severity=Severity.ERROR,
-            object=manifest.title,
-            field="",
-            message=f"the key {repeat.key!r} is written twice; only the last counts",
-        )
+    for repeat in manifest.placed.repeats():
+        yield _complaint(manifest, str(repeat), field=repeat.field, place=repeat.place)
 
 
 def _unknown(manifest: Manifest) -> Iterator[Complaint]:
@@ -109,112 +108,130 @@ def _unknown(manifest: Manifest) -> Iterator[Complaint]:
         if isinstance(value, str) and value:
             continue
         wrong = True
-        text = "must be given" if value in (None, "") else f"must be a string, got {_shown(value)}"
+        text = "must be given" if value in (None, "") else f"must be a string, got {shown(value)}"
         yield _complaint(manifest, f"no object: {key} {text}", field=key)
     if not wrong and (text := known_kinds.fault(manifest.api_version, manifest.kind)):
         yield _complaint(manifest, text, field="apiVersion")
 
 
 def _judged(manifest: Manifest, resource: Resource, world: Files) -> Iterator[Complaint]:
-    yield from _name_complaints(manifest)
+    """Each fault once: what follows from another one is nothing that somebody could mend."""
     given = copy.deepcopy(manifest.value)
-    schema = _schema(resource.kind)
-    for field, text in [*_metadata_misfits(given), *_unknown_fields(given, schema)]:
-        yield _complaint(manifest, text, field=field)
+    unread = schema.read(resource.kind, given)
     written = copy.deepcopy(given)
-    namespace = (manifest.namespace or _NAMESPACE) if resource.namespaced else ""
+    namespace = manifest.namespace or _NAMESPACE if resource.namespaced else ""
     if namespace:
         given["metadata"]["namespace"] = namespace
-    lookup = world.without_queue(manifest.name) if resource == QUEUES else world
-    asked = Request(
-        resource=resource, operation=Operation.CREATE, name=manifest.name, namespace=namespace, object=given
-    )
-    defaulted = admission.mutate(asked, lookup)
-    assert defaulted is not None  # noqa: S101 - an object was given
-    pruning.apply_defaults(defaulted, schema)
-    misfits = [*validation.validate_schema(defaulted, schema), *validate_lists(defaulted, schema)]
-    # What is derived of a field that doesn't fit is nothing that somebody could mend.
+    creation = _Creation(manifest=manifest, resource=resource, namespace=namespace, world=world)
+    defaulted = creation.defaulted(given)
+    names = list(schema.metadata_faults(resource, given, unread=frozenset(field for field, _ in unread)))
+    misfits = schema.judged(resource.kind, defaulted)
     derived = {_dotted(path) for path in _paths(defaulted)} - {_dotted(path) for path in _paths(written)}
-    mendable = [fault for fault in misfits if _dotted(fault.field) not in derived] or misfits
-    for fault in mendable:
-        yield _complaint(manifest, str(fault), field=fault.field)
-    asked = Request(
-        resource=resource, operation=Operation.CREATE, name=manifest.name, namespace=namespace, object=defaulted
-    )
-    verdict = admission.review(asked, lookup)
-    told = {_dotted(fault.field) for fault in misfits}
-    for fault in verdict.faults:
-        field = fault.field.removeprefix("requestBody.")
-        # What has the wrong type can't be judged at all, which then is said without a field.
-        if not misfits or (field and _dotted(field) not in told | derived):
-            yield _complaint(manifest, str(fault), field=field)
-    of_writing = () if verdict.faults else admission.mutation_warnings(replace(asked, object=written), defaulted)
+    fields = [field for field, _ in misfits if _dotted(field) not in derived]
+    if fields:  # else all follows from values that fit by themselves
+        following = creation.misfits_without(given, fields)
+        misfits = [fault for fault in misfits if fault[0] in fields or fault in following]
+    for field, text in [*unread, *names, *misfits]:
+        yield _complaint(manifest, text, field=field)
+    verdict = creation.reviewed(defaulted)
+    faults = [*verdict.faults]
+    told = {_dotted(field) for field, _ in names}
+    if misfits:
+        faults = creation.faults_without(given, [field for field, _ in misfits])
+        told |= {_dotted(field) for field, _ in misfits} | derived
+        faults = [fault for fault in faults if not any(within(_field(fault), field) for field, _ in misfits)]
+    for fault in dict.fromkeys(faults):
+        if not fault.field or _dotted(_field(fault)) not in told:
+            yield _complaint(manifest, str(fault).removeprefix(_BODY), field=_field(fault))
+    of_writing = () if verdict.faults else creation.warnings_of_writing(written, defaulted)
     for warning in (*of_writing, *verdict.warnings):
         field = _FIELD.match(warning)
         yield _complaint(manifest, warning, field=field[0] if field else "", severity=Severity.WARNING)
 
 
-def misfits(manifest: Manifest) -> list[tuple[str, str]]:
-    """Field and fault of everything in an object of ours that its schema doesn't have, or has with another type."""
-    if manifest.resource not in CUSTOM_RESOURCES:
-        return []
-    given = copy.deepcopy(manifest.value)
-    unknown = [*_metadata_misfits(given), *_unknown_fields(given, _schema(manifest.kind))]
-    return [*unknown, *type_misfits(manifest.kind, given)]
+def _field(fault: Fault) -> str:
+    return fault.field.removeprefix(_BODY)
 
 
-def type_misfits(kind: str, obj: Json) -> list[tuple[str, str]]:
-    """Field and fault of everything in an object of this kind of ours that has another type than the schema says."""
-    given, schema = copy.deepcopy(obj), _schema(kind)
-    found = _metadata_misfits(given)
-    pruning.prune(given, schema)
-    pruning.apply_defaults(given, schema)
-    faults = [*validation.validate_schema(given, schema), *validate_lists(given, schema)]
-    return [*found, *((fault.field, str(fault)) for fault in faults)]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Creation:
+    """The creation of one object, as admission is asked about it."""
+
+    manifest: Manifest
+    resource: Resource
+    namespace: str
+    world: Files
+
+    def _request(self, obj: Json) -> Request:
+        return Request(
+            resource=self.resource,
+            operation=Operation.CREATE,
+            name=self.manifest.name or _UNNAMED,
+            namespace=self.namespace,
+            object=obj,
+        )
+
+    @property
+    def _lookup(self) -> Files:
+        return self.world.without_queue(self.manifest.name) if self.resource == QUEUES else self.world
+
+    def defaulted(self, given: Json) -> Json:
+        made = copy.deepcopy(given)
+        if not (made["metadata"].get("name") or made["metadata"].get("generateName")):
+            made["metadata"]["name"] = _UNNAMED
+        schema.filled(self.resource.kind, made)
+        mutated = admission.mutate(self._request(made), self._lookup)
+        assert mutated is not None  # noqa: S101 - an object was given
+        schema.filled(self.resource.kind, mutated)
+        return mutated
+
+    def reviewed(self, defaulted: Json) -> Verdict:
+        return admission.review(self._request(defaulted), self._lookup)
+
+    def warnings_of_writing(self, written: Json, defaulted: Json) -> Iterator[str]:
+        return admission.mutation_warnings(self._request(written), defaulted)
+
+    def faults_without(self, given: Json, fields: Sequence[str]) -> list[Fault]:
+        """What admission would say whatever fitting values were in these fields: it isn't asked about an object with
+        other values."""
+        said = [self.reviewed(made).faults for made in self._mended(given, fields)]
+        return [fault for fault in said[0] if all(fault in others for others in said[1:])]
+
+    def misfits_without(self, given: Json, fields: Sequence[str]) -> schema.Found:
+        """What the schema would refuse whatever fitting values were in these fields."""
+        found = [schema.judged(self.resource.kind, made) for made in self._mended(given, fields)]
+        return [fault for fault in found[0] if all(fault in others for others in found[1:])]
+
+    def _mended(self, given: Json, fields: Sequence[str]) -> list[Json]:
+        wrong = schema.unjudgeable(self.resource.kind, given, fields)
+        return [self.defaulted(_mended(given, wrong, self.resource.kind, number)) for number in _NUMBERS]
 
 
-def _unknown_fields(given: Json, schema: Node) -> Iterator[tuple[str, str]]:
-    for path in pruning.prune(given, schema):
-        yield path, f"unknown field {path!r}{_meant(path, schema)}"
+def _mended(given: Json, misfits: Sequence[str], kind: str, number: int) -> Json:
+    """The object with fitting values in place of the others, made of this number as far as may be."""
+    made = copy.deepcopy(given)
+    first = number == _NUMBERS[0]
+    # A text that admission quotes is in no message that is the same for all numbers.
+    of_type: dict[str, Any] = {
+        "integer": number, "number": number, "string": f"x{number}", "boolean": first, "array": [], "object": {},
+    }  # fmt: skip
+    for path in misfits:
+        node = schema.node_at(path, kind)
+        if node is not None and node.types:
+            choice = node.enum[0 if first else -1] if node.enum else of_type[node.types[0]]
+            put(made, path, copy.deepcopy(choice))
+    return made
 
 
-def _metadata_misfits(given: Json) -> list[tuple[str, str]]:
-    """What in the metadata has the wrong type, which is dropped in place, so that the rest can be judged."""
-    metadata = given.get("metadata")
-    if not isinstance(metadata, dict):
-        given["metadata"] = {}
-        return [("metadata", f"metadata: must be a mapping, got {_shown(metadata)}")] if metadata is not None else []
-    found: list[tuple[str, str]] = []
-    for key in list(cast(Json, metadata)):
-        try:
-            decode_at("meta/v1.ObjectMeta", {key: copy.deepcopy(metadata[key])}, path="metadata.")
-        except DecodeError as error:
-            wanted = str(error).rpartition(" of type ")[2] if " of type " in str(error) else ""
-            text = f"must be of type {wanted}, got {_shown(metadata[key])}" if wanted else str(error)
-            found.append((f"metadata.{key}", f"metadata.{key}: {text}"))
-            del metadata[key]
-    return found
-
-
-def _shown(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
-
-
-def _name_complaints(manifest: Manifest) -> Iterator[Complaint]:
-    given = part(manifest.value, "metadata")
-    if not manifest.name and (given.get("name") or given.get("generateName")):
-        return  # of the wrong type, which is told elsewhere
-    if not manifest.name:
-        yield _complaint(manifest, "metadata.name (or generateName) must be given", field="metadata.name")
-        return
-    field = "metadata.name" if given.get("name") else "metadata.generateName"
-    for text in dns_subdomain(manifest.name, prefix=field != "metadata.name"):
-        yield _complaint(manifest, f'{field}: Invalid value: "{manifest.name}": {text}', field=field)
-
-
-def _complaint(manifest: Manifest, message: str, *, field: str = "", severity: Severity = Severity.ERROR) -> Complaint:
-    place = manifest.placed.place_of(field)
+def _complaint(
+    manifest: Manifest,
+    message: str,
+    *,
+    field: str = "",
+    severity: Severity = Severity.ERROR,
+    place: Place | None = None,
+) -> Complaint:
+    place = place or manifest.placed.place_of(field)
     return Complaint(
         file=manifest.file,
         line=place.line,
@@ -241,20 +258,3 @@ def _paths(value: Any, path: str = "") -> Iterator[str]:
 def _dotted(field: str) -> str:
     """The path with `.cpu` in place of `[cpu]`."""
     return re.sub(r"\[(\D[^\]]*)\]", r".\1", field)
-
-
-def _meant(path: str, schema: Node) -> str:
-    """The known field beside it that is written nearly so."""
-    *above, name = re.findall(r"[^.\[\]]+", path) or [""]
-    node: Node | None = schema
-    for step in above:
-        if node is not None:
-            node = node.items if step.isdecimal() else node.properties.get(step, node.additional)
-    close = difflib.get_close_matches(name, node.properties, n=1) if node is not None else []
-    return f"; is {close[0]!r} meant?" if close else ""
-
-
-@cache
-def _schema(kind: str) -> Node:
-    """What the definition of the kind says, less what it says of the whole object: that is the server's."""
-    return compile_schema(render(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"])

@@ -56,7 +56,7 @@ class Files:
 
 def world_of(manifests: Iterable[Manifest], *, closed: bool) -> Files:
     """The world that these objects make. Those that can't be read are left to the rules."""
-    queues = {ROOT: _assumed(ROOT)}
+    queues = {name: _assumed(name) for name in (ROOT, DEFAULT)}
     classes: set[str] = set()
     annotations: dict[str, dict[str, str]] = {}
     for manifest in manifests:
