@@ -28,14 +28,16 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repeat:
-    """A field that is written again at `place`, in the mapping that has it at `first` already."""
+    """A field that is written again at `place`, in the mapping that has it at `first` already; None where that isn't in
+    the same object, but in a list around it."""
 
     field: str
     place: Place
-    first: Place
+    first: Place | None
 
     def __str__(self) -> str:
-        return f"duplicate field {self.field!r}, written first in line {self.first.line}"
+        before = f", written first in line {self.first.line}" if self.first is not None else ""
+        return f"duplicate field {self.field!r}{before}"
 
     def moved(self, lines: int, columns: int) -> Repeat:
         """The same in a text that begins so many lines below, its first line so many columns to the right."""
@@ -43,7 +45,8 @@ class Repeat:
         def move(place: Place) -> Place:
             return Place(place.line + lines, place.column + (columns if place.line == 1 else 0))
 
-        return Repeat(field=self.field, place=move(self.place), first=move(self.first))
+        first = move(self.first) if self.first is not None else None
+        return Repeat(field=self.field, place=move(self.place), first=first)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +70,16 @@ class Placed:
 
     def repeats(self) -> Iterator[Repeat]:
         """The repeated keys, in the order of the text."""
+        if not self.repeated:
+            return
         left = {(one.line, one.column) for one in self.repeated}
-        if left:
-            yield from sorted(_repeats(self.node, "", left), key=lambda one: one.place)
+        found = list(_repeats(self.node, "", left))
+        found += [
+            Repeat(field=one.key, place=Place(one.line, one.column), first=None)
+            for one in self.repeated
+            if (one.line, one.column) in left
+        ]
+        yield from sorted(found, key=lambda one: one.place)
 
     def items(self, key: str = "") -> Iterator[Placed]:
         """The elements of the list at this key, or of the list that this is, each with the repeated keys in it."""

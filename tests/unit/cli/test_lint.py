@@ -160,6 +160,12 @@ def test_what_an_alias_stands_for_is_told_once(tmp_path: Path) -> None:
     assert told(tmp_path, text) == [(5, "error", "spec.capability.cpu")]
 
 
+def test_a_list_that_has_its_items_twice_is_an_error(tmp_path: Path) -> None:
+    item = "{apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, metadata: {name: NAME}}"
+    text = f"kind: List\nitems:\n- {item.replace('NAME', 'a')}\nitems:\n- {item.replace('NAME', 'b')}\n"
+    assert lint(tmp_path, text).stdout == f"{tmp_path}/given.yaml:4:1: error: Queue/b: duplicate field 'items'\n"
+
+
 @pytest.mark.parametrize("text", ["", "---\n", "# nothing\n", "---\n---\n", "[]\n"])
 def test_a_file_without_objects_is_an_error(tmp_path: Path, text: str) -> None:
     done = lint(tmp_path, text)
