@@ -17,6 +17,9 @@ from tests.support.ports import free_port
 from tests.support.virtual_time import SeededRandom
 from vcbatch.api.pod import Pod
 from vcbatch.api.resources import CRONJOBS, JOBS, NODES, PODS, QUEUES
+from vcbatch.hosting.health import Health
+from vcbatch.local.apiserver.access import ADMINISTRATORS, User
+from vcbatch.local.apiserver.healthz import health_response
 from vcbatch.observe.metrics import PrometheusMeter
 from vcbatch.runtime.caches.cache import metadata_of
 from vcbatch.runtime.client.credentials import StaticToken
@@ -362,3 +365,23 @@ async def test_discovery_tells_which_kinds_are_listed():
         assert await api.discovered([PODS, CRONJOBS]) == [PODS]
         answers["/apis"] = {"groups": None}
         assert await api.discovered([CRONJOBS]) == []
+
+
+@pytest.mark.parametrize("count", [1, 2, 30])
+async def test_the_checks_that_fail_are_read_off_readyz(count: int) -> None:
+    """In the words of the local server, which tells an administrator of each failing task."""
+    faults = {f"kubelet: task {number}": f"OSError: no space, said {number} times" for number in range(count)}
+    health = Health(SystemClock(), on_failure=lambda _: None)
+    health.faults = lambda: faults  # type: ignore[method-assign]
+
+    async def answer(request: web.Request) -> web.Response:
+        query = {key: [value] for key, value in request.query.items()}
+        told = health_response(request.path, query, User(name="admin", groups=(ADMINISTRATORS,)), health)
+        assert told is not None and isinstance(told.body, bytes)
+        return web.Response(status=told.code, body=told.body, content_type="text/plain")
+
+    async with served(answer) as (api, _):
+        found = await api.failing_checks()
+        assert found == [f"{name} failed: {why}" for name, why in faults.items()]
+        faults.clear()
+        assert await api.failing_checks() == ()

@@ -36,6 +36,9 @@ _REASONS: Mapping[int, str] = {
     504: "Timeout",
 }
 _MESSAGE_LIMIT = 1024
+"""Bytes of a page of a proxy that somebody is shown."""
+_CHECKS_LIMIT = 64 * 1024
+"""Bytes of the checks of a health page, a line each, which are taken apart."""
 _CHANGES = frozenset({"ADDED", "MODIFIED", "DELETED"})
 
 
@@ -179,7 +182,8 @@ def error_from(code: int, data: bytes, *, retry_after: float | None = None) -> A
     except msgspec.DecodeError:
         status = _Status()
     if status.kind != "Status":
-        text = data[:_MESSAGE_LIMIT].decode(errors="replace").strip()
+        limit = _CHECKS_LIMIT if data.startswith((b"[+]", b"[-]")) else _MESSAGE_LIMIT
+        text = data[:limit].decode(errors="replace").strip()
         return ApiError(code, _REASONS.get(code, "Unknown"), text or f"the server answered {code}", {}, retry_after)
     details = status.details or {}
     seconds = details.get("retryAfterSeconds")
