@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -179,7 +180,6 @@ def test_rooms_are_those_of_one_task_at_a_time(world: World, request: Amounts) -
             assert min(found, MOST_TASKS) == placed
 
 
-@example(World({"q0": Spec(guarantee={"cpu": 0.0})}, {"cpu": 16000.0}, False, 0), {"cpu": 1000.0})
 @WORLDS
 @given(worlds(), amounts(4))
 def test_admission_and_the_right_to_reclaim_are_the_document_s(world: World, request: Amounts) -> None:
@@ -206,6 +206,19 @@ def test_queues_are_served_in_the_document_s_order(world: World) -> None:
         assert oracle.before(one, other, age)
 
 
+_NONE_GUARANTEED = World(
+    {
+        "q0": Spec(),
+        "q1": Spec(deserved={"cpu": 4000.0}, guarantee={GPU: 0.0}, gangs=[Gang(held=[{"cpu": 1000.0, GPU: 1000.0}])]),
+    },
+    {"cpu": 16000.0, "memory": 16.0, GPU: 8000.0, "pods": 100.0},
+    hierarchy=False,
+    levels=0,
+)
+"""A guarantee of zero devices doesn't make the devices that the queue holds more than it deserves."""
+
+
+@example(_NONE_GUARANTEED, {"cpu": 1000.0, GPU: 1000.0}, Random(0))
 @settings(WORLDS, max_examples=150)
 @given(worlds(), amounts(4, least=1), st.randoms(use_true_random=False))
 def test_victims_are_those_of_the_document(world: World, request: Amounts, random: Any) -> None:
