@@ -31,6 +31,7 @@ from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.controllers.children import Children
 from vcbatch.runtime.controllers.claims import Claims
 from vcbatch.runtime.controllers.job import JobController, JobSources
+from vcbatch.runtime.controllers.references import References
 from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.seams.clock import Clock
 
@@ -66,15 +67,18 @@ def controller_of(
     """A controller whose caches hold these objects, as after its start."""
     api, clock, random = CountingApi(), clock or SystemClock(), SeededRandom(1)
     children = Children(api, clock=clock)
+    claims = Claims(api, Cache(model=Claim))
+    priority_classes: Cache[PriorityClassView] = Cache(model=PriorityClassView)
     sources = JobSources(
         jobs=Cache(),
         pods=Cache(model=Pod),
         podgroups=Cache(),
         queues=Cache(),
         commands=Cache(),
-        priority_classes=Cache(model=PriorityClassView),
+        priority_classes=priority_classes,
         children=children,
-        claims=Claims(api, Cache(model=Claim)),
+        claims=claims,
+        references=References(api, claims, priority_classes, clock=clock),
         quotas=Cache(model=Quota),
     )
     caches = {JOBS: sources.jobs, PODS: sources.pods, PODGROUPS: sources.podgroups}

@@ -20,12 +20,13 @@ from vcbatch.api import names
 from vcbatch.api.command import Command
 from vcbatch.api.defaults import default_job
 from vcbatch.api.pod import Pod
+from vcbatch.api.pod_references import Reference
 from vcbatch.api.podgroup import PodGroup
 from vcbatch.api.queue import Queue
 from vcbatch.api.resources import COMMANDS, JOBS, PERSISTENTVOLUMECLAIMS, PODGROUPS, PODS, QUEUES, Resource
 from vcbatch.api.storage import Claim
 from vcbatch.api.timestamps import format_time
-from vcbatch.core.job import JobView, decide, read_job, wanted_children, wanted_claims
+from vcbatch.core.job import JobView, decide, read_job, wanted_children, wanted_claims, wanted_references
 from vcbatch.core.machine import Create, Decision, Delete, Emit, Ensure, Mark, WriteStatus, strip_unchanged
 
 Json = dict[str, Any]
@@ -81,6 +82,8 @@ class World:
     writes: int = 0
     status_history: list[Json] = field(default_factory=list)
     priority_classes: dict[str, int] = field(default_factory=dict)
+    absent: set[Reference] = field(default_factory=set)
+    """What pods may name and doesn't exist; all else does."""
     lets_in: bool = True
     binds: bool = True
     refusal: str = ""
@@ -187,6 +190,7 @@ class World:
             pod_group=PodGroup.parse(group) if group else None,
             children={key: self.objects[key] for key in wanted if key in self.objects},
             claims={claim.metadata.name: claim for claim in claims if claim.metadata.name in wanted_claims(job)},
+            absent=[one for one in wanted_references(job, wanted) if one in self.absent],
             queue=Queue.parse(queue) if queue else None,
             priority_classes=self.priority_classes,
             refusal=self.refusal,

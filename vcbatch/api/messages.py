@@ -5,6 +5,7 @@ A message is bounded in size, and says the same thing for the same numbers.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
@@ -242,6 +243,31 @@ def backing_off(*, losses: int, until: str) -> str:
 def ran_out_of_time(*, seconds: int) -> str:
     """A job that was Running for all the time that it has."""
     return f"it ran for {seconds} s, as long as {MAX_RUN_SECONDS} lets it"
+
+
+_OBJECT: Final = r"[A-Za-z]+ [^ ,;]+"
+_MISSING: Final = re.compile(rf"({_OBJECT}(?:(?:, | and ){_OBJECT})*) (?:doesn't|don't) exist, named by pods of task")
+
+_EACH: Final = re.compile(r"([A-Za-z]+) ([^ ,;]+)(?:, | and |$)")
+
+
+def objects_missing(objects: Sequence[tuple[str, str]], *, tasks: Sequence[str]) -> str:
+    """Objects, by kind and name, that don't exist although pods of these tasks name them."""
+    verb = "doesn't exist" if len(objects) == 1 else "don't exist"
+    named = _and([f"{kind} {name}" for kind, name in objects])
+    return f"{named} {verb}, named by pods of task{'s' if len(tasks) > 1 else ''} {_and(tasks)}"
+
+
+def missing_objects(message: str) -> list[tuple[str, str]]:
+    """Kind and name of the objects of which a message says so at its beginning; none of one that doesn't."""
+    found = _MISSING.match(message)
+    if found is None:
+        return []
+    return [(kind, name) for kind, name in _EACH.findall(found[1])]
+
+
+def _and(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def infrastructure_retries_exhausted(*, cause: str, retries: int) -> str:

@@ -47,6 +47,8 @@ class JobReason(StrEnum):
     """Not one of Volcano's: the job ran for as long as it may."""
     POD_TERMINATING = "PodTerminating"
     """Not one of Volcano's: the job waits for a pod whose deletion was asked for, and what holds it."""
+    OBJECTS_MISSING = "ObjectsMissing"
+    """Not one of Volcano's: pods name claims, ConfigMaps, Secrets and the like that don't exist, and which."""
     POD_NOT_STARTED = "PodNotStarted"
     """Not one of Volcano's: a pod has its node, but a container of it can't be started, and why."""
 

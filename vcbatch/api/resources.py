@@ -99,6 +99,7 @@ NAMESPACES = Resource(group="", version="v1", plural="namespaces", kind="Namespa
 SERVICES = Resource(group="", version="v1", plural="services", kind="Service")
 CONFIGMAPS = Resource(group="", version="v1", plural="configmaps", kind="ConfigMap")
 SECRETS = Resource(group="", version="v1", plural="secrets", kind="Secret")
+SERVICEACCOUNTS = Resource(group="", version="v1", plural="serviceaccounts", kind="ServiceAccount")
 EVENTS = Resource(group="", version="v1", plural="events", kind="Event")
 PERSISTENTVOLUMECLAIMS = Resource(group="", version="v1", plural="persistentvolumeclaims", kind="PersistentVolumeClaim")
 PERSISTENTVOLUMES = Resource(

@@ -13,8 +13,17 @@ from typing import Any, Final, cast
 
 from vcbatch.api import names
 from vcbatch.api.loose import Json, listed, part
-from vcbatch.api.messages import behind_first, cause_of, expected_start, first_in_line, protected_until, read_wait
-from vcbatch.api.phases import JobPhase, PodGroupPhase
+from vcbatch.api.messages import (
+    behind_first,
+    cause_of,
+    expected_start,
+    first_in_line,
+    missing_objects,
+    objects_missing,
+    protected_until,
+    read_wait,
+)
+from vcbatch.api.phases import JobPhase, PodGroupPhase, QueueState
 from vcbatch.api.quantities import read
 from vcbatch.api.quantity import ZERO, Quantity
 from vcbatch.api.reasons import JobReason, PodGroupConditionType, WaitReason
@@ -22,12 +31,21 @@ from vcbatch.api.timestamps import parse_time
 
 Amounts = Mapping[str, Quantity]
 
+QUEUE_GONE: Final = "Gone"
+"""Instead of the state of a queue that doesn't exist."""
+
 _COUNTED_TWICE: Final = ("requests.", "limits.", "count/")
 _PODS: Final = "pods"
 _FIRST_IN_FIRST_OUT: Final = "fifo"
 """`DequeueStrategy.FIFO`, which lies among models."""
 _OUT_OF_LINE: Final = frozenset({WaitReason.NOT_ENOUGH_PODS, WaitReason.GATED, WaitReason.PLUGIN_FAILED})
 """With which a gang isn't tried at all, so that nobody waits until it has been."""
+_BEFORE_MISSING: Final = frozenset({JobReason.QUEUE_NOT_FOUND, JobReason.BACK_OFF, JobReason.UNSUPPORTED})
+"""What has to be over before it matters that objects are missing."""
+_BESIDE_MISSING: Final = frozenset(
+    {JobReason.PVC_ERROR, JobReason.FAILED_CREATE, JobReason.PLUGIN_ERROR, JobReason.POD_GROUP_ERROR}
+)
+"""What stays true once they are there."""
 _HOLDING: Final = frozenset({PodGroupPhase.RUNNING, PodGroupPhase.UNKNOWN})
 
 
@@ -94,6 +112,8 @@ class Waiting:
         enough: of the holders, those whose end would leave room below `limit`; empty where none would.
         expected_start: by when it starts at the latest, where the scheduler wrote that.
         evictable_from: from when on others may be evicted for it, where the scheduler wrote that.
+        missing: kind and name of the objects that its pods name and that don't exist, as far as that is known.
+        queue_state: of its queue: `Open`, `Closed` and so on, or `QUEUE_GONE`; empty where queues can't be read.
     """
 
     phase: JobPhase
@@ -112,6 +132,8 @@ class Waiting:
     enough: Sequence[Gang] = ()
     expected_start: datetime | None = None
     evictable_from: datetime | None = None
+    missing: Sequence[tuple[str, str]] = ()
+    queue_state: str = ""
 
     def __str__(self) -> str:
         why = f" ({self.reason})" if self.reason is not None else ""
@@ -136,12 +158,15 @@ class Waiting:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """What a job is seen among. Any of it may be empty where it can't be read: less is said then. `places` are those of
-    PodGroups that wait, by UID, each in its queue, as the scheduler's policy has them; none where that isn't known."""
+    PodGroups that wait, by UID, each in its queue, as the scheduler's policy has them; none where that isn't known.
+    `missing` are the objects that pods name and that don't exist, `missing_for` the tasks whose pods those are."""
 
     pod_groups: Sequence[Json] = ()
     queues: Sequence[Json] = ()
     priorities: Mapping[str, int] | None = None
     places: Mapping[str, int] | None = None
+    missing: Sequence[tuple[str, str]] = ()
+    missing_for: Sequence[str] = ()
 
 
 def waiting_of(job: Json, around: Surroundings) -> Waiting:
@@ -153,8 +178,24 @@ def waiting_of(job: Json, around: Surroundings) -> Waiting:
     reason, message, since = _said(job, around.pod_groups[own] if own is not None else None)
     queue = gang.queue if gang is not None else str(part(job, "spec").get("queue") or names.DEFAULT_QUEUE)
     phase = phase_of(job)
+    state = _state_of(queue, around.queues)
+    missing = missing_objects(message)
+    if around.missing and phase is JobPhase.PENDING and reason not in _BEFORE_MISSING:
+        said = message.partition("; ")[2] if missing else message if reason in _BESIDE_MISSING else ""
+        missing = [*around.missing]
+        reason = JobReason.OBJECTS_MISSING if not said or reason not in _BESIDE_MISSING else reason
+        message = "; ".join(filter(None, (objects_missing(missing, tasks=around.missing_for), said)))
     if gang is None or phase not in (JobPhase.PENDING, JobPhase.RESTARTING):
-        return Waiting(phase=phase, reason=reason, message=message, since=since, gang=gang, queue=queue)
+        return Waiting(
+            phase=phase,
+            reason=reason,
+            message=message,
+            since=since,
+            gang=gang,
+            queue=queue,
+            missing=missing,
+            queue_state=state,
+        )
     line = [one for one in gangs if one.queue == queue and _in_line(one)]
     places = around.places or {}
     by_policy = gang.uid in places
@@ -193,7 +234,17 @@ def waiting_of(job: Json, around: Surroundings) -> Waiting:
         enough=_enough(holders, limit) if limit is not None and limit.ever else (),
         expected_start=expected_start(message),
         evictable_from=protected_until(message) if reason is WaitReason.VICTIMS_PROTECTED else None,
+        missing=missing,
+        queue_state=state,
     )
+
+
+def _state_of(queue: str, queues: Sequence[Json]) -> str:
+    """A queue that nobody has looked at is open, as for admission."""
+    if not queues:
+        return ""
+    found = next((one for one in queues if part(one, "metadata").get("name") == queue), None)
+    return QUEUE_GONE if found is None else str(part(found, "status").get("state") or QueueState.OPEN)
 
 
 def phase_of(job: Json) -> JobPhase:

@@ -53,6 +53,7 @@ from vcbatch.runtime.controllers.jobtemplate import JobTemplateController
 from vcbatch.runtime.controllers.own_admission import OwnAdmission
 from vcbatch.runtime.controllers.podgroup import PodGroupController, follow_workloads
 from vcbatch.runtime.controllers.queue import QueueController
+from vcbatch.runtime.controllers.references import References
 from vcbatch.runtime.controllers.sharding import ShardingController, ShardingFile
 from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.runtime.fabric_manager import FabricManager
@@ -99,6 +100,7 @@ class _Seen:
         self._claims = Claims(api, informers.follow(PERSISTENTVOLUMECLAIMS, Claim))
         self._quotas = informers.follow(RESOURCEQUOTAS, Quota)
         self._children = Children(api, clock=clock)
+        self._references = References(api, self._claims, self._priority_classes, clock=clock)
 
     def applier(
         self, api: Api, recorder: Recorder, *, clock: Clock, random: Random, schedulers: Collection[str]
@@ -134,6 +136,7 @@ class _Seen:
             priority_classes=self._priority_classes,
             children=self._children,
             claims=self._claims,
+            references=self._references,
             quotas=self._quotas,
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Collection
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import aclosing, suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from vcbatch.api.phases import Action, JobPhase
 from vcbatch.api.resources import COMMANDS, JOBS, PODGROUPS, PRIORITYCLASSES, QUEUES, Resource
 from vcbatch.core.waiting import Surroundings, Waiting, waiting_of
+from vcbatch.runtime.named_by_pods import missing_of
 from vcbatch.sdk.display import JobDisplay
 from vcbatch.sdk.errors import JobEnded, JobFailed, NotFound, ServerError, WaitTimeout
 from vcbatch.sdk.models.job import Job
@@ -245,7 +246,15 @@ class AsyncJobHandle(JobDisplay):
         queues = await self._readable(QUEUES)
         classes = await self._readable(PRIORITYCLASSES)
         priorities = {one["metadata"]["name"]: int(one.get("value") or 0) for one in classes}
-        return waiting_of(manifest, Surroundings(pod_groups=groups, queues=queues, priorities=priorities))
+        missing, tasks = await self._missing(manifest)
+        around = Surroundings(
+            pod_groups=groups, queues=queues, priorities=priorities, missing=missing, missing_for=tasks
+        )
+        return waiting_of(manifest, around)
+
+    async def _missing(self, manifest: Json) -> tuple[Sequence[tuple[str, str]], Sequence[str]]:
+        with self._session.translated():
+            return await missing_of(await self._session.api(), manifest)
 
     async def _readable(self, resource: Resource, namespace: str | None = None) -> list[Json]:
         with self._session.translated():

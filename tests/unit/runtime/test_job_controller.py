@@ -21,6 +21,7 @@ from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.controllers.children import Children
 from vcbatch.runtime.controllers.claims import Claims
 from vcbatch.runtime.controllers.job import JobController, JobSources
+from vcbatch.runtime.controllers.references import References
 from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.seams.api import ApiError
 
@@ -51,15 +52,18 @@ class World:
         clock, random = VirtualClock(), SeededRandom(1)
         api = api or self.server
         children = Children(api, clock=clock)
+        claims = Claims(api, Cache(model=Claim))
+        priority_classes: Cache[PriorityClassView] = Cache(model=PriorityClassView)
         self.sources = JobSources(
             jobs=Cache(),
             pods=Cache(model=Pod),
             podgroups=Cache(),
             queues=Cache(),
             commands=Cache(),
-            priority_classes=Cache(model=PriorityClassView),
+            priority_classes=priority_classes,
             children=children,
-            claims=Claims(api, Cache(model=Claim)),
+            claims=claims,
+            references=References(api, claims, priority_classes, clock=clock),
             quotas=Cache(model=Quota),
         )
         caches = {JOBS: self.sources.jobs, PODS: self.sources.pods, PODGROUPS: self.sources.podgroups}

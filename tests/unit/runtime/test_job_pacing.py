@@ -22,6 +22,7 @@ from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.controllers.children import Children
 from vcbatch.runtime.controllers.claims import Claims
 from vcbatch.runtime.controllers.job import JobController, JobSources
+from vcbatch.runtime.controllers.references import References
 from vcbatch.runtime.events.recorder import Recorder
 
 
@@ -31,15 +32,18 @@ class _Controller:
     def __init__(self, world: World) -> None:
         self._world = world
         clock, random, api = VirtualClock(), SeededRandom(1), FakeApi()
+        claims = Claims(api, Cache(model=Claim))
+        priority_classes: Cache[PriorityClassView] = Cache(model=PriorityClassView)
         self._sources = JobSources(
             jobs=Cache(),
             pods=Cache(model=Pod),
             podgroups=Cache(),
             queues=Cache(),
             commands=Cache(),
-            priority_classes=Cache(model=PriorityClassView),
+            priority_classes=priority_classes,
             children=Children(api, clock=clock),
-            claims=Claims(api, Cache(model=Claim)),
+            claims=claims,
+            references=References(api, claims, priority_classes, clock=clock),
             quotas=Cache(model=Quota),
         )
         recorder = Recorder(api, clock=clock, random=random, component="test")

@@ -46,7 +46,13 @@ _EXPLAINED: Final = frozenset(
 )
 _ENDING: Final = frozenset({JobPhase.ABORTING, JobPhase.COMPLETING, JobPhase.TERMINATING})
 _TROUBLE: Final = frozenset(
-    {JobReason.PLUGIN_ERROR, JobReason.POD_TERMINATING, JobReason.PVC_ERROR, JobReason.FAILED_CREATE}
+    {
+        JobReason.PLUGIN_ERROR,
+        JobReason.POD_TERMINATING,
+        JobReason.PVC_ERROR,
+        JobReason.FAILED_CREATE,
+        JobReason.OBJECTS_MISSING,
+    }
 )
 """Why a running job lacks pods that it should have."""
 _AT_REQUEST: Final[dict[str, str]] = {JobPhase.ABORTED: "suspended", JobPhase.TERMINATED: "cancelled"}

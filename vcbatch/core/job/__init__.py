@@ -1,7 +1,8 @@
 """The job controller's decisions.
 
-`decide` looks at a `JobView` and says what follows; `wanted_children` and `wanted_claims` say which objects beside pods
-and the PodGroup the view has to show, `read_of_pod` and `read_of_group` what of those matters.
+`decide` looks at a `JobView` and says what follows; `wanted_children`, `wanted_claims` and `wanted_references` say
+which objects beside pods and the PodGroup the view has to show, `read_of_pod` and `read_of_group` what of those
+matters.
 """
 
 from vcbatch.core.job.children import wanted_children
@@ -9,6 +10,7 @@ from vcbatch.core.job.decide import decide
 from vcbatch.core.job.plugin_trouble import plugin_failed
 from vcbatch.core.job.plugins import PluginFailedError
 from vcbatch.core.job.podgroup import read_of_group
+from vcbatch.core.job.references import wanted_references
 from vcbatch.core.job.roster import read_of_pod
 from vcbatch.core.job.unsupported import unreadable
 from vcbatch.core.job.view import ChildKey, JobView, read_job
@@ -27,4 +29,5 @@ __all__ = [
     "unreadable",
     "wanted_children",
     "wanted_claims",
+    "wanted_references",
 ]

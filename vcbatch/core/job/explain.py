@@ -17,12 +17,14 @@ from vcbatch.core.job.commands import Inbox
 from vcbatch.core.job.counts import Counts
 from vcbatch.core.job.picture import Picture, Stimulus
 from vcbatch.core.job.policies import Verdict
+from vcbatch.core.job.references import told_missing
 from vcbatch.core.job.status import Explanation, explanation_of
 from vcbatch.core.machine import Emit
 
 _PASSING: Final = frozenset(
     {
         JobReason.PVC_ERROR,
+        JobReason.OBJECTS_MISSING,
         JobReason.FAILED_CREATE,
         JobReason.PLUGIN_ERROR,
         JobReason.POD_TERMINATING,
@@ -30,6 +32,12 @@ _PASSING: Final = frozenset(
     }
 )
 """Reasons of a running job that are over once nothing says them any more."""
+
+
+_BESIDE_MISSING: Final = frozenset(
+    {JobReason.PVC_ERROR, JobReason.FAILED_CREATE, JobReason.PLUGIN_ERROR, JobReason.POD_GROUP_ERROR}
+)
+"""Reasons that stay true once the missing objects are there."""
 
 
 def explain(
@@ -42,7 +50,9 @@ def explain(
         failed = Explanation(JobReason.RETRIES_EXHAUSTED, _retries_exhausted(picture, stimulus))
         return failed, [events.warning(job, JobReason.RETRIES_EXHAUSTED, failed.message)]
     if phase is JobPhase.PENDING:
-        return _explain_waiting(picture, stored)
+        return _with_missing(picture, stored, *_explain_waiting(picture, stored))
+    if not entered and phase is JobPhase.RUNNING:
+        return _with_missing(picture, stored, *_explain_going_on(picture, stored))
     if not entered:
         return _explain_going_on(picture, stored)
     if phase is JobPhase.FAILED:
@@ -54,6 +64,23 @@ def explain(
         return (_began(stored) if keep else Explanation()), []
     message = messages.executing(action=stimulus.action, cause=stimulus.cause)
     return Explanation(stimulus.reason, message), []
+
+
+def _with_missing(
+    picture: Picture, stored: Explanation, why: Explanation, told: Iterable[Emit]
+) -> tuple[Explanation, list[Emit]]:
+    """What pods name and doesn't exist comes before every other reason: waiting doesn't help as long as it is so. What
+    the server refuses, for that or for something else, is said after it and keeps its reason."""
+    missing = told_missing(picture)
+    if not missing or why.reason in (JobReason.QUEUE_NOT_FOUND, JobReason.BACK_OFF, JobReason.UNSUPPORTED):
+        return why, [*told]
+    beside = why.message if why.reason in _BESIDE_MISSING else ""
+    found = Explanation(
+        JobReason(why.reason) if beside else JobReason.OBJECTS_MISSING,
+        messages.shorten("; ".join(filter(None, (missing, beside)))),
+    )
+    news = [] if missing in stored.message else [events.warning(picture.view.job, JobReason.OBJECTS_MISSING, missing)]
+    return found, [*news, *(event for event in told if event.reason != JobReason.POD_GROUP_PENDING)]
 
 
 def _retries_exhausted(picture: Picture, stimulus: Stimulus) -> str:
@@ -140,7 +167,7 @@ def _terminating(picture: Picture) -> Explanation:
 def _explain_claims(picture: Picture, stored: Explanation) -> tuple[Explanation, list[Emit]]:
     missing = Explanation(JobReason.PVC_ERROR, messages.shorten(picture.without_claims))
     # What the server refuses is told as an event by the one who was refused.
-    told = missing == stored or picture.without_claims == picture.view.claim_refusal
+    told = missing.message in stored.message or picture.without_claims == picture.view.claim_refusal
     return missing, [] if told else [events.warning(picture.view.job, JobReason.PVC_ERROR, missing.message)]
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from vcbatch.api.command import Command
 from vcbatch.api.defaults import default_job
 from vcbatch.api.job import Job
 from vcbatch.api.pod import Pod
+from vcbatch.api.pod_references import Reference
 from vcbatch.api.podgroup import PodGroup
 from vcbatch.api.queue import Queue
 from vcbatch.api.resources import Resource
@@ -50,6 +51,9 @@ class JobView:
     """Value by name, of every PriorityClass."""
     commands: Sequence[Command] = ()
     """Commands in the job's namespace whose target is a Job of its name."""
+    absent: Collection[Reference] = ()
+    """Of `vcbatch.core.job.wanted_references(job)`, those of which the server says that they don't exist. What may not
+    be read isn't among them."""
     refusal: str = ""
     """Why the last try to create a pod of this job failed, in the server's words; empty once a try went well."""
     claim_refusal: str = ""

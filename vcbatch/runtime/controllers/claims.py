@@ -7,6 +7,8 @@ from typing import Any, cast
 
 from vcbatch.api import names
 from vcbatch.api.job import Job
+from vcbatch.api.loose import listed, part
+from vcbatch.api.pod_references import references_of
 from vcbatch.api.resources import PERSISTENTVOLUMECLAIMS
 from vcbatch.api.storage import Claim
 from vcbatch.core.job import claims_to_look_for
@@ -41,9 +43,18 @@ class Claims:
 
 
 def claims_of_job(job: Json) -> Iterator[str]:
-    """The keys of the claims of a stored job: those it names, and those that are named for it."""
+    """The keys of the claims of a stored job: those it names, those that are named for it, and those that its templates
+    name."""
     metadata, volumes = job["metadata"], (job.get("spec") or {}).get("volumes")
     for position, volume in enumerate(cast("list[Any]", volumes) if isinstance(volumes, list) else ()):
         named = cast(Mapping[str, Any], volume).get("volumeClaimName") if isinstance(volume, dict) else None
         claim = named or names.claim_name(metadata["name"], metadata["uid"], position)
         yield f"{metadata.get('namespace', '')}/{claim}"
+    for name in sorted(_named_by_templates(part(job, "spec"))):
+        yield f"{metadata.get('namespace', '')}/{name}"
+
+
+def _named_by_templates(spec: Json) -> set[str]:
+    tasks = (cast(Json, task) for task in listed(spec, "tasks") if isinstance(task, dict))
+    found = (one for task in tasks for one in references_of(part(part(task, "template"), "spec")))
+    return {one.name for one in found if one.resource == PERSISTENTVOLUMECLAIMS}

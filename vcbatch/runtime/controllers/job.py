@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from vcbatch.api.command import Command
@@ -31,6 +31,7 @@ from vcbatch.core.job import (
     unreadable,
     wanted_children,
     wanted_claims,
+    wanted_references,
 )
 from vcbatch.core.machine import Decision
 from vcbatch.hosting.supervise import Part
@@ -43,6 +44,7 @@ from vcbatch.runtime.controllers.command import target_of
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
 from vcbatch.runtime.controllers.departed import Departed
 from vcbatch.runtime.controllers.job_pace import JobPace
+from vcbatch.runtime.controllers.references import References
 from vcbatch.runtime.controllers.refusals import Refusals, Told
 from vcbatch.runtime.controllers.vacated import GIVEN_NAME_RESTS_SECONDS, VacatedNames
 from vcbatch.runtime.events.recorder import Recorder
@@ -88,6 +90,7 @@ class JobSources:
     priority_classes: Cache[PriorityClassView]
     children: Children
     claims: Claims
+    references: References
     quotas: Cache[Quota]
 
 
@@ -293,14 +296,17 @@ class JobController:
     async def _decided(self, stored: Json, now: datetime) -> tuple[JobView, Decision]:
         """The decision and what it is made on. Pods are created only after it was seen that the objects of plugins that
         they need are still there."""
-        view = await self._view(stored)
+        view, again = await self._view(stored)
         decision = decide(view, now=now)
         uid, status = view.job.uid, view.job.status
         attempt = (status.version, status.retry_count)
         if decision.creates and not self._sources.children.is_fresh(uid, attempt=attempt):
             self._sources.children.read_again(uid)
-            view = await self._view(stored)
+            view, again = await self._view(stored)
             decision = decide(view, now=now)
+        if again is not None:
+            due = now + timedelta(seconds=again)
+            decision = replace(decision, look_again_at=min(due, decision.look_again_at or due))
         return view, decision
 
     def _with_objects_in_use(self) -> list[tuple[str, str]]:
@@ -314,22 +320,27 @@ class JobController:
                 found.append((metadata["uid"], metadata.get("namespace", "")))
         return found
 
-    async def _view(self, stored: Json) -> JobView:
+    async def _view(self, stored: Json) -> tuple[JobView, float | None]:
+        """What the decision is made on, and after how many seconds it is to be looked at again for objects that are
+        missing."""
         sources = self._sources
         job = self._jobs.of(stored)
         # Waited for first: after it nothing is waited for, so that the picture is of one moment.
-        children = await sources.children.of(job.uid, job.namespace, wanted_children(job))
+        made = wanted_children(job)
+        children = await sources.children.of(job.uid, job.namespace, made)
         await sources.claims.verify(job)
+        absent, again = await sources.references.absent(job.namespace, wanted_references(job, made))
         current = sources.jobs.get(job.uid)
         if current is not None and current is not stored:
             job = self._jobs.of(current)
-        return JobView(
+        view = JobView(
             job=job,
             pods=sources.pods.indexed(PODS_OF_A_JOB, job.uid),
             departed=self._departed.see(job.uid),
             pod_group=self._pod_group(job),
             children=children,
             claims=sources.claims.of(job.namespace, wanted_claims(job)),
+            absent=absent,
             queue=self._queue(job),
             priority_classes={item.metadata.name: item.value for item in sources.priority_classes},
             commands=[Command.parse(item) for item in sources.commands.indexed(_TARGET, job.key)],
@@ -338,6 +349,7 @@ class JobController:
             child_refusal=self._refusals.of(job.uid, JobReason.PLUGIN_ERROR),
             group_refusal=self._refusals.of(job.uid, JobReason.POD_GROUP_ERROR),
         )
+        return view, again
 
     def _pod_group(self, job: Job) -> PodGroup | None:
         stored = self._sources.podgroups.by_key(f"{job.namespace}/{job.name}-{job.uid}")

@@ -171,12 +171,9 @@ class VolumeIndex:
     # Answers ----------------------------------------------------------------------------------------------------------
 
     def fault(self, claims: Sequence[str]) -> str:
-        """Why no pod with these claims can run anywhere now, in kube-scheduler's words; empty where one may."""
-        for key in claims:
-            fault = self._fault(key)
-            if fault:
-                return fault
-        return ""
+        """Why no pod with these claims can run anywhere now, in kube-scheduler's words for each claim; empty where one
+        may."""
+        return "; ".join(filter(None, map(self._fault, dict.fromkeys(claims))))
 
     def _fault(self, key: str) -> str:
         name = key.partition("/")[2]

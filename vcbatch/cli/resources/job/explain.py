@@ -32,6 +32,7 @@ from vcbatch.cli.scheduler_setup import SetupOptions, setup_options
 from vcbatch.cli.table import Cell
 from vcbatch.cli.terminal import Terminal, Tone, terminal_of, wrap
 from vcbatch.core.waiting import Gang, Surroundings, Waiting, phase_of, waiting_of
+from vcbatch.runtime.named_by_pods import missing_of
 from vcbatch.seams.api import Api
 
 Json = dict[str, Any]
@@ -54,10 +55,13 @@ def command(name: str, output: str, access: Access, setup: SetupOptions) -> int:
 
     async def fetch(api: Api) -> tuple[Json, Waiting, Order]:
         job = await api.get(JOBS, name, namespace=access.namespace)
+        missing, tasks = await missing_of(api, job)
         around = Surroundings(
             pod_groups=await pod_groups_in_reach(api, access.namespace),
             queues=await queues_in_reach(api),
             priorities=await priorities_in_reach(api),
+            missing=missing,
+            missing_for=tasks,
         )
         waiting = waiting_of(job, around)
         if not waiting.position:
@@ -129,6 +133,8 @@ def _facts(waiting: Waiting, order: Order, now: datetime) -> Iterator[tuple[str,
         yield "Starts", f"by {moment_text(waiting.expected_start, now)}"
     elif waiting.evictable_from is not None:
         yield "Starts", f"from {moment_text(waiting.evictable_from, now)} on others may be evicted"
+    elif waiting.missing:
+        yield "Starts", Cell(f"not before {'those are' if len(waiting.missing) > 1 else 'that is'} created", Tone.BAD)
     elif waiting.enough:
         others = any(gang not in waiting.holders for gang in waiting.ahead)
         turn = ", and those ahead of it had their turn" if others else ""

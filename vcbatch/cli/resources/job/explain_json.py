@@ -43,6 +43,7 @@ def explanation_json(job: Json, waiting: Waiting, order: Order, *, told: Callabl
         "expectedStart": _time(waiting.expected_start),
         "evictableFrom": _time(waiting.evictable_from),
         "order": _order(waiting, order),
+        "missing": [{"kind": kind, "name": name} for kind, name in waiting.missing],
         "advice": list(map(told, remedies(job, waiting))),
     }
     return {name: value for name, value in answer.items() if value}

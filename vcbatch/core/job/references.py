@@ -1,0 +1,66 @@
+"""What pods of a job name and somebody else has to create: claims, ConfigMaps, Secrets and the like."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from vcbatch.api import messages
+from vcbatch.api.job import Job, JobPhase, TaskSpec
+from vcbatch.api.pod import PodPhase
+from vcbatch.api.pod_references import Reference, references_of
+from vcbatch.api.resources import PERSISTENTVOLUMECLAIMS
+from vcbatch.core.job.picture import Picture
+from vcbatch.core.job.plan import Task
+from vcbatch.core.job.view import ChildKey
+from vcbatch.core.job.volumes import volumes_of
+
+_STARTS: Final = frozenset({JobPhase.PENDING, JobPhase.RUNNING})
+
+
+def wanted_references(job: Job, children: Collection[ChildKey]) -> list[Reference]:
+    """The objects that a `JobView` of this job has to look for: none where no pod is yet to start. What the job itself
+    or one of its plugins makes (`children`, which are `wanted_children`) isn't among them, nor are the claims of
+    `spec.volumes`, which are looked for as such."""
+    status = job.status
+    if job.phase not in _STARTS:
+        return []
+    if job.phase is JobPhase.RUNNING:
+        started = status.running + status.succeeded + status.failed
+        if started >= sum(task.replicas for task in job.spec.tasks):
+            return []
+    own = {Reference(resource, name) for resource, name in children}
+    own |= {Reference(PERSISTENTVOLUMECLAIMS, volume.claim) for volume in volumes_of(job)}
+    found = (one for task in job.spec.tasks if task.replicas for one in _of_task(job, task))
+    return [one for one in dict.fromkeys(found) if one not in own]
+
+
+def told_missing(picture: Picture) -> str:
+    """Which objects don't exist that pods need which are yet to start; empty where all do, or that isn't known."""
+    absent = set(picture.view.absent)
+    if not absent:
+        return ""
+    found: dict[Reference, None] = {}
+    tasks: list[str] = []
+    for task in picture.plan.tasks.values():
+        missing = [one for one in _of_task(picture.view.job, task.spec) if one in absent]
+        if missing and _starts_more(picture, task):
+            found |= dict.fromkeys(missing)
+            tasks.append(task.name)
+    if not found:
+        return ""
+    return messages.objects_missing([(one.resource.kind, one.name) for one in found], tasks=tasks)
+
+
+def _of_task(job: Job, task: TaskSpec) -> list[Reference]:
+    return references_of(task.pod_spec, priority_class=job.spec.priority_class_name or "")
+
+
+def _starts_more(picture: Picture, task: Task) -> bool:
+    """Whether pods of the task are yet to start, and don't wait for another task."""
+    if task.name in picture.held.waiting:
+        return False
+    record = picture.ledger.tasks[task.name]
+    members = picture.roster.places[task.name].values()
+    started = {member.index for member in members if member.phase != PodPhase.PENDING}
+    return len(started | record.done | record.failed) < task.replicas

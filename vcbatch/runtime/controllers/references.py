@@ -1,0 +1,139 @@
+"""Whether what pods of jobs name exists, as far as the controllers may know.
+
+Claims and priority classes are followed. ConfigMaps, Secrets and service accounts are not (`children`): each is read
+when a job that names it waits, and again after some seconds as long as it is missing. Secrets and service accounts are
+asked for only where a review says that the controllers may read them: they have no such right by default, and a refusal
+would stand in the audit log of the cluster as an attempt.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import Final, TypeVar
+
+import msgspec
+
+from vcbatch.api.loose import part
+from vcbatch.api.meta import ObjectMeta
+from vcbatch.api.model import Json
+from vcbatch.api.pod_references import Reference
+from vcbatch.api.resources import (
+    ACCESS_REVIEWS,
+    PERSISTENTVOLUMECLAIMS,
+    PRIORITYCLASSES,
+    SECRETS,
+    SERVICEACCOUNTS,
+    Resource,
+)
+from vcbatch.api.scheduling import PriorityClassView
+from vcbatch.api.storage import Claim
+from vcbatch.runtime.caches.cache import Cache
+from vcbatch.runtime.controllers.claims import Claims
+from vcbatch.seams.api import Api, ApiError, get_or_none
+from vcbatch.seams.clock import Clock
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+log = logging.getLogger(__name__)
+
+GRACE_SECONDS: Final = 1.0
+"""So long an object, or the news of it, may come after the job before it counts as missing."""
+RECHECK_SECONDS: Final = 10.0
+_THERE_SECONDS: Final = 60.0
+"""So long an object that was there is taken to be there."""
+_REVIEW_SECONDS: Final = 300.0
+_MOST_REMEMBERED: Final = 20_000
+_REVIEWED: Final = frozenset({SECRETS, SERVICEACCOUNTS})
+
+
+class _Head(msgspec.Struct):
+    """Of an object, no more than that it is there."""
+
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+
+
+class References:
+    """What is known of the objects, by namespace and reference."""
+
+    def __init__(self, api: Api, claims: Claims, priority_classes: Cache[PriorityClassView], *, clock: Clock) -> None:
+        self._api = api
+        self._claims = claims
+        self._priority_classes = priority_classes
+        self._clock = clock
+        self._there: dict[tuple[str, Reference], float] = {}  # when it was seen last
+        self._missing: dict[tuple[str, Reference], float] = {}  # since when it is missing
+        self._asked: dict[tuple[str, Reference], float] = {}  # of what is missing, when it was asked for last
+        self._allowed: dict[tuple[str, Resource], tuple[float, bool]] = {}
+
+    async def absent(self, namespace: str, wanted: Iterable[Reference]) -> tuple[frozenset[Reference], float | None]:
+        """Those of `wanted` that don't exist, and after how many seconds they are to be looked for again; None where
+        all are there. What may not be read, or isn't answered, counts as there."""
+        absent: set[Reference] = set()
+        again: float | None = None
+        for reference in wanted:
+            key = ("" if not reference.resource.namespaced else namespace, reference)
+            if await self._is_there(key):
+                self._missing.pop(key, None)
+                self._asked.pop(key, None)
+                continue
+            since = self._clock.monotonic() - _bounded(self._missing).setdefault(key, self._clock.monotonic())
+            if since >= GRACE_SECONDS:
+                absent.add(reference)
+            wait = RECHECK_SECONDS if since >= GRACE_SECONDS else GRACE_SECONDS - since
+            again = wait if again is None else min(again, wait)
+        return frozenset(absent), again
+
+    async def _is_there(self, key: tuple[str, Reference]) -> bool:
+        namespace, (resource, name) = key
+        now = self._clock.monotonic()
+        if resource == PRIORITYCLASSES:
+            return self._priority_classes.by_key(name) is not None
+        if resource == PERSISTENTVOLUMECLAIMS and self._claims.cache.by_key(f"{namespace}/{name}") is not None:
+            return True
+        if resource != PERSISTENTVOLUMECLAIMS and now - self._there.get(key, -_THERE_SECONDS) < _THERE_SECONDS:
+            return True
+        pause = GRACE_SECONDS if now - self._missing.get(key, now) < RECHECK_SECONDS else RECHECK_SECONDS
+        if key in self._asked and now - self._asked[key] < pause:
+            return False
+        if resource in _REVIEWED and not await self._may_read(namespace, resource):
+            return True
+        model = Claim if resource == PERSISTENTVOLUMECLAIMS else _Head
+        try:
+            found = await get_or_none(self._api, resource, name, namespace=namespace, model=model)
+        except ApiError as error:
+            log.debug("%s %s/%s can't be read: %s", resource.kind, namespace, name, error)
+            return True
+        if found is None:
+            _bounded(self._asked)[key] = now
+            return False
+        if isinstance(found, Claim):
+            self._claims.cache.put(found)
+        else:
+            _bounded(self._there)[key] = now
+        return True
+
+    async def _may_read(self, namespace: str, resource: Resource) -> bool:
+        now = self._clock.monotonic()
+        known = self._allowed.get((namespace, resource))
+        if known is not None and now - known[0] < _REVIEW_SECONDS:
+            return known[1]
+        attributes = {"group": resource.group, "resource": resource.plural, "verb": "get", "namespace": namespace}
+        body: Json = {"apiVersion": ACCESS_REVIEWS.api_version, "kind": ACCESS_REVIEWS.kind}
+        try:
+            answer = await self._api.create(ACCESS_REVIEWS, {**body, "spec": {"resourceAttributes": attributes}})
+        except ApiError as error:
+            log.debug("whether %s can be read in %s isn't known: %s", resource.plural, namespace, error)
+            answer = {}
+        allowed = part(answer, "status").get("allowed") is True
+        _bounded(self._allowed)[namespace, resource] = now, allowed
+        return allowed
+
+
+def _bounded(known: dict[K, V]) -> dict[K, V]:
+    """The oldest half of what is remembered goes where it would be too much."""
+    if len(known) >= _MOST_REMEMBERED:
+        for key in list(known)[: _MOST_REMEMBERED // 2]:
+            del known[key]
+    return known
