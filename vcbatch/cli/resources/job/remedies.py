@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from vcbatch.api.loose import listed, part
-from vcbatch.api.messages import first_in_line, waits_until_gone
+from vcbatch.api.messages import first_in_line, missing_objects, waits_until_gone
 from vcbatch.api.names import JOB_NAME
-from vcbatch.api.phases import JobPhase
+from vcbatch.api.phases import JobPhase, QueueState
 from vcbatch.api.reasons import JobReason, WaitReason
 from vcbatch.cli.resources.fields import name_of, namespace_of
-from vcbatch.core.waiting import Waiting, phase_of
+from vcbatch.core.waiting import QUEUE_GONE, Waiting, phase_of
 
 Json = dict[str, Any]
 
 _MOVE: Final = "Or let it wait elsewhere: vcbatch job move {job} QUEUE"
 _DESCRIBE: Final = "Events say which: vcbatch job describe {job}"
+_CLAIMS: Final = "What its claims lack: kubectl describe pvc -n {namespace}"
+_ASK_FOR_LESS: Final = (
+    "Waiting won't help. Ask for less, or for nodes that there are, and submit it anew: vcbatch cluster"
+)
 
 _FOR: Final[Mapping[WaitReason | JobReason, tuple[str, ...]]] = {
     WaitReason.NOT_ENOUGH_PODS: (
@@ -46,9 +51,7 @@ _FOR: Final[Mapping[WaitReason | JobReason, tuple[str, ...]]] = {
         "It starts once enough of what was admitted before it has ended: vcbatch cluster",
         "If it asks for more than the whole cluster has, ask for less and submit it anew.",
     ),
-    WaitReason.IMPOSSIBLE: (
-        "Waiting won't help. Ask for less, or for nodes that there are, and submit it anew: vcbatch cluster",
-    ),
+    WaitReason.IMPOSSIBLE: (_ASK_FOR_LESS,),
     WaitReason.INSUFFICIENT: (
         "Nothing, if it may wait: it starts once enough nodes have room at the same time.",
         "Or ask for less in each pod and submit it anew. What there is: vcbatch cluster",
@@ -59,8 +62,8 @@ _FOR: Final[Mapping[WaitReason | JobReason, tuple[str, ...]]] = {
         "Or ask for less, so that fewer have to go, and submit it anew.",
     ),
     WaitReason.UNSUPPORTED: ("Leave out what its pods ask for that this scheduler doesn't know, and submit it anew.",),
-    WaitReason.VOLUMES: ("Look at its claims: kubectl get pvc -n {namespace}",),
-    WaitReason.DEVICES: ("Look at its claims: kubectl get resourceclaims -n {namespace}",),
+    WaitReason.VOLUMES: (_CLAIMS,),
+    WaitReason.DEVICES: ("What its claims lack: kubectl describe resourceclaims -n {namespace}",),
     WaitReason.RESERVED: (
         "Nothing, if it may wait. A job with a time limit (annotation vcbatch.dev/max-run-seconds) may start before.",
     ),
@@ -73,7 +76,7 @@ _FOR: Final[Mapping[WaitReason | JobReason, tuple[str, ...]]] = {
     WaitReason.TOPOLOGY_INCONSISTENT: ("Mend the HyperNodes, or the tier that it names: vcbatch hypernode tree",),
     JobReason.QUEUE_NOT_FOUND: ("Make the queue: vcbatch queue create {queue}", _MOVE),
     JobReason.BACK_OFF: ("Nothing: it starts again by itself after the time that is said.",),
-    JobReason.PVC_ERROR: ("Look at its claims: kubectl get pvc -n {namespace}", _DESCRIBE),
+    JobReason.PVC_ERROR: (_CLAIMS, _DESCRIBE),
     JobReason.FAILED_CREATE: ("The server refuses its pods; correct what it says and submit the job anew.", _DESCRIBE),
     JobReason.PLUGIN_ERROR: ("Correct spec.plugins and submit the job anew.", _DESCRIBE),
     JobReason.POD_GROUP_ERROR: (
@@ -118,6 +121,44 @@ _BEHIND_FIRST: Final = (
 )
 
 
+_CREATE: Final[Mapping[str, str]] = {
+    "PersistentVolumeClaim": "kubectl create -n {namespace} -f FILE",
+    "ConfigMap": "kubectl create configmap {name} -n {namespace} --from-file=FILE",
+    "Secret": "kubectl create secret generic {name} -n {namespace} --from-file=FILE",
+    "ServiceAccount": "kubectl create serviceaccount {name} -n {namespace}",
+    "PriorityClass": "kubectl create priorityclass {name} --value=NUMBER",
+    "ResourceClaim": "kubectl create -n {namespace} -f FILE",
+}
+_PLURALS: Final[Mapping[str, str]] = {
+    "PersistentVolumeClaim": "pvc",
+    "ConfigMap": "configmaps",
+    "Secret": "secrets",
+    "ServiceAccount": "serviceaccounts",
+    "PriorityClass": "priorityclasses",
+    "ResourceClaim": "resourceclaims",
+}
+_TOLD_MISSING: Final = (
+    ("PersistentVolumeClaim", re.compile(r"PersistentVolumeClaim ([^ ,]+), of spec\.volumes\[\d+\], doesn't exist")),
+    ("PersistentVolumeClaim", re.compile(r'persistentvolumeclaim "([^"]+)" not found')),
+    ("ResourceClaim", re.compile(r'resourceclaim "([^"]+)" not found')),
+    ("ServiceAccount", re.compile(r'serviceaccount "([^"]+)" not found')),
+    ("PriorityClass", re.compile(r"no PriorityClass with name (\S+) was found")),
+    ("ConfigMap", re.compile(r'configmap "([^"]+)" not found')),
+    ("Secret", re.compile(r'secret "([^"]+)" not found')),
+)
+"""Sentences of servers, kubelets, schedulers and ours that name an object which doesn't exist."""
+
+_LOST_CLAIM: Final = (
+    "Nothing brings back what it held. To begin anew with an empty claim, submit the job again after this: "
+    "vcbatch job delete {job}"
+)
+_UNREADY: Final = ("not-ready", "unreachable", "network-unavailable", "uninitialized", "out-of-service")
+_TAINT: Final = re.compile(r"untolerated taint \{([^:}]+)")
+_UNSTARTED: Final = re.compile(r"container (\S+) of pod (\S+) can't start: (\w+)")
+_TOO_LARGE: Final = ", the largest node has "
+_QUEUE_SHUT: Final = frozenset({QueueState.CLOSED, QueueState.CLOSING})
+
+
 def remedies(job: Json, waiting: Waiting) -> Iterator[str]:
     """Sentences with commands to type, the likeliest first."""
     limit = waiting.limit.queue if waiting.limit is not None else waiting.queue
@@ -144,7 +185,7 @@ def _sentences(job: Json, waiting: Waiting) -> tuple[str, ...]:
         return (*_HELD, *(_RESUME if phase is JobPhase.ABORTING else ()))
     match phase:
         case JobPhase.ABORTED:
-            return _RESUME
+            return (*_RESUME, *_then_queue(waiting))
         case JobPhase.ABORTING:
             return ("It is suspended once its pods are gone.", *_RESUME)
         case JobPhase.RESTARTING:
@@ -152,10 +193,7 @@ def _sentences(job: Json, waiting: Waiting) -> tuple[str, ...]:
                 "Nothing: pods of the attempt before are being deleted, and new ones are created once they are gone.",
             )
         case JobPhase.FAILED | JobPhase.TERMINATED:
-            return (
-                "What its pods said at last: vcbatch job describe {job}",
-                "Run it again from the beginning: vcbatch job requeue {job}",
-            )
+            return ("What its pods said at last: vcbatch job describe {job}", *_again(waiting))
         case JobPhase.COMPLETING | JobPhase.TERMINATING:
             return ("Nothing: it is over once its pods are gone.",)
         case JobPhase.COMPLETED:
@@ -170,14 +208,115 @@ def _sentences(job: Json, waiting: Waiting) -> tuple[str, ...]:
         return _BEHIND_FIRST
     if waiting.reason is JobReason.PLUGIN_ERROR and _NAME_IN_USE in waiting.message:
         return _FREE_THE_NAME
+    told = (*_missing(waiting), *_told_by_others(waiting))
+    if told:
+        return told
+    barred = waiting.reason is WaitReason.IMPOSSIBLE and _TOO_LARGE not in waiting.message
+    nodes = tuple(_told_by_nodes(waiting.message, barred=barred))
+    if nodes and barred:
+        return nodes
     known = _FOR.get(waiting.reason) if waiting.reason is not None else None
     if known is not None:
-        return known
+        return (*known, *nodes)
     if waiting.gang is None and not waiting.message:
         return (_UNSEEN if _is_unseen(job) else _WITHOUT_GANG,)
     if not waiting.message:
         return ("The scheduler hasn't said anything yet. If that lasts, it doesn't run: vcbatch doctor",)
     return (_DESCRIBE,)
+
+
+def _again(waiting: Waiting) -> tuple[str, ...]:
+    """How a finished job runs again: in its own queue only where that takes jobs."""
+    elsewhere = "vcbatch job requeue {job} --queue QUEUE"
+    if waiting.queue_state == QUEUE_GONE:
+        return (
+            f"Its queue {{queue}} is gone. Run it again from the beginning in another: {elsewhere}",
+            "Or create the queue, and then requeue the job: vcbatch queue create {queue}",
+        )
+    if waiting.queue_state in _QUEUE_SHUT:
+        return (
+            f"Its queue {{queue}} takes no jobs. Run it again from the beginning in another: {elsewhere}",
+            "Or open the queue, and then requeue the job: vcbatch queue open {queue}",
+        )
+    return ("Run it again from the beginning: vcbatch job requeue {job}",)
+
+
+def _then_queue(waiting: Waiting) -> tuple[str, ...]:
+    """What a job that is suspended needs beside being resumed."""
+    if waiting.queue_state == QUEUE_GONE:
+        return (
+            "Its queue {queue} is gone, so that it waits then. Create the queue: vcbatch queue create {queue}",
+            _MOVE,
+        )
+    return ()
+
+
+def _missing(waiting: Waiting) -> Iterator[str]:
+    """Each object that is to be created, and what else can be done."""
+    found = list(dict.fromkeys((*waiting.missing, *missing_objects(waiting.message), *_told_missing(waiting.message))))
+    for kind, name in found:
+        how = _CREATE.get(kind, "kubectl create -n {namespace} -f FILE").replace("{name}", _plain(name))
+        yield f"Create {kind} {_plain(name)}: {how}"
+    if found:
+        whose = "its name" if len(found) == 1 else "their names"
+        kinds = ",".join(dict.fromkeys(_PLURALS.get(kind, kind.lower()) for kind, _ in found))
+        yield "The job goes on by itself once that is done."
+        yield f"Or correct {whose} and submit the job anew. What there is: kubectl get {kinds} -n {{namespace}}"
+
+
+def _told_missing(message: str) -> Iterator[tuple[str, str]]:
+    for kind, sentence in _TOLD_MISSING:
+        for name in sentence.findall(message):
+            yield kind, name
+
+
+def _told_by_nodes(message: str, *, barred: bool) -> Iterator[str]:
+    """What can be done about nodes that refuse a pod whatever it asks for, as the scheduler counts them. Unless it is
+    `barred` from all nodes, only what is likely to pass: else it is to run on others than those."""
+    taints = list(dict.fromkeys(_TAINT.findall(message)))
+    unready = [taint for taint in taints if taint.rpartition("/")[2] in _UNREADY]
+    if "were unschedulable" in message or "node.kubernetes.io/unschedulable" in taints:
+        yield "Nodes are cordoned (SchedulingDisabled). It starts once enough of them are uncordoned: kubectl get nodes"
+        yield "Where that is yours to decide: kubectl uncordon NODE"
+    if unready:
+        yield "Nodes aren't ready; it starts once enough of them are: kubectl describe nodes"
+    if not barred:
+        return
+    for taint in taints:
+        if taint not in unready and taint != "node.kubernetes.io/unschedulable":
+            yield f"Submit it anew with a toleration of the taint {_plain(taint)}, if its pods may run on such nodes."
+            yield f"Or take the taint off, if the nodes are yours: kubectl taint nodes NODE {_plain(taint)}-"
+    if "didn't match Pod's node affinity/selector" in message:
+        yield "Correct spec.nodeSelector or affinity of its pods, and submit it anew: kubectl get nodes --show-labels"
+        yield "Or label nodes, if they are yours, and it starts by itself: kubectl label node NODE KEY=VALUE"
+
+
+def _told_by_others(waiting: Waiting) -> Iterator[str]:
+    """What can be done about refusals in the words of servers and kubelets."""
+    message = waiting.message
+    if waiting.reason is JobReason.PVC_ERROR:
+        if "is gone with what it held" in message:
+            yield _LOST_CLAIM
+        if "is being deleted" in message:
+            yield "Who uses a claim that is being deleted, and so holds it: kubectl describe pvc -n {namespace}"
+        if "the name is taken by a claim of somebody else" in message:
+            yield "Delete the claim that has the name, or leave volumeClaimName out of spec.volumes and submit it anew."
+    if waiting.reason is JobReason.FAILED_CREATE:
+        if "exceeded quota" in message:
+            yield "It goes on once the namespace's quota has room: kubectl describe resourcequota -n {namespace}"
+        if "failed calling webhook" in message:
+            yield "It is tried again until the webhook answers: kubectl get mutatingwebhookconfigurations"
+    if waiting.reason is JobReason.POD_NOT_STARTED and (found := _UNSTARTED.match(message)):
+        container, pod, why = map(_plain, found.groups())
+        if why in ("ErrImagePull", "ImagePullBackOff", "InvalidImageName"):
+            yield "Correct the image's name, or give its pods imagePullSecrets, and submit it anew."
+        elif why == "CrashLoopBackOff":
+            yield f"What it said before it ended: kubectl logs {pod} -c {container} -n {{namespace}} --previous"
+
+
+def _plain(text: str) -> str:
+    """So that it stands for itself in a sentence that is yet to be formatted."""
+    return text.replace("{", "{{").replace("}", "}}")
 
 
 def _is_unseen(job: Json) -> bool:
