@@ -39,6 +39,10 @@ class Person:
     def kubectl(self, *arguments: str) -> str:
         return self.program.kubectl(*arguments).ok()
 
+    def undo(self, *arguments: str) -> None:
+        """As `kubectl`, at the end of a test."""
+        self.kubectl(*arguments)
+
     def apply(self, body: Json) -> None:
         self.program.kubectl("apply", "-f", "-", stdin=json.dumps(body)).ok()
 
@@ -131,13 +135,13 @@ def _cordoned(person: Person) -> Callable[[], None]:
     (node,) = person.kubectl("get", "nodes", "-o", "name").split()
     person.kubectl("cordon", node.partition("/")[2])
     person.apply(job("start-cordoned"))
-    return lambda: person.kubectl("uncordon", node.partition("/")[2]) and None
+    return lambda: person.undo("uncordon", node.partition("/")[2])
 
 
 def _selected(person: Person) -> Callable[[], None]:
     person.apply(job("start-selected", pod={"nodeSelector": {"disk": "fast"}}))
     (node,) = person.kubectl("get", "nodes", "-o", "name").split()
-    return lambda: person.kubectl("label", node, "disk-") and None
+    return lambda: person.undo("label", node, "disk-")
 
 
 def _tainted(person: Person) -> Callable[[], None]:

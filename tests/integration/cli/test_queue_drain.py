@@ -60,6 +60,27 @@ def test_a_queue_is_emptied_and_goes(shell: Shell) -> None:
     assert shell.run("queue", "get", "drained").code == 1
 
 
+def test_a_suspended_job_is_waited_for(shell: Shell) -> None:
+    """It has no PodGroup meanwhile, and the queue must be there when it is resumed."""
+    _running(shell, "resting", "held")
+    shell.run("job", "suspend", "resting").ok()
+    assert shell.run("wait", "job/resting", "--for", "phase=Aborted", "--timeout", "60s").code == 0
+    draining = shell.start("queue", "delete", "held", "--drain", "--timeout", "120s")
+    try:
+        assert draining.stderr is not None
+        said = iter(draining.stderr.readline, "")
+        assert any("1 jobs without a PodGroup: default/resting Aborted" in line for line in said)
+        shell.run("job", "resume", "resting").ok()
+        assert shell.run("wait", "job/resting", "--for", "phase=Running", "--timeout", "60s").code == 0
+        assert draining.poll() is None
+        (shell.folder / "end").touch()
+        draining.communicate(timeout=60)
+    finally:
+        draining.kill()
+    assert draining.returncode == 0
+    assert shell.run("queue", "get", "held").code == 1
+
+
 def test_one_that_takes_too_long_stays_closed_and_others_go(shell: Shell) -> None:
     _running(shell, "long", "patient")
     shell.run("queue", "create", "empty").ok()

@@ -234,3 +234,17 @@ def test_a_task_may_not_grow_beyond_its_names_or_shrink_below_its_minimum() -> N
     new = copy.deepcopy(old)
     new["spec"]["tasks"][1]["replicas"] = 11
     assert "validate failed" in sentence(job_update_faults(Job.parse(new), Job.parse(old)))
+
+
+@pytest.mark.parametrize(
+    ("group", "where"),
+    [("containers", "container[1] (bad)"), ("initContainers", "initContainers[1] (bad)")],
+)
+def test_the_container_that_a_topology_policy_refuses_is_named(group: str, where: str) -> None:
+    whole = {"requests": {"cpu": "1"}, "limits": {"cpu": "1"}}
+    good: Json = {"name": "good", "image": "i", "resources": whole}
+    bad: Json = {"name": "bad", "image": "i", "resources": {"requests": {"cpu": "500m"}}}
+    made = job()
+    made["spec"]["tasks"][1]["topologyPolicy"] = "restricted"
+    made["spec"]["tasks"][1]["template"]["spec"] = {"containers": [good], group: [good, bad]}
+    assert f"the cpu request isn't an integer in spec.task[1] {where}" in refusal(made)
