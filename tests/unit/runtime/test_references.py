@@ -70,7 +70,7 @@ class World:
         self.references = References(api, Claims(api, self.claims), self.classes, clock=VirtualClock())
 
     async def absent(self, *wanted: Reference) -> set[Reference]:
-        found, _ = await self.references.absent("ns", wanted or ALL)
+        found, _ = await self.references.absent("job", "ns", wanted or ALL)
         return set(found)
 
     async def settled(self, *wanted: Reference) -> set[Reference]:
@@ -84,17 +84,48 @@ def test_all_that_is_missing_is_found_at_once_and_looked_for_again_until_it_is_t
     async def main() -> None:
         world = World(Server())
         assert await world.absent() == set()
-        _, again = await world.references.absent("ns", ALL)
+        _, again = await world.references.absent("job", "ns", ALL)
         assert again is not None and again <= GRACE_SECONDS
         await asyncio.sleep(again)
         assert await world.absent() == set(ALL)
         world.api.seed(CONFIGMAPS, {"metadata": {"name": "settings", "namespace": "ns"}})
         world.api.seed(PERSISTENTVOLUMECLAIMS, {"metadata": {"name": "data", "namespace": "ns"}})
-        _, again = await world.references.absent("ns", ALL)
+        _, again = await world.references.absent("job", "ns", ALL)
         assert again is not None and again <= RECHECK_SECONDS
         await asyncio.sleep(again)
         assert await world.absent() == set(ALL[2:])
         assert world.claims.by_key("ns/data") is not None
+
+    run(main())
+
+
+def test_those_of_a_job_are_named_together_though_each_is_asked_for_at_another_time() -> None:
+    class Slow(Server):
+        async def get(self, resource: Resource, name: str, *, namespace: str | None = None, model: type[T] = dict) -> T:
+            await asyncio.sleep(0.2)
+            return await super().get(resource, name, namespace=namespace, model=model)
+
+    async def main() -> None:
+        world = World(Slow())
+        known = await world.references.absent("another job", "ns", ALL[:1])
+        assert known[0] == frozenset()
+        await asyncio.sleep(GRACE_SECONDS / 2)
+        _, again = await world.references.absent("job", "ns", ALL)
+        assert again is not None
+        await asyncio.sleep(again)
+        assert await world.absent() == set(ALL)
+
+    run(main())
+
+
+def test_what_is_there_by_the_end_of_the_grace_is_not_named() -> None:
+    async def main() -> None:
+        world = World(Server())
+        _, again = await world.references.absent("job", "ns", ALL)
+        world.api.seed(CONFIGMAPS, {"metadata": {"name": "settings", "namespace": "ns"}})
+        assert again is not None
+        await asyncio.sleep(again)
+        assert await world.absent() == set(ALL) - {ALL[1]}
 
     run(main())
 
@@ -114,7 +145,7 @@ def test_what_comes_a_moment_after_the_job_never_counts_as_missing() -> None:
         await world.absent(ALL[1])
         world.api.seed(CONFIGMAPS, {"metadata": {"name": "settings", "namespace": "ns"}})
         await asyncio.sleep(GRACE_SECONDS)
-        assert await world.references.absent("ns", [ALL[1]]) == (frozenset(), None)
+        assert await world.references.absent("job", "ns", [ALL[1]]) == (frozenset(), None)
 
     run(main())
 

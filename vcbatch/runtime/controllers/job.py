@@ -329,7 +329,7 @@ class JobController:
         made = wanted_children(job)
         children = await sources.children.of(job.uid, job.namespace, made)
         await sources.claims.verify(job)
-        absent, again = await sources.references.absent(job.namespace, wanted_references(job, made))
+        absent, again = await sources.references.absent(job.uid, job.namespace, wanted_references(job, made))
         current = sources.jobs.get(job.uid)
         if current is not None and current is not stored:
             job = self._jobs.of(current)

@@ -63,27 +63,28 @@ class References:
         self._priority_classes = priority_classes
         self._clock = clock
         self._there: dict[tuple[str, Reference], float] = {}  # when it was seen last
-        self._missing: dict[tuple[str, Reference], float] = {}  # since when it is missing
-        self._asked: dict[tuple[str, Reference], float] = {}  # of what is missing, when it was asked for last
+        self._asked: dict[tuple[str, Reference], tuple[float, float]] = {}  # what is missing: asked for first, and last
+        self._lacks: dict[str, float] = {}  # job UID -> since when something is missing
         self._allowed: dict[tuple[str, Resource], tuple[float, bool]] = {}
 
-    async def absent(self, namespace: str, wanted: Iterable[Reference]) -> tuple[frozenset[Reference], float | None]:
+    async def absent(
+        self, job_uid: str, namespace: str, wanted: Iterable[Reference]
+    ) -> tuple[frozenset[Reference], float | None]:
         """Those of `wanted` that don't exist, and after how many seconds they are to be looked for again; None where
-        all are there. What may not be read, or isn't answered, counts as there."""
-        absent: set[Reference] = set()
-        again: float | None = None
+        all are there. What may not be read, or isn't answered, counts as there. The time in which objects may still
+        come is the job's and not each object's, so that all are named together."""
+        began = self._clock.monotonic()
+        missing: set[Reference] = set()
         for reference in wanted:
-            key = ("" if not reference.resource.namespaced else namespace, reference)
-            if await self._is_there(key):
-                self._missing.pop(key, None)
-                self._asked.pop(key, None)
-                continue
-            since = self._clock.monotonic() - _bounded(self._missing).setdefault(key, self._clock.monotonic())
-            if since >= GRACE_SECONDS:
-                absent.add(reference)
-            wait = RECHECK_SECONDS if since >= GRACE_SECONDS else GRACE_SECONDS - since
-            again = wait if again is None else min(again, wait)
-        return frozenset(absent), again
+            if not await self._is_there(("" if not reference.resource.namespaced else namespace, reference)):
+                missing.add(reference)
+        if not missing:
+            self._lacks.pop(job_uid, None)
+            return frozenset(), None
+        lasted = began - _bounded(self._lacks).setdefault(job_uid, began)
+        if lasted < GRACE_SECONDS:
+            return frozenset(), GRACE_SECONDS - lasted
+        return frozenset(missing), RECHECK_SECONDS
 
     async def _is_there(self, key: tuple[str, Reference]) -> bool:
         namespace, (resource, name) = key
@@ -94,8 +95,9 @@ class References:
             return True
         if resource != PERSISTENTVOLUMECLAIMS and now - self._there.get(key, -_THERE_SECONDS) < _THERE_SECONDS:
             return True
-        pause = GRACE_SECONDS if now - self._missing.get(key, now) < RECHECK_SECONDS else RECHECK_SECONDS
-        if key in self._asked and now - self._asked[key] < pause:
+        first, last = self._asked.get(key, (now, -RECHECK_SECONDS))
+        # Half of what the next look is away, so that this one asks whatever it took to be looked at.
+        if now - last < (GRACE_SECONDS if now - first < RECHECK_SECONDS else RECHECK_SECONDS) / 2:
             return False
         if resource in _REVIEWED and not await self._may_read(namespace, resource):
             return True
@@ -106,8 +108,9 @@ class References:
             log.debug("%s %s/%s can't be read: %s", resource.kind, namespace, name, error)
             return True
         if found is None:
-            _bounded(self._asked)[key] = now
+            _bounded(self._asked)[key] = first, now
             return False
+        self._asked.pop(key, None)
         if isinstance(found, Claim):
             self._claims.cache.put(found)
         else:
