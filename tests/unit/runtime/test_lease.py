@@ -197,6 +197,35 @@ def test_the_time_that_an_answer_takes_counts_against_the_leader():
     assert run(main()) < 15
 
 
+@pytest.mark.parametrize("stops", [tenth / 10 for tenth in range(28)])
+def test_a_leader_that_stops_gives_the_lease_back_whatever_is_under_way(stops: float):
+    """A renewal that the server has stored and not yet answered, for instance."""
+
+    async def main() -> str:
+        server = FakeApi()
+
+        class Slow:
+            def __getattr__(self, verb: str) -> Any:
+                real = getattr(server, verb)
+
+                async def call(*args: Any, **kwargs: Any) -> Any:
+                    await asyncio.sleep(0.15)
+                    answer = await real(*args, **kwargs)
+                    await asyncio.sleep(0.25)
+                    return answer
+
+                return call
+
+        first = asyncio.ensure_future(elector(Slow(), "first").run(forever))  # type: ignore[arg-type]
+        await asyncio.sleep(10 + stops)
+        assert holder(server) == "first"
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+        return holder(server)
+
+    assert run(main()) == ""
+
+
 def test_work_that_ends_gives_the_lease_back():
     async def main() -> str:
         server = FakeApi()

@@ -261,15 +261,23 @@ class LeaderElector:
         }
 
     async def _release(self) -> None:
-        """Let go of it, so that a follower needn't wait until it is old (client-go's ReleaseOnCancel)."""
-        if self._lease is None or self._held_by_another() or self._unrenewed() >= self._config.renew_deadline:
-            return
-        stamp = format_micro_time(self._clock.now())
-        spec = {**(self._lease.get("spec") or {}), "holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": stamp}
-        try:
-            await self._api.replace(LEASES, {**self._lease, "spec": spec}, namespace=self._config.namespace)
-        except ApiError as error:
-            log.debug("the lease was not released", extra={"lease": self._config.name, "error": error.message})
+        """Let go of it, so that a follower needn't wait until it is old (client-go's ReleaseOnCancel).
+
+        A renewal that was cut off may have been stored all the same: then the Lease is newer than what is known of it.
+        """
+        config = self._config
+        while self._holder() == config.identity and self._unrenewed() < config.renew_deadline:
+            lease: Json = self._lease or {}
+            stamp = format_micro_time(self._clock.now())
+            spec = {**lease["spec"], "holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": stamp}
+            try:
+                self._saw(await self._api.replace(LEASES, {**lease, "spec": spec}, namespace=config.namespace))
+            except ApiError as error:
+                log.debug("the lease was not released", extra={"lease": config.name, "error": error.message})
+                if not error.conflict:
+                    return
+                with suppress(ApiError):
+                    await self._look()
 
     def _holder(self) -> str:
         return str(((self._lease or {}).get("spec") or {}).get("holderIdentity") or "")
