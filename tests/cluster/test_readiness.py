@@ -136,15 +136,21 @@ def test_a_deleted_account(plane: ControlPlane, programs: dict[str, Component], 
 
 
 def test_an_api_server_that_is_killed(plane: ControlPlane, programs: dict[str, Component]) -> None:
+    """The webhooks stay ready: an API server that is back asks them at once."""
     server = plane.programs[APISERVER]
+    asked: list[tuple[int, str]] = []
 
     def repair() -> None:
+        asked.append(said(programs[WEBHOOKS]))
         if not server.running:
             server.start()
         plane.wait_ready()
+        asked.append(said(programs[WEBHOOKS]))
 
-    with unready_and_back(*programs.values(), check="watches", why="not followed", repair=repair):
+    others = [programs[part] for part in (CONTROLLERS, SCHEDULER)]
+    with unready_and_back(*others, check="watches", why="not followed", repair=repair):
         server.kill()
+    assert asked == [(200, "ok"), (200, "ok")]
     run_a_job(plane, "after-restart")
 
 

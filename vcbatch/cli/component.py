@@ -29,7 +29,7 @@ from vcbatch.runtime.client.http import ClientLimits, HttpApi
 from vcbatch.runtime.client.kubeconfig import CertificateRefusedError, Connection, KubeconfigError, load, shake_hands
 from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.leader.lease import LeaderElector, LeadershipLostError, LeaseConfig
-from vcbatch.runtime.own_rights import OwnRights
+from vcbatch.runtime.own_rights import UNANSWERED_SECONDS, OwnRights
 from vcbatch.runtime.random import SystemRandom
 from vcbatch.runtime.serving import HealthServer, Pulse
 from vcbatch.runtime.tracing.tracer import Tracer
@@ -89,6 +89,8 @@ class Program:
     """Objects that have other names here than in the shipped roles."""
     namespace: str = COMPONENTS_NAMESPACE
     """Where what it needs in a single namespace is."""
+    unanswered: float = UNANSWERED_SECONDS
+    """For how many seconds an API server may be silent before the program's rights count as unknown."""
 
 
 Work = Callable[[Component], Awaitable[None]]
@@ -156,6 +158,7 @@ async def _run(options: ComponentOptions, work: Work, election: LeaseConfig, pro
             partial(_needed, options, program),
             namespace=program.namespace,
             clock=clock,
+            unanswered=program.unanswered,
         )
         component.health.on_failure = lambda task: component.meter.count("task_failures", task=task)
         if elector is not None:

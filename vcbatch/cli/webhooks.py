@@ -29,6 +29,7 @@ from vcbatch.cli.tracing import tracing_option
 from vcbatch.hosting.supervise import Part, Supervisor, never
 from vcbatch.runtime.caches.informers import Informers
 from vcbatch.runtime.caches.memory import settle
+from vcbatch.runtime.caches.watch import ASKED
 from vcbatch.runtime.configuration.followed_file import ConfigurationError
 from vcbatch.runtime.serving import Address
 from webhooks.access import SubjectAccess
@@ -191,6 +192,7 @@ def command(**options: Any) -> int:
         features=lambda: features,
         renamed={CERTIFICATES_SECRET: given.tls_secret_name},
         namespace=given.webhook_namespace,
+        unanswered=ASKED.silent,
     )
     return run_component(shared, lambda component: _work(component, given), program)
 
@@ -211,7 +213,9 @@ async def _work(component: Component, options: _Options) -> None:
         rights=rights,
         tracer=component.tracer,
     )
-    component.checks.put("watches", lambda: "; ".join(filter(None, (informers.fault(), certificates.unfollowed()))))
+    component.checks.put(
+        "watches", lambda: "; ".join(filter(None, (informers.fault(ASKED), certificates.unfollowed())))
+    )
     component.checks.put("certificate", partial(_certificate_fault, certificates))
     app = build(service, meter=meter, exposition=component.exposition, ready=component.checks)
 
@@ -292,7 +296,7 @@ def _certificates(component: Component, options: _Options) -> _Certificates:
         parts=parts,
         trust=trust,
         bundle=lambda: managed.bundle,
-        unfollowed=informers.fault,
+        unfollowed=partial(informers.fault, ASKED),
     )
 
 
@@ -312,7 +316,12 @@ def _of_files(
     trust = Trust(component.api, informers)
     parts += informers.parts()
     return _Certificates(
-        context=context, serving=there, trusted=there, parts=parts, trust=trust, unfollowed=informers.fault
+        context=context,
+        serving=there,
+        trusted=there,
+        parts=parts,
+        trust=trust,
+        unfollowed=partial(informers.fault, ASKED),
     )
 
 

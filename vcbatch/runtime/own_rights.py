@@ -20,8 +20,7 @@ from vcbatch.seams.clock import Clock
 log = logging.getLogger(__name__)
 
 REVIEW_SECONDS: Final = 15.0
-_UNANSWERED_SECONDS: Final = 40.0
-"""How long the last answer counts."""
+UNANSWERED_SECONDS: Final = 40.0
 _MOST_SINGLE: Final = 32
 """Rights that are asked about one by one in a review; the others have their turn in the next ones."""
 _MOST_NAMED: Final = 5
@@ -40,9 +39,18 @@ ACCESS_REVIEWS: Final = Resource(
 class OwnRights:
     """`fault` is a readiness check. It fails as well until the first review is answered."""
 
-    def __init__(self, api: Api, needed: Callable[[], Sequence[Right]], *, namespace: str, clock: Clock) -> None:
+    def __init__(
+        self,
+        api: Api,
+        needed: Callable[[], Sequence[Right]],
+        *,
+        namespace: str,
+        clock: Clock,
+        unanswered: float = UNANSWERED_SECONDS,
+    ) -> None:
         """`needed` is asked anew for each review, since features are turned on and off; what is needed in a single
-        namespace is needed in that one."""
+        namespace is needed in that one. `unanswered`: for how many seconds the last answer counts."""
+        self._unanswered = unanswered
         self._api = api
         self._needed = needed
         self._namespace = namespace
@@ -55,7 +63,7 @@ class OwnRights:
     def fault(self) -> str:
         """Which rights are missing, or why that isn't known; "" where none is."""
         silent = self._clock.monotonic() - self._answered
-        if not self._fault and silent > _UNANSWERED_SECONDS:
+        if not self._fault and silent > self._unanswered:
             return f"the server hasn't answered for {silent:.0f}s"
         return self._fault
 

@@ -126,6 +126,19 @@ def test_a_server_that_is_silent_counts_after_a_while_and_only_until_it_answers(
     run(main())
 
 
+def test_how_long_a_server_may_be_silent_is_a_choice() -> None:
+    async def main() -> None:
+        server, clock = Server(), VirtualClock()
+        rights = OwnRights(server, lambda: (PODS,), namespace="ours", clock=clock, unanswered=120)
+        await rights.review()
+        await clock.sleep(115)
+        assert rights.fault() == ""
+        await clock.sleep(10)
+        assert rights.fault() == "the server hasn't answered for 125s"
+
+    run(main())
+
+
 def test_an_account_that_may_not_review_itself_is_not_held_against_it() -> None:
     async def main() -> None:
         server, clock = Server(), VirtualClock()

@@ -15,7 +15,7 @@ from tests.fakes.faults import Fault, FaultyApi, by_chance
 from tests.support.virtual_time import SeededRandom, VirtualClock, run
 from vcbatch.api.resources import PODS
 from vcbatch.runtime.caches.cache import Cache
-from vcbatch.runtime.caches.watch import Reflector
+from vcbatch.runtime.caches.watch import ASKED, Reflector
 from vcbatch.seams.api import ApiError, WatchEvent
 
 _ACTIONS = st.lists(
@@ -311,6 +311,43 @@ def test_a_cache_that_is_followed_has_no_fault_however_little_happens():
         for _ in range(40):
             assert reflector.fault() == ""
             await clock.sleep(30)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    run(main())
+
+
+@pytest.mark.parametrize("away", [1, 5, 15, 30, 60])
+@pytest.mark.parametrize("refused", [False, True])
+def test_those_whom_api_servers_ask_are_well_while_one_restarts_and_afterwards(away: int, refused: bool):
+    """A server that starts forbids everything until it knows the roles. Nobody would be asked in their place."""
+
+    async def main() -> None:
+        server, clock = Answering(), VirtualClock()
+        reflector = Reflector(server, PODS, Cache[dict](), clock=clock, random=SeededRandom(1))
+        task = asyncio.ensure_future(reflector.run())
+        await clock.sleep(400)
+
+        async def watch(seconds: int) -> None:
+            for _ in range(4 * seconds):
+                await clock.sleep(0.25)
+                assert reflector.fault(ASKED) == ""
+
+        server.error = ApiError(0, "ConnectionLost", "refused")
+        server.break_watches()
+        await watch(away)
+        if refused:
+            server.error = ApiError(403, "Forbidden", 'User "x" cannot watch')
+            await watch(2)
+        server.error = None
+        await watch(90)
+        server.error = ApiError(403, "Forbidden", 'User "x" cannot watch')
+        server.break_watches()
+        await clock.sleep(45)
+        assert reflector.fault(ASKED) == "pods: the server forbids it (403)"
+        server.error = ApiError(0, "ConnectionLost", "refused")
+        await clock.sleep(120)
+        assert reflector.fault(ASKED).startswith("pods: not followed for")
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 

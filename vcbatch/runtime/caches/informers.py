@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from vcbatch.api.resources import Resource
 from vcbatch.hosting.supervise import Part
 from vcbatch.runtime.caches.cache import Cache
-from vcbatch.runtime.caches.watch import Reflector
+from vcbatch.runtime.caches.watch import OWN, Patience, Reflector
 from vcbatch.runtime.metrics.meter import Meter, NoMeter
 from vcbatch.seams.api import Api
 from vcbatch.seams.clock import Clock
@@ -56,9 +56,9 @@ class Informers:
             for (resource, model), reflector in self._reflectors.items()
         ]
 
-    def fault(self) -> str:
+    def fault(self, patience: Patience = OWN) -> str:
         """Which caches may be out of date and why, "" where none is."""
-        return "; ".join(filter(None, (reflector.fault() for reflector in list(self._reflectors.values()))))
+        return "; ".join(filter(None, (reflector.fault(patience) for reflector in list(self._reflectors.values()))))
 
     async def synced(self) -> None:
         """Return once every cache has its first list."""

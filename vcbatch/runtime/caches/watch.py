@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from vcbatch.api.resources import Resource
@@ -30,12 +31,25 @@ _SHORT_WATCH = 1.0
 _NO_STREAMS = frozenset({400, 405, 422})
 # How often, in seconds, is looked whether a kind is served by now that a cluster needn't serve.
 _ABSENT_LOOK = 60.0
-# Seconds without a watch after which what the cache holds may be too old to decide on.
-_STALE_SECONDS = 20.0
 # A request that is under way for longer than a connection may take to come about is one that the server took.
 _OPEN_SECONDS = 12.0
 # Not the server's own words, which name the account.
 _REFUSALS = {401: "the server refuses the credentials (401)", 403: "the server forbids it (403)"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """For how many seconds a program counts as well that follows nothing: since the server refuses it, or at all."""
+
+    refused: float
+    silent: float
+
+
+OWN = Patience(refused=0.0, silent=20.0)
+"""Of those that begin by themselves: what a cache holds may be too old then to decide on."""
+ASKED = Patience(refused=20.0, silent=120.0)
+"""Of those whom API servers ask. All of them would be unwell after an API server's restart, and what it then asks would
+be refused, though nothing is wrong with them: it forbids everything until it knows the roles."""
 
 
 class Reflector(Generic[T]):
@@ -72,16 +86,16 @@ class Reflector(Generic[T]):
         self._failing_since: float | None = None
         self._refusal = ""
 
-    def fault(self) -> str:
+    def fault(self, patience: Patience = OWN) -> str:
         """Why the cache may be out of date, "" where it isn't: the server refuses to tell, or there is no watch for a
         while."""
         since, refusal = self._failing_since, self._refusal
         if since is None or self._open():
             return ""
         lasted = self._clock.monotonic() - since
-        if refusal:
+        if refusal and lasted >= patience.refused:
             return f"{self.resource.plural}: {refusal}"
-        return f"{self.resource.plural}: not followed for {lasted:.0f}s" if lasted > _STALE_SECONDS else ""
+        return f"{self.resource.plural}: not followed for {lasted:.0f}s" if lasted > patience.silent else ""
 
     async def run(self) -> None:
         """Follow until cancelled. No refusal by the server ends it: it waits longer and tries again."""
