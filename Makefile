@@ -138,12 +138,14 @@ test-image: $(VENV)/.compiled
 test-monitoring: $(VENV)/.compiled
 	$(PY) -m pytest -m monitoring tests/monitoring
 
-# As test-cluster. What it needs is fetched, built and written once per machine: minutes.
+# As test-cluster. What it needs is fetched, built and written once per machine: minutes. LIFE_CYCLE names a file for the
+# table of docs/life-cycle.md, as JSON.
 NODES_PROGRAMS := etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kubelet kube-proxy coredns helm
 test-nodes: $(VENV)/.compiled
 	@$(PY) -m tests.nodes.available || exit $$(( $$? == 3 ? 0 : 1 )); \
 	$(PY) -m tests.cluster.binaries.build $(NODES_PROGRAMS) | sed '/^\//d'; \
-	$(PY) -m pytest -m nodes tests/nodes
+	$(if $(LIFE_CYCLE),VCBATCH_LIFE_CYCLE_FILE=$(LIFE_CYCLE)) $(PY) -m pytest --durations=0 --durations-min=5 \
+		-m nodes tests/nodes
 
 test-training: $(VENV)/.compiled $(TRAINING)/.ready $(TRAINING)/.tensorflow $(TRAINING)/.mpi
 	PATH="$(CURDIR)/$(TRAINING)/bin:$$PATH" $(PY) -m pytest -m training tests/training

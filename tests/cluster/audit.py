@@ -1,28 +1,25 @@
 """The API server's audit log: who asked for what, and with which answer.
 
-`options` makes a control plane keep one; `AuditLog` reads it. The level is Metadata, which names the user, the user
-agent, the verb, the object and the code.
+`options` makes a control plane keep one; `AuditLog` reads it. Unless other rules are given the level is Metadata, which
+names the user, the user agent, the verb, the object and the code.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from tests.cluster.controlplane import APISERVER, Options
 
 OWN_REVIEWS = frozenset({"selfsubjectrulesreviews", "selfsubjectaccessreviews"})
 """What an account asks about its own rights."""
 
-_POLICY = """\
-apiVersion: audit.k8s.io/v1
-kind: Policy
-omitStages: [RequestReceived]
-rules:
-- {level: Metadata}
-"""
+Rule = Mapping[str, Any]
+"""One rule of an audit policy."""
+_ALL: Rule = {"level": "Metadata"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +38,8 @@ class Entry:
     at: str
     done: str
     uri: str
+    body: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    """What was sent; empty unless the policy's level is Request."""
 
     @property
     def writes(self) -> bool:
@@ -54,10 +53,13 @@ class Entry:
         return self.group, self.resource, self.verb
 
 
-def options(folder: Path, base: Options | None = None, *, flags: Sequence[str] = ()) -> Options:
+def options(
+    folder: Path, base: Options | None = None, *, flags: Sequence[str] = (), rules: Sequence[Rule] = (_ALL,)
+) -> Options:
     """`base` with an audit log in that folder, which has to exist, and more flags for the API server."""
     policy = folder / "audit-policy.yaml"
-    policy.write_text(_POLICY, encoding="utf-8")
+    written = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": [*rules]}
+    policy.write_text(json.dumps(written), encoding="utf-8")
     base = base or Options()
     audit = (
         f"--audit-policy-file={policy}",
@@ -102,4 +104,5 @@ def _entry(line: str) -> Entry:
         at=found["requestReceivedTimestamp"],
         done=found["stageTimestamp"],
         uri=found["requestURI"],
+        body=found.get("requestObject") or {},
     )

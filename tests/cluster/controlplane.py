@@ -178,7 +178,7 @@ class ControlPlane:
         )
         self._tokens = self.authority.signing_key("service-accounts")
         self.kubeconfig = self.user(ADMIN, groups=("system:masters",))
-        self.client_context = self._ssl_context()
+        self.client_context = self.context_of(ADMIN, groups=("system:masters",))
         for name, arguments in self._commands().items():
             file = KWOK_RESUMING if name == KWOK and self.options.resuming else name
             within = ["nsenter", f"--net={self.options.network}"] if self.options.network else []
@@ -353,16 +353,19 @@ class ControlPlane:
     # Requests of the test itself, as the administrator
 
     def request(
-        self, method: str, path: str, body: object = None, *, content_type: str = "application/json"
-    ) -> tuple[int, Any]:
-        """The status code, and the answer: decoded where it is JSON, else text. Raises OSError without an answer."""
+        self, method: str, path: str, body: object = None, *, content_type: str = "application/json",
+        context: ssl.SSLContext | None = None,
+    ) -> tuple[int, Any]:  # fmt: skip
+        """The status code, and the answer: decoded where it is JSON, else text. Raises OSError without an answer.
+
+        `context`: another user than the administrator, by `context_of`."""
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.server + path, data=data, method=method)
         request.add_header("Accept", "application/json")
         if data is not None:
             request.add_header("Content-Type", content_type)
         try:
-            with urllib.request.urlopen(request, context=self.client_context, timeout=30) as answer:
+            with urllib.request.urlopen(request, context=context or self.client_context, timeout=30) as answer:
                 return answer.status, _decoded(answer.read())
         except urllib.error.HTTPError as error:
             with error:
@@ -414,8 +417,9 @@ class ControlPlane:
                 pass
         return [body["metadata"]["name"] for body in bodies]
 
-    def _ssl_context(self) -> ssl.SSLContext:
-        pair = self.authority.client(ADMIN, groups=("system:masters",))
+    def context_of(self, user: str, *, groups: Sequence[str] = ()) -> ssl.SSLContext:
+        """With which that user makes requests, known by a client certificate."""
+        pair = self.authority.client(user, groups=groups)
         context = ssl.create_default_context(cafile=str(self.authority.certificate))
         context.load_cert_chain(str(pair.certificate), str(pair.key))
         return context

@@ -10,7 +10,6 @@ import re
 import shutil
 import sys
 import tomllib
-from collections.abc import Sequence
 from pathlib import Path
 
 from image.requirements import requirements
@@ -84,39 +83,45 @@ def context(dockerignore: str) -> list[str]:
     return [line[1:] for line in dockerignore.splitlines() if line.startswith("!")]
 
 
-def image_archive() -> Path:
-    """The image of this checkout as an OCI archive, which calls it `IMAGE`. It is built where its sources have changed.
+def image_archive(source: Path = REPOSITORY, name: str = IMAGE) -> Path:
+    """The image of this checkout, or of the sources in another folder, as an OCI archive that calls it `name`. It is
+    built where its sources have changed.
 
     Raises `DebianError` or `SandboxError` where that fails.
     """
-    dockerfile = DOCKERFILE.read_text(encoding="utf-8")
-    constraints = (REPOSITORY / "constraints.txt").read_bytes()
-    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    dockerfile = (source / DOCKERFILE.name).read_text(encoding="utf-8")
+    constraints = (source / "constraints.txt").read_bytes()
+    project = tomllib.loads((source / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     wheels = base.wheels([*requirements(project, extras(dockerfile)), *_BACKEND], constraints)
-    sources = ["Dockerfile", ".dockerignore", *context((REPOSITORY / ".dockerignore").read_text(encoding="utf-8"))]
-    key = digest([_FORMAT, base.root().parent.name, tools().parent.name, wheels.name, tree_digest(REPOSITORY, sources)])
-    return made_once("image", key, lambda folder: _build(folder, wheels)) / ARCHIVE
+    key = digest([_FORMAT, name, base.root().parent.name, tools().parent.name, wheels.name, source_digest(source)])
+    return made_once("image", key, lambda folder: _build(folder, wheels, source, name)) / ARCHIVE
 
 
-def _build(out: Path, wheels: Path, arguments: Sequence[str] = ()) -> None:
+def source_digest(source: Path) -> str:
+    """A digest of all that the image of these sources is built from."""
+    names = context((source / ".dockerignore").read_text(encoding="utf-8"))
+    return tree_digest(source, [DOCKERFILE.name, ".dockerignore", *names])
+
+
+def _build(out: Path, wheels: Path, source: Path, name: str) -> None:
     root = base.root()
     store = cache() / "image-store"
     with alone("image-store"):
         if _size(store) > _STORE_BYTES:
             shutil.rmtree(store)
         store.mkdir(exist_ok=True)
-        given = [f"--build-arg={name}={value}" for name, value in LABELS.items()]
+        given = [f"--build-arg={label}={value}" for label, value in LABELS.items()]
         sandbox.run(
             tools(),
-            ["bash", "-c", _SCRIPT, "build", *given, *arguments],
+            ["bash", "-c", _SCRIPT, "build", *given],
             binds=[
                 Bind(store, "/store", writable=True),
                 Bind(out, "/out", writable=True),
                 Bind(root, "/base"),
                 Bind(wheels, "/wheels"),
-                Bind(REPOSITORY, "/context"),
+                Bind(source, "/context"),
             ],
-            env={"BASE_KEY": root.parent.name, "BASE_NAME": base.NAME, "IMAGE": IMAGE, "ARCHIVE": ARCHIVE},
+            env={"BASE_KEY": root.parent.name, "BASE_NAME": base.NAME, "IMAGE": name, "ARCHIVE": ARCHIVE},
         )
 
 

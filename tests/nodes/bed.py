@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from tests.cluster import audit
 from tests.cluster.binaries.build import Binaries
 from tests.cluster.controlplane import APISERVER, CONTROLLERS, REPOSITORY, ControlPlane, Options
 from tests.cluster.processes import Guard, Program, wait_until
@@ -24,6 +25,7 @@ from tests.nodes import cgroups, images
 from tests.nodes.node import Node, Tools, system
 
 HUB = "10.250.0.1"
+VCBATCH_NAMESPACE = "volcano-system"
 _NODE_LOST_SECONDS = 32
 """How long a kubelet may be silent: long enough for one that a busy machine holds up."""
 
@@ -53,7 +55,8 @@ class Bed:
     """The whole cluster, in a folder of its own that goes with it; its logs go to the folder that the test gives."""
 
     def __init__(self, folder: Path, binaries: Binaries, archives: Sequence[Path], *, nodes: int = 2) -> None:
-        """`archives` are OCI archives of images that the nodes have, each in a folder that is named for its content."""
+        """`archives` are OCI archives of images that the nodes have, each in a folder that is named for its content;
+        the last one is the one that changes most often."""
         self.folder = folder
         self.binaries = binaries
         self.archives = archives
@@ -127,18 +130,27 @@ class Bed:
     # Images
 
     def _provide_images(self, tools: Tools) -> None:
-        """Import the archives once for all nodes and for later runs with the same ones."""
-
-        def make(folder: Path) -> None:
-            node = Node(name="importer", index=0, folder=folder, logs=self.logs, tools=tools, guard=self.guard)
-            node.configure(kubelet={})
-            node.import_images(*self.archives)
-
-        parts = [str(tools.system), *(archive.parent.name for archive in self.archives)]
-        imported = made_once("nodes/images", digest(parts), make)
+        """Import the archives once for all nodes and for later runs: the last one, which changes with each change of
+        the code, on top of the others."""
+        *lasting, last = self.archives
+        imported = self._imported(tools, lasting, None)
+        imported = self._imported(tools, [last], imported)
         for node in self.nodes.values():
             node.folder.mkdir()
             node.fill(imported / "containerd")
+
+    def _imported(self, tools: Tools, archives: Sequence[Path], before: Path | None) -> Path:
+        """A node's folder with the images of another one and of these archives."""
+
+        def make(folder: Path) -> None:
+            node = Node(name="importer", index=0, folder=folder, logs=self.logs, tools=tools, guard=self.guard)
+            if before is not None:
+                node.fill(before / "containerd")
+            node.configure(kubelet={})
+            node.import_images(*archives)
+
+        parts = [str(tools.system), before.name if before else "", *(archive.parent.name for archive in archives)]
+        return made_once("nodes/images", digest(parts), make)
 
     # Network
 
@@ -194,6 +206,8 @@ class Bed:
     # Control plane
 
     def _start_plane(self) -> None:
+        self.audited = self.folder / "audit"
+        self.audited.mkdir()
         options = Options(
             kwok=False,
             controllers=("*",),
@@ -214,6 +228,7 @@ class Bed:
                 ),
             },
         )  # fmt: skip
+        options = audit.options(self.audited, options, rules=_AUDITED)
         self.plane = Plane(self.folder / "plane", self.binaries, options)
         port = str(self.plane.port)
         command = [sys.executable, "-m", "tests.nodes.forward", port, self.network, "127.0.0.1", port]
@@ -275,6 +290,16 @@ def _is_ready(node: Mapping[str, Any]) -> bool:
     conditions = node.get("status", {}).get("conditions", ())
     return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
+
+_WRITES = ["create", "update", "patch", "delete", "deletecollection"]
+_AUDITED: Sequence[audit.Rule] = [
+    {"level": "Request", "verbs": _WRITES, "resources": [{"group": "coordination.k8s.io", "resources": ["leases"]}],
+     "namespaces": [VCBATCH_NAMESPACE]},
+    {"level": "Metadata", "verbs": _WRITES,
+     "resources": [{"group": "", "resources": ["pods", "pods/eviction"]}, {"group": "batch.volcano.sh"}]},
+    {"level": "None"},
+]  # fmt: skip
+"""What the log has: who leads by vcbatch's Leases, and what is done to pods and jobs."""
 
 _BINDINGS = [
     {

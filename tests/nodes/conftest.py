@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import shutil
 import time
 from collections.abc import Generator, Iterator
@@ -12,12 +13,13 @@ import pytest
 
 from tests.cluster.binaries.build import Binaries, BuildError, build
 from tests.cluster.processes import wait_until
-from tests.image.containers import IMAGE, image_archive
-from tests.nodes import dns, images, leftovers
+from tests.nodes import builds, dns, images, leftovers
 from tests.nodes.available import missing, unavailable
 from tests.nodes.bed import Bed
+from tests.nodes.builds import Build
 from tests.nodes.connections import Watch
 from tests.nodes.installed import NAMESPACE, Installed
+from tests.nodes.lifecycle import LifeCycle, Row, table, write
 from tests.nodes.namespace import Namespace
 
 HERE = Path(__file__).parent
@@ -28,6 +30,9 @@ _running: list[Bed] = []
 _failed: set[str] = set()
 Figures = dict[str, float]
 _seconds: Figures = {}
+_rows: list[Row] = []
+ROWS_VARIABLE = "VCBATCH_LIFE_CYCLE_FILE"
+"""Names a file for the table of the life cycle, as JSON."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -37,7 +42,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """How long the start took; or one line for all that was left out, whatever the verbosity."""
+    """The life cycle's table and how long the start took; or one line for all that was left out, whatever the
+    verbosity."""
+    if _rows:
+        terminalreporter.section("life cycle")
+        for line in table(_rows):
+            terminalreporter.write_line(line)
+        if path := os.environ.get(ROWS_VARIABLE):
+            write(_rows, Path(path))
     for what, seconds in _seconds.items():
         terminalreporter.write_line(f"{what}: {seconds:.1f} s")
     if terminalreporter.stats.get("skipped") and (reason := unavailable()):
@@ -85,13 +97,34 @@ def figures() -> Figures:
 
 
 @pytest.fixture(scope="session")
-def bed(binaries: Binaries, figures: Figures, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
+def all_builds(binaries: Binaries, figures: Figures) -> list[Build]:
+    """The builds that can be installed, the newest last."""
+    began = time.monotonic()
+    found = [*([] if builds.missing() else [builds.earlier()]), builds.current()]
+    figures["images built"] = time.monotonic() - began
+    return found
+
+
+@pytest.fixture(scope="session")
+def earlier(all_builds: list[Build]) -> Build:
+    """A build before this one."""
+    if lacking := builds.missing():
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"no build to upgrade from: {lacking}")
+        pytest.skip(f"no build to upgrade from: {lacking}")
+    return all_builds[0]
+
+
+@pytest.fixture(scope="session")
+def bed(
+    binaries: Binaries, all_builds: list[Build], figures: Figures, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Bed]:
     """Two nodes with CoreDNS. When it ends nothing may be left on this machine but, after a failed test, the logs."""
     folder = tmp_path_factory.mktemp("nodes")
     before = leftovers.observe()
     began = time.monotonic()
-    archives = [*images.archives(binaries.path("coredns")), image_archive()]
-    figures["images written and built"] = time.monotonic() - began
+    archives = [*images.archives(binaries.path("coredns")), *(each.archive for each in all_builds)]
+    figures["images written"] = time.monotonic() - began
     cluster = Bed(folder, binaries, archives)
     with cluster:
         _running.append(cluster)
@@ -116,13 +149,27 @@ def connections(bed: Bed) -> Iterator[Watch]:
 
 
 @pytest.fixture(scope="session")
-def installed(bed: Bed, connections: Watch, figures: Figures) -> Installed:
-    """vcbatch, installed by its chart."""
-    began = time.monotonic()
-    release = Installed(bed, IMAGE)
-    release.install()
-    figures["helm install, Deployments available and webhooks trusted"] = time.monotonic() - began
+def release(bed: Bed, connections: Watch, all_builds: list[Build]) -> Installed:
+    """vcbatch in whatever state the tests before have left it; nothing of it at first."""
+    return Installed(bed, all_builds[-1])
+
+
+@pytest.fixture
+def installed(release: Installed) -> Installed:
+    """vcbatch of this checkout, installed by its chart."""
+    release.ensure(release.newest)
     return release
+
+
+@pytest.fixture(scope="session")
+def life(bed: Bed) -> LifeCycle:
+    """What goes on while things happen to the installation."""
+    name = "life-cycle"
+    bed.plane.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+    bed.plane.wait_service_accounts(name)
+    made = LifeCycle(bed, Namespace(bed.plane, name), _rows)
+    made.open()
+    return made
 
 
 @pytest.fixture(scope="session")

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import os
 import subprocess
-import threading
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.cluster.controlplane import REPOSITORY
 from tests.cluster.processes import wait_until
-from tests.nodes.bed import Bed, Plane
-from tests.nodes.namespace import Namespace, container, job, task
+from tests.nodes.bed import VCBATCH_NAMESPACE, Bed, Plane
+from tests.nodes.builds import Build
 
 Json = dict[str, Any]
 
-NAMESPACE = "volcano-system"
+NAMESPACE = VCBATCH_NAMESPACE
 RELEASE = "vcbatch"
-CHART = REPOSITORY / "helm/vcbatch"
 CONTROLLERS, SCHEDULER, WEBHOOKS = "controllers", "scheduler", "webhooks"
 COMPONENTS = (CONTROLLERS, SCHEDULER, WEBHOOKS)
 _PATIENCE = 420
@@ -28,13 +22,20 @@ _PATIENCE = 420
 WAIT = f"--timeout={_PATIENCE}s"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Installed:
     """The release, and what tests do to it and ask about it."""
 
     bed: Bed
-    image: str
-    """The image's name on the nodes: `docker.io/library/vcbatch:test`."""
+    newest: Build
+    """The build of this checkout."""
+    revisions: list[Build] = field(default_factory=list[Build])
+    """The builds of the release's revisions, that of the present one last; empty where nothing is installed."""
+
+    @property
+    def build(self) -> Build | None:
+        """What is installed; None where nothing is."""
+        return self.revisions[-1] if self.revisions else None
 
     @property
     def plane(self) -> Plane:
@@ -57,20 +58,43 @@ class Installed:
         assert done.returncode == 0, f"helm {' '.join(arguments)}: {done.stdout}{done.stderr}"
         return done.stdout
 
-    def install(self) -> None:
+    def ensure(self, build: Build) -> None:
+        """Return once that build is installed, available, and asked for admission."""
+        if self.build is None:
+            self.install(build)
+        elif self.build is not build:
+            self.upgrade(build)
+
+    def install(self, build: Build) -> None:
         """Return once everything is available and admission is asked."""
-        self.helm("install", RELEASE, str(CHART), "--create-namespace", "--wait", WAIT, *self._values())
+        self.helm("install", RELEASE, str(build.chart), "--create-namespace", "--wait", WAIT, *self._values(build))
+        self.revisions.append(build)
         self.wait_admission()
 
-    def upgrade(self, values: Mapping[str, str]) -> None:
-        """Change values of the release; return once all pods are those of the new revision."""
-        self.helm("upgrade", RELEASE, str(CHART), "--wait", WAIT, *self._values(values))
+    def upgrade(self, build: Build) -> None:
+        """Return once all pods are those of that build."""
+        self.helm("upgrade", RELEASE, str(build.chart), "--wait", WAIT, *self._values(build))
+        self.revisions.append(build)
 
-    def _values(self, more: Mapping[str, str] | None = None) -> list[str]:
-        repository, _, tag = self.image.rpartition(":")
+    def rollback(self) -> None:
+        """Go back to the revision before; return once all pods are those of its build."""
+        self.helm("rollback", RELEASE, "--wait", WAIT)
+        self.revisions.append(self.revisions[-2])
+
+    def uninstall(self) -> None:
+        """As docs/install.md says: first what asks the webhooks, then the rest. Return once its pods are gone."""
+        kinds = "mutatingwebhookconfigurations,validatingwebhookconfigurations"
+        done = self.plane.kubectl("delete", kinds, "--selector", f"app.kubernetes.io/instance={RELEASE}")
+        assert done.returncode == 0, done.stderr
+        self.helm("uninstall", RELEASE, "--wait", WAIT)
+        self.revisions.clear()
+        wait_until("its pods are gone", lambda: not any(self.pods(each) for each in COMPONENTS), pause=0.2)
+
+    def _values(self, build: Build) -> list[str]:
+        repository, _, tag = build.image.rpartition(":")
         values = {
             "image.repository": repository, "image.tag": tag, "image.pullPolicy": "Never",
-            "networkPolicy.apiServerPorts": f"{{{self.plane.port}}}", **(more or {}),
+            "networkPolicy.apiServerPorts": f"{{{self.plane.port}}}",
         }  # fmt: skip
         return [argument for key, value in values.items() for argument in ("--set", f"{key}={value}")]
 
@@ -82,6 +106,16 @@ class Installed:
             done = self.plane.kubectl("rollout", "status", f"deployment/vcbatch-{component}", "-n", NAMESPACE, WAIT,
                                       timeout=_PATIENCE + 60)  # fmt: skip
             assert done.returncode == 0, done.stderr
+
+    def wait_spread(self) -> None:
+        """Return once the replicas of each Deployment are on different nodes: made anew where they aren't, since nobody
+        moves those that had to leave a node back to it."""
+        self.wait_available()
+        for component in COMPONENTS:
+            if len({pod["spec"].get("nodeName") for pod in self.pods(component)}) == 1:
+                done = self.plane.kubectl("rollout", "restart", f"deployment/vcbatch-{component}", "-n", NAMESPACE)
+                assert done.returncode == 0, done.stderr
+        self.wait_available()
 
     def wait_admission(self) -> None:
         """Return once every webhook is registered, with the authority by which API servers trust it."""
@@ -106,6 +140,17 @@ class Installed:
         label = f"app.kubernetes.io/component%3D{component}"
         return list(self.plane.call("GET", f"/api/v1/namespaces/{NAMESPACE}/pods?labelSelector={label}")["items"])
 
+    def asked_nodes(self) -> set[str]:
+        """The nodes with webhooks that API servers ask."""
+        label = "kubernetes.io/service-name%3Dvolcano-admission-service"
+        path = f"/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}/endpointslices?labelSelector={label}"
+        return {
+            endpoint["nodeName"]
+            for each in self.plane.call("GET", path)["items"]
+            for endpoint in each["endpoints"] or ()
+            if endpoint["conditions"].get("ready")
+        }
+
     def lease(self, component: str) -> Json:
         path = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/vcbatch-{component}"
         return dict(self.plane.call("GET", path)["spec"])
@@ -119,6 +164,23 @@ class Installed:
         leader = self.leader(component)
         return next((pod["spec"]["nodeName"] for pod in self.pods(component) if pod["metadata"]["name"] == leader), "")
 
+    def uids(self) -> set[str]:
+        """The pods of the release that aren't being deleted."""
+        return {
+            pod["metadata"]["uid"]
+            for component in COMPONENTS
+            for pod in self.pods(component)
+            if "deletionTimestamp" not in pod["metadata"]
+        }
+
+    def kill(self, pod: Json) -> None:
+        """SIGKILL for the program of a pod, on its node; the kubelet starts it again."""
+        (status,) = pod["status"]["containerStatuses"]
+        name = status["containerID"].removeprefix("containerd://")
+        node = self.bed.nodes[pod["spec"]["nodeName"]]
+        done = node.run("ctr", "--namespace", "k8s.io", "task", "kill", "--signal", "SIGKILL", name)
+        assert done.returncode == 0, done.stderr
+
     def allow_ssh(self, namespace: str) -> None:
         """Let jobs of that namespace use the `ssh` plugin, which needs Secrets."""
         done = self.plane.kubectl(
@@ -126,79 +188,3 @@ class Installed:
             f"--serviceaccount={NAMESPACE}:vcbatch-{CONTROLLERS}",
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
-
-
-@dataclass(slots=True)
-class Client:
-    """Somebody who submits a short job again and again, whatever happens to vcbatch meanwhile."""
-
-    namespace: Namespace
-    accepted: list[str] = field(default_factory=list)
-    refused: list[str] = field(default_factory=list)
-    _end: threading.Event = field(default_factory=threading.Event)
-
-    def _submit(self) -> None:
-        number = 0
-        while not self._end.is_set():
-            name = f"short-{number}"
-            try:
-                self.namespace.submit(job(name, task("member", 1, container("true", cpu="10m", memory="8Mi"))))
-                self.accepted.append(name)
-            except (AssertionError, OSError) as error:
-                self.refused.append(f"{name}: {error}")
-            number += 1
-            self._end.wait(2)
-
-    @contextmanager
-    def submitting(self) -> Iterator[None]:
-        """Submit as long as this lasts, and at least once in it."""
-        thread = threading.Thread(target=self._submit, name="client")
-        thread.start()
-        try:
-            yield
-        finally:
-            self._end.set()
-            thread.join()
-
-    def wait_completed(self) -> None:
-        """Return once all its jobs are Completed."""
-
-        def left() -> list[str]:
-            return [name for name in self.accepted if self.namespace.phase(name) != "Completed"]
-
-        wait_until("the client's jobs are completed", lambda: not left(), timeout=180, pause=1)
-
-
-@contextmanager
-def without_leader(installed: Installed, component: str) -> Iterator[list[float]]:
-    """Measure how long nobody led while this lasts, in seconds: the longest time between two renewals of the Lease
-    beyond the usual one. The list has the figure when this is over."""
-    seconds: list[float] = []
-    longest, ended = 0.0, threading.Event()
-
-    def watch() -> None:
-        nonlocal longest
-        last, since = "", time.monotonic()
-        while not ended.wait(0.2):
-            try:
-                lease = installed.lease(component)
-            except (AssertionError, OSError):
-                continue
-            now = time.monotonic()
-            if lease.get("renewTime") != last and lease.get("holderIdentity"):
-                last, since = lease.get("renewTime", ""), now
-            longest = max(longest, now - since)
-
-    thread = threading.Thread(target=watch, name=f"lease of {component}")
-    thread.start()
-    try:
-        yield seconds
-    finally:
-        ended.set()
-        thread.join()
-        seconds.append(longest)
-
-
-def path_of(namespace: str, kind: str = "pods") -> str:
-    """The path that a recorder watches."""
-    return f"/api/v1/namespaces/{namespace}/{kind}"

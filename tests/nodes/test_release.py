@@ -1,15 +1,12 @@
-"""The release over time: the connections of its pods, upgrades, and what stays when it is removed."""
+"""The connections of the release's pods, over all that the tests before did to them."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.cluster.history import Recorder
-from tests.cluster.processes import wait_until
 from tests.nodes.bed import HUB
 from tests.nodes.connections import Connection, Watch, allowed, parse
-from tests.nodes.installed import COMPONENTS, NAMESPACE, RELEASE, WAIT, Client, Installed, path_of
-from tests.nodes.namespace import Json, Namespace, container, job, task
+from tests.nodes.installed import COMPONENTS, NAMESPACE, Installed
 
 
 def test_the_network_policies_allow_all_that_the_programs_do(installed: Installed, connections: Watch) -> None:
@@ -60,64 +57,3 @@ def test_a_line_of_the_table_of_connections() -> None:
     )
     assert parse(line) == Connection("TCP", "10.244.1.5", "10.250.0.1", 6443)
     assert parse("conntrack v1.4.8 (conntrack-tools): 1 flow entries have been shown.") is None
-
-
-def test_an_upgrade_and_a_rollback_disturb_no_gang(installed: Installed, namespace: Namespace) -> None:
-    """Every pod of the release is replaced, twice; running pods are the same, and no creation is refused."""
-    namespace.submit(job("gang", task("member", 2, container("sleep 600"))))
-    before = {pod["metadata"]["uid"] for pod in namespace.wait_running("gang", 2)}
-    ours = _uids(installed)
-    client = Client(namespace)
-    with Recorder(namespace.plane, path_of(namespace.name)) as recorder:
-        with client.submitting():
-            installed.upgrade({f"{component}.logLevel": "debug" for component in COMPONENTS})
-            upgraded = _uids(installed)
-            assert not ours & upgraded
-            installed.helm("rollback", RELEASE, "--wait", WAIT)
-            assert not upgraded & _uids(installed)
-        client.wait_completed()
-        recorder.catch_up()
-        assert not [change for change in recorder.changes() if change.type == "DELETED" and change.uid in before]
-    assert client.accepted
-    assert client.refused == []
-    now = namespace.running("gang")
-    assert {pod["metadata"]["uid"] for pod in now} == before
-    assert all(status["restartCount"] == 0 for pod in now for status in pod["status"]["containerStatuses"])
-
-
-def _uids(installed: Installed) -> set[str]:
-    """The running pods of the release."""
-    return {
-        pod["metadata"]["uid"]
-        for component in COMPONENTS
-        for pod in installed.pods(component)
-        if "deletionTimestamp" not in pod["metadata"]
-    }
-
-
-def test_jobs_outlive_the_release_and_go_on_with_the_next(installed: Installed, namespace: Namespace) -> None:
-    """Uninstalled, nothing keeps pods from being made and running ones go on; installed again, the job completes."""
-    waits = container("while ! test -e /tmp/end; do sleep 0.2; done")
-    namespace.submit(job("gang", task("member", 2, waits)))
-    before = {pod["metadata"]["uid"] for pod in namespace.wait_running("gang", 2)}
-    installed.helm("uninstall", RELEASE, "--wait", WAIT)
-    try:
-        wait_until("its pods are gone", lambda: not any(installed.pods(each) for each in COMPONENTS), pause=0.2)
-        assert not installed.configurations("validating")
-        assert not installed.configurations("mutating")
-        pod: Json = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": "plain"},
-            "spec": {"restartPolicy": "Never", "containers": [container("true")]},
-        }
-        namespace.apply(pod)
-        namespace.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/plain", "--timeout=60s")
-        assert {each["metadata"]["uid"] for each in namespace.running("gang")} == before
-        assert namespace.phase("gang") == "Running"
-    finally:
-        installed.install()
-    assert {each["metadata"]["uid"] for each in namespace.running("gang")} == before
-    for index in range(2):
-        namespace.kubectl("exec", f"gang-member-{index}", "--", "touch", "/tmp/end")
-    namespace.wait_phase("gang", "Completed")
