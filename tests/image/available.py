@@ -3,10 +3,10 @@ missing and ends with 3; in continuous integration (`CI=true`) with 1."""
 
 from __future__ import annotations
 
-import os
 import sys
 
 from tests.image.build import missing
+from tests.support.lacking import required
 
 UNAVAILABLE = 3
 
@@ -16,7 +16,7 @@ def main() -> int:
     reason = missing()
     if not reason:
         return 0
-    must = os.environ.get("CI") == "true"
+    must = required()
     said = f"error: the image can't be tested here: missing: {reason}"
     print(said if must else f"image tests skipped: missing: {reason}", file=sys.stderr)
     return 1 if must else UNAVAILABLE

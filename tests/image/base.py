@@ -9,9 +9,10 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.image import debian, sandbox
-from tests.image.caches import digest, made_once
+from tests.image import sandbox
 from tests.image.sandbox import Bind
+from tests.support import debian
+from tests.support.caches import digest, made_once
 
 REPOSITORY = Path(__file__).parents[2]
 NAME = "docker.io/library/python:3.13-slim"

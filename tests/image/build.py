@@ -13,9 +13,10 @@ import tomllib
 from pathlib import Path
 
 from image.requirements import requirements
-from tests.image import base, debian, sandbox
-from tests.image.caches import alone, cache, digest, made_once, tree_digest
+from tests.image import base, sandbox
 from tests.image.sandbox import Bind
+from tests.support import debian
+from tests.support.caches import alone, cache, digest, made_once, tree_digest
 
 REPOSITORY = base.REPOSITORY
 DOCKERFILE = REPOSITORY / "Dockerfile"

@@ -16,8 +16,8 @@ from typing import IO, Any
 
 from tests.cluster.processes import Guard, Program, wait_until
 from tests.image.build import IMAGE, image_archive, missing, tools
-from tests.image.caches import made_once
 from tests.image.sandbox import PATH, Bind, sandboxed
+from tests.support.caches import made_once
 
 __all__ = ["IMAGE", "Container", "Image", "container", "image_archive", "missing"]
 

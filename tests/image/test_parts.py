@@ -21,7 +21,7 @@ from image import finish, listing, sbom, slim
 from image.requirements import UnknownExtraError, requirements
 from tests.image import base
 from tests.image.build import DOCKERFILE, REPOSITORY, context, extras
-from tests.image.caches import digest, made_once, tree_digest
+from tests.support.caches import digest, made_once, tree_digest
 
 
 def project() -> dict[str, Any]:

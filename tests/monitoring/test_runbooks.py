@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import shutil
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 from tests.monitoring.alerts import REPOSITORY, RUNBOOKS, shipped
 from tests.monitoring.test_alerts import thresholds
 from tests.support.documents import commands
+from tests.support.lacking import need_kubectl
 from vcbatch.cli.main import cli
 
 PAGES = sorted(RUNBOOKS.glob("Vcbatch*.md"))
@@ -79,8 +79,7 @@ def _parse_vcbatch(arguments: list[str]) -> None:
 
 
 def _parse_kubectl(arguments: list[str]) -> None:
-    if shutil.which("kubectl") is None:
-        pytest.skip("no kubectl on the PATH")
+    need_kubectl()
     words = [word for word in arguments if not word.startswith("-")]
     verb = words[:2] if words[0] in ("auth", "top", "rollout") else words[:1]
     known = _flags(tuple(verb))

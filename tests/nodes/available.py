@@ -15,8 +15,9 @@ from pathlib import Path
 from tests.cluster.binaries.available import UNAVAILABLE
 from tests.cluster.binaries.available import unavailable as without_test_bed
 from tests.cluster.binaries.programs import KUBERNETES_VARIABLE, kubernetes_version
-from tests.image import debian
 from tests.nodes import cgroups
+from tests.support import debian
+from tests.support.lacking import required
 
 SUPPORTED = "1.36"
 """Kubelets of 1.37 and newer ask containerd for its cgroup driver, which Debian's doesn't know."""
@@ -45,7 +46,7 @@ def missing() -> str:
 
 def unavailable() -> str:
     """Why the tests are skipped; empty where they run, or must run because this is continuous integration."""
-    if os.environ.get("CI") == "true":
+    if required():
         return ""
     lacking = missing()
     return f"tests on real nodes skipped: {lacking}" if lacking else ""
@@ -56,7 +57,7 @@ def main() -> int:
     lacking = missing()
     if not lacking:
         return 0
-    if os.environ.get("CI") == "true":
+    if required():
         print(f"error: tests on real nodes can't run: {lacking}", file=sys.stderr)
         return 1
     print(f"tests on real nodes skipped: {lacking}", file=sys.stderr)

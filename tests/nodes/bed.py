@@ -20,9 +20,9 @@ from tests.cluster import audit
 from tests.cluster.binaries.build import Binaries
 from tests.cluster.controlplane import APISERVER, CONTROLLERS, REPOSITORY, ControlPlane, Options
 from tests.cluster.processes import Guard, Program, wait_until
-from tests.image.caches import cache, digest, made_once
 from tests.nodes import cgroups, images
 from tests.nodes.node import Node, Tools, system
+from tests.support.caches import cache, digest, made_once
 
 HUB = "10.250.0.1"
 VCBATCH_NAMESPACE = "volcano-system"

@@ -9,9 +9,9 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from tests.image import debian
-from tests.image.caches import digest, made_once
 from tests.nodes import oci
+from tests.support import debian
+from tests.support.caches import digest, made_once
 
 PAUSE = "registry.k8s.io/pause:3.10"
 BUSYBOX = "docker.io/library/busybox:1.37"

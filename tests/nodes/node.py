@@ -14,8 +14,8 @@ from typing import Any
 import yaml
 
 from tests.cluster.processes import Guard, Program
-from tests.image import debian
 from tests.nodes import cgroups
+from tests.support import debian
 
 SCRIPT = Path(__file__).parent / "node.sh"
 POD_NETWORK = "10.244.0.0/16"

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 import yaml
+
+from tests.support.caches import alone, cache, digest
+from tests.support.lacking import lacks
 
 ROOT = Path(__file__).parents[2]
 CONSTRAINTS = ROOT / "constraints-torchx.txt"
@@ -23,12 +23,10 @@ _REPLICA = re.compile(r"^[ *]*(\w+)\[(\d+)\]:(\w+)", re.MULTILINE)
 def environment() -> Path:
     """The folder of its programs, made once per machine below the user's cache. Skips where its packages can't be had,
     but fails in continuous integration."""
-    digest = hashlib.sha256(CONSTRAINTS.read_bytes() + sys.version.encode()).hexdigest()[:12]
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vcbatch"
-    folder, ready = base / f"torchx-{digest}", base / f"torchx-{digest}" / ".ready"
-    base.mkdir(parents=True, exist_ok=True)
-    with (base / f"torchx-{digest}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    # Not `made_once`: an environment works only where it was made.
+    folder = cache() / f"torchx-{digest([CONSTRAINTS.read_bytes(), sys.version])}"
+    ready = folder / ".ready"
+    with alone(folder.name):
         if not ready.exists():
             install = [
                 "-m",
@@ -43,7 +41,7 @@ def environment() -> Path:
             for command in ([sys.executable, "-m", "venv", "--clear", folder], [folder / "bin" / "python", *install]):
                 done = subprocess.run(command, capture_output=True, text=True, timeout=540, check=False)
                 if done.returncode:
-                    (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(f"no torchx: {done.stderr}")
+                    lacks(f"no torchx: {done.stderr}")
             ready.touch()
     return folder / "bin"
 

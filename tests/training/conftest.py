@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 
 import pytest
 
+from tests.support.lacking import need_kubectl
 from tests.support.up import RunningVcbatch
 
 
 @pytest.fixture(scope="session")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningVcbatch]:
-    if shutil.which("kubectl") is None:
-        pytest.skip("no kubectl on the PATH")
+    need_kubectl()
     with RunningVcbatch(tmp_path_factory.mktemp("training")) as program:
         yield program

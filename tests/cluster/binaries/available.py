@@ -6,17 +6,17 @@ passed over. As a command, `python -m tests.cluster.binaries.available` says why
 
 from __future__ import annotations
 
-import os
 import sys
 
 from tests.cluster.binaries.build import cache, go
+from tests.support.lacking import required
 
 UNAVAILABLE = 3
 
 
 def unavailable() -> str:
     """Why the tests on a real control plane can't run here; empty where they can or must."""
-    if os.environ.get("CI") == "true" or cache().complete or go() is not None:
+    if required() or cache().complete or go() is not None:
         return ""
     return "cluster tests skipped: the test bed isn't built, and there is no Go toolchain (PATH, /usr/local/go/bin)"
 

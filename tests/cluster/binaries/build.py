@@ -6,7 +6,6 @@ that a machine pays for the build once, and again only when a pin changes. As a 
 tests.cluster.binaries.build [PROGRAM...]`, by default all programs of the control plane.
 """
 
-import fcntl
 import hashlib
 import json
 import os
@@ -15,12 +14,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.cluster.binaries.programs import CONTROL_PLANE, HERE, BuildError, Mend, Program, programs
+from tests.support.caches import cache as kept
+from tests.support.caches import locked
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,7 @@ def _folder(program: Program) -> Path:
     for file in sorted((HERE / module.folder).iterdir()):
         digest.update(f"{file.name}\n".encode() + file.read_bytes())
     root = os.environ.get("VCBATCH_TESTBED_CACHE")
-    base = Path(root) if root else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vcbatch/testbed"
+    base = Path(root) if root else kept() / "testbed"
     return base / f"{module.folder.split('-')[0]}-{module.version}-{digest.hexdigest()[:12]}"
 
 
@@ -112,14 +111,6 @@ def _run(program: Program, command: list[str]) -> str:
     return done.stdout
 
 
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
 def build(*names: str) -> Binaries:
     """Build what isn't there yet of the named programs, by default those of the control plane.
 
@@ -136,7 +127,7 @@ def build(*names: str) -> Binaries:
     if compiler is None:
         raise BuildError("the test bed is built with Go, and no `go` is on the PATH or in /usr/local/go/bin")
     for name, path in binaries.paths.items():
-        with _alone(path.parent):
+        with locked(path.parent / ".lock"):
             if path.is_file():
                 continue
             print(f"building {name} {known[name].module.version} ...", end=" ", flush=True)

@@ -45,8 +45,8 @@ class NoKubectl(Exception):
 
 def find() -> Path:
     """kubectl as built for the test bed, or the machine's where it is of the same version. Raises `NoKubectl`."""
-    built = cache()
-    if built.complete and built.path("kubectl").exists():
+    built = cache("kubectl")
+    if built.complete:
         return built.path("kubectl")
     own = shutil.which("kubectl")
     if own is None:

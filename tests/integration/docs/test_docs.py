@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.documents import DOCUMENTS, ROOT, script, with_commands
+from tests.support.lacking import need_kubectl
 from tests.support.up import vcbatch
 
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
@@ -27,8 +27,7 @@ pytestmark = pytest.mark.kubectl
 
 @pytest.mark.parametrize("document", with_commands(cluster=False), ids=lambda path: path.stem)
 def test_commands_of(document: Path, tmp_path: Path) -> None:
-    if shutil.which("kubectl") is None:
-        pytest.skip("no kubectl on the PATH")
+    need_kubectl()
     environment = {
         **os.environ,
         "XDG_STATE_HOME": str(tmp_path),

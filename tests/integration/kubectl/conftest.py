@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import shutil
 from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.support.lacking import need_kubectl
 from tests.support.up import Kubectl, RunningVcbatch
 
 _numbers = itertools.count()
@@ -15,8 +15,7 @@ _numbers = itertools.count()
 
 @pytest.fixture(scope="session")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningVcbatch]:
-    if shutil.which("kubectl") is None:
-        pytest.skip("no kubectl on the PATH")
+    need_kubectl()
     with RunningVcbatch(tmp_path_factory.mktemp("kubectl")) as program:
         yield program
 

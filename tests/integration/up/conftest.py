@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
+from tests.support.lacking import need_kubectl
 from tests.support.up import RunningVcbatch
 
 
 @pytest.fixture(autouse=True)
 def _kubectl() -> None:
-    if shutil.which("kubectl") is None:
-        pytest.skip("no kubectl on the PATH")
+    need_kubectl()
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 _KEPT_SECONDS = 24 * 3600
@@ -44,13 +44,17 @@ def tree_digest(root: Path, names: Iterable[str]) -> str:
 
 
 @contextmanager
-def alone(name: str) -> Iterator[None]:
-    """Hold the machine's lock of that name."""
-    locks = cache() / "locks"
-    locks.mkdir(exist_ok=True)
-    with (locks / name).open("w") as lock:
+def locked(file: Path) -> Iterator[None]:
+    """Hold the lock of that file, which is made with its folder where it isn't there."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def alone(name: str) -> AbstractContextManager[None]:
+    """Hold the machine's lock of that name."""
+    return locked(cache() / "locks" / name)
 
 
 def made_once(kind: str, key: str, make: Callable[[Path], None]) -> Path:
