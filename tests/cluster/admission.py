@@ -63,8 +63,7 @@ def configurations(plane: ControlPlane, *, port: int, managed: bool = False) -> 
 def install(plane: ControlPlane, *, port: int, managed: bool = False) -> None:
     """From now on the API server asks the service on this port; `managed` services say themselves whom to trust."""
     made = configurations(plane, port=port, managed=managed)
-    done = plane.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(made))
-    assert done.returncode == 0, done.stderr
+    plane.must_kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(made))
     if managed:
         wait_until("the configurations carry an authority", lambda: all(bundles(plane)))
 

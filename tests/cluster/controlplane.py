@@ -391,17 +391,23 @@ class ControlPlane:
             input=stdin, capture_output=True, text=True, timeout=timeout, check=False,
         )  # fmt: skip
 
+    def must_kubectl(
+        self, *arguments: str, stdin: str | None = None, kubeconfig: Path | None = None, timeout: float = 120.0
+    ) -> str:
+        """What kubectl printed; it must succeed."""
+        done = self.kubectl(*arguments, stdin=stdin, kubeconfig=kubeconfig, timeout=timeout)
+        assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stdout}{done.stderr}"
+        return done.stdout
+
     def apply(self, *files: Path, kubeconfig: Path | None = None) -> None:
         """`kubectl apply -f` these files or folders, server-side so that large CRDs fit."""
         names = [argument for file in files for argument in ("-f", str(file))]
-        done = self.kubectl("apply", "--server-side", *names, kubeconfig=kubeconfig)
-        assert done.returncode == 0, f"kubectl apply {names}: {done.stdout}{done.stderr}"
+        self.must_kubectl("apply", "--server-side", *names, kubeconfig=kubeconfig)
 
     def install_crds(self) -> None:
         """Apply the project's CustomResourceDefinitions, and return once all are served."""
         self.apply(REPOSITORY / "crds")
-        done = self.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
-        assert done.returncode == 0, done.stderr
+        self.must_kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
 
     def add_nodes(
         self, count: int, *, prefix: str = "node", cpu: str = "32", memory: str = "256Gi", pods: str = "110",

@@ -119,7 +119,7 @@ def test_a_second_apply_of_the_same_file_changes_nothing(admitted: Admitted) -> 
             assert (done.returncode, said in done.stdout) == (0, True), done.stderr
         assert admitted.plane.call("GET", place(JOBS, job()) + "/applied")["metadata"]["generation"] == 1
     finally:
-        admitted.plane.kubectl("delete", "vcjob", "applied", "--ignore-not-found")
+        admitted.plane.must_kubectl("delete", "vcjob", "applied", "--ignore-not-found")
 
 
 def test_a_job_right_after_its_queue_is_taken(admitted: Admitted) -> None:

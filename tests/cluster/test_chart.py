@@ -76,10 +76,8 @@ def _clean(plane: ControlPlane) -> Iterator[None]:
         ["namespace", *NAMESPACES, "--ignore-not-found"],
         ["priorityclass", "urgent", "--ignore-not-found"],
     ):
-        done = plane.kubectl("delete", *what, "--wait", "--timeout=90s")
-        assert done.returncode == 0, done.stderr
-    done = plane.kubectl("uncordon", "node-0", "node-1", "node-2")
-    assert done.returncode == 0, done.stderr
+        plane.must_kubectl("delete", *what, "--wait", "--timeout=90s")
+    plane.must_kubectl("uncordon", "node-0", "node-1", "node-2")
 
 
 @pytest.fixture
@@ -109,9 +107,8 @@ def _completes(plane: ControlPlane, name: str, *, namespace: str = "default") ->
 
 def _ours(plane: ControlPlane, *kinds: str) -> set[str]:
     """What there is with the chart's label, as `kind/name`."""
-    done = plane.kubectl("get", ",".join(kinds), "-A", "-l", "app.kubernetes.io/name=vcbatch", "-o", "name")
-    assert done.returncode == 0, done.stderr
-    return set(done.stdout.split())
+    labelled = ("-l", "app.kubernetes.io/name=vcbatch", "-o", "name")
+    return set(plane.must_kubectl("get", ",".join(kinds), "-A", *labelled).split())
 
 
 EVERYTHING = (
@@ -146,17 +143,9 @@ def test_the_api_server_takes_every_manifest_as_it_is(plane: ControlPlane) -> No
         )
         assert not made.error, made.error
         known = [item for item in made.objects if "cert-manager.io" not in item["apiVersion"]]
-        done = plane.kubectl(
-            "apply",
-            "--server-side",
-            "--dry-run=server",
-            "--validate=strict",
-            "-f",
-            "-",
-            stdin=yaml.safe_dump_all(known),
-        )
-        assert done.returncode == 0, f"{name}: {done.stderr}"
-        assert len(done.stdout.splitlines()) == len(known)
+        dry_run = ("--server-side", "--dry-run=server", "--validate=strict")
+        taken = plane.must_kubectl("apply", *dry_run, "-f", "-", stdin=yaml.safe_dump_all(known))
+        assert len(taken.splitlines()) == len(known), name
 
 
 # The life of a release -----------------------------------------------------------------------------------------------
@@ -234,6 +223,7 @@ def test_an_upgrade_that_can_not_start_leaves_the_old_replicas_and_is_rolled_bac
         values={"image": {"registry": "registry.invalid"}},
     )  # fmt: skip
     assert tried.returncode != 0
+    assert all("registry.invalid" in image for image in _images(plane)), "it was sent"
     assert before <= _pods_of(plane), "a replica ended before another was there"
     release.rollback(1)
     assert before <= _pods_of(plane)
@@ -307,8 +297,7 @@ def _helm_test(release: Release, namespace: str, *, succeeds: bool) -> str:
 
 def test_the_test_says_why_its_gang_does_not_run(release: Release) -> None:
     release.install(values={**_test_values(timeout="20s"), "nodeSelector": {"kubernetes.io/os": "linux"}})
-    done = release.plane.kubectl("cordon", "node-0", "node-1", "node-2")
-    assert done.returncode == 0, done.stderr
+    release.plane.must_kubectl("cordon", "node-0", "node-1", "node-2")
     with programs(release, CONTROLLERS, SCHEDULER):
         said = _helm_test(release, "volcano-system", succeeds=False)
     assert "error: " in said

@@ -37,11 +37,12 @@ READY_SECONDS = 15
 
 def test_pods_run_on_simulated_nodes(control_plane: ControlPlane) -> None:
     control_plane.add_nodes(2)
-    control_plane.kubectl("run", "short", "--image=busybox", "--restart=Never", "--", "sh", "-c", "sleep 1; exit 3")
+    control_plane.must_kubectl(
+        "run", "short", "--image=busybox", "--restart=Never", "--", "sh", "-c", "sleep 1; exit 3"
+    )
 
     def phase() -> str:
-        done = control_plane.kubectl("get", "pod", "short", "-o", "json")
-        return str(json.loads(done.stdout)["status"]["phase"])
+        return str(json.loads(control_plane.must_kubectl("get", "pod", "short", "-o", "json"))["status"]["phase"])
 
     wait_until("the pod has failed", lambda: phase() == "Failed")
 
@@ -54,15 +55,15 @@ def test_versions_are_the_pinned_ones(control_plane: ControlPlane) -> None:
 def test_a_job_is_scaled_by_a_patch_and_kubectl_scale_changes_nothing(control_plane: ControlPlane) -> None:
     """A CRD's path to its replicas may not go into a list, which a Job's tasks are."""
     body = job({"name": "sized", "queue": "default", "minAvailable": 1, "tasks": {"w": {"replicas": 2}}})
-    assert control_plane.kubectl("apply", "-f", "-", stdin=json.dumps(body)).returncode == 0
+    control_plane.must_kubectl("apply", "-f", "-", stdin=json.dumps(body))
     scaled = control_plane.kubectl("scale", "vcjob/sized", "--replicas=3")
     assert scaled.returncode == 1
     assert "(NotFound)" in scaled.stderr
     sizes = ("get", "vcjob", "sized", "-o", "jsonpath={.spec.tasks[*].replicas}")
-    assert control_plane.kubectl(*sizes).stdout == "2"
+    assert control_plane.must_kubectl(*sizes) == "2"
     patch = json.dumps([{"op": "replace", "path": "/spec/tasks/0/replicas", "value": 3}])
-    assert control_plane.kubectl("patch", "vcjob", "sized", "--type=json", "-p", patch).returncode == 0
-    assert control_plane.kubectl(*sizes).stdout == "3"
+    control_plane.must_kubectl("patch", "vcjob", "sized", "--type=json", "-p", patch)
+    assert control_plane.must_kubectl(*sizes) == "3"
 
 
 def test_two_at_once_know_nothing_of_each_other(binaries: Binaries, tmp_path: Path) -> None:

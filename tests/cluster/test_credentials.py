@@ -61,7 +61,7 @@ def test_a_program_in_a_pod_finds_everything_itself(plane: ControlPlane, program
 
 def test_a_client_certificate_says_who_it_is(plane: ControlPlane, programs: Components) -> None:
     user = plane.user("robot")
-    plane.kubectl("create", "clusterrolebinding", "robot", f"--clusterrole=vcbatch-{SCHEDULER}", "--user=robot")
+    plane.must_kubectl("create", "clusterrolebinding", "robot", f"--clusterrole=vcbatch-{SCHEDULER}", "--user=robot")
     programs.start(SCHEDULER, ALONE, kubeconfig=user).wait_ready()
 
 
@@ -163,8 +163,7 @@ def _run_a_job(plane: ControlPlane, name: str) -> None:
         "metadata": {"name": name},
         "spec": {"schedulerName": "volcano", "queue": "default", "minAvailable": 2, "tasks": [task]},
     }
-    done = plane.kubectl("create", "-f", "-", stdin=json.dumps(job))
-    assert done.returncode == 0, done.stderr
+    plane.must_kubectl("create", "-f", "-", stdin=json.dumps(job))
     path = f"/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs/{name}"
     wait_until(
         f"{name} is Completed",

@@ -82,8 +82,7 @@ def test_install_again_and_uninstall(plane: ControlPlane) -> None:
 def test_fields_of_other_managers_are_named_and_nothing_is_changed(plane: ControlPlane) -> None:
     crd = REPOSITORY / "crds/queues.scheduling.volcano.sh.yaml"
     text = crd.read_text(encoding="utf-8").replace("shortNames: [q, queue-v1beta1]", "shortNames: [q, other]")
-    done = plane.kubectl("apply", "--server-side", "--field-manager=helm", "-f", "-", stdin=text)
-    assert done.returncode == 0, done.stderr
+    plane.must_kubectl("apply", "--server-side", "--field-manager=helm", "-f", "-", stdin=text)
     refused = vcbatch(plane, "install", "--no-wait")
     assert refused.returncode == 1
     assert 'conflict with "helm"' in refused.stderr

@@ -28,10 +28,10 @@ def test_rbac_says_who_submits_where(control_plane: ControlPlane) -> None:
         _queue(control_plane, name)
     user = control_plane.user("ann")
     everything = ("--verb=*", "--resource=jobs.batch.volcano.sh,cronjobs.batch.volcano.sh")
-    _kubectl(control_plane, "create", "role", "worker", *everything)
-    _kubectl(control_plane, "create", "rolebinding", "worker", "--role=worker", "--user=ann")
+    control_plane.must_kubectl("create", "role", "worker", *everything)
+    control_plane.must_kubectl("create", "rolebinding", "worker", "--role=worker", "--user=ann")
     submit = ("--verb=create", "--resource=queues.scheduling.volcano.sh/submit", "--resource-name=team")
-    _kubectl(control_plane, "create", "role", "submit", *submit)
+    control_plane.must_kubectl("create", "role", "submit", *submit)
     with Components(control_plane) as components:
         control_plane.apply(RIGHTS)
         service = components.start(WEBHOOKS, "--check-queue-access").wait_ready()
@@ -46,7 +46,7 @@ def test_rbac_says_who_submits_where(control_plane: ControlPlane) -> None:
         at = "/spec/jobTemplate/spec/queue"
         assert "user `ann` may not submit to queue `team`" in said(manifest("cronjob", "team", at=at))
         assert said(manifest("job", "team"), None) == "", "the administrator may"
-        _kubectl(control_plane, "create", "rolebinding", "submit", "--role=submit", "--user=ann")
+        control_plane.must_kubectl("create", "rolebinding", "submit", "--role=submit", "--user=ann")
         wait_until("what is granted holds", lambda: said(manifest("job", "team")) == "")
         assert said(manifest("cronjob", "team", at=at)) == ""
         assert "may not submit to queue `other`" in said(manifest("job", "other"))
@@ -55,10 +55,12 @@ def test_rbac_says_who_submits_where(control_plane: ControlPlane) -> None:
 def test_rbac_says_who_opens_and_closes_a_queue(control_plane: ControlPlane) -> None:
     _queue(control_plane, "steered")
     user = control_plane.user("bob")
-    _kubectl(control_plane, "create", "clusterrole", "commander", "--verb=create", "--resource=commands.bus.volcano.sh")
-    _kubectl(control_plane, "create", "clusterrolebinding", "commander", "--clusterrole=commander", "--user=bob")
+    control_plane.must_kubectl(
+        "create", "clusterrole", "commander", "--verb=create", "--resource=commands.bus.volcano.sh"
+    )
+    control_plane.must_kubectl("create", "clusterrolebinding", "commander", "--clusterrole=commander", "--user=bob")
     update = ("--verb=update", "--resource=queues.scheduling.volcano.sh", "--resource-name=steered")
-    _kubectl(control_plane, "create", "clusterrole", "queue-updater", *update)
+    control_plane.must_kubectl("create", "clusterrole", "queue-updater", *update)
     with Components(control_plane) as components:
         service = components.start(WEBHOOKS).wait_ready()
         components.install_admission(service)
@@ -76,7 +78,9 @@ def test_rbac_says_who_opens_and_closes_a_queue(control_plane: ControlPlane) -> 
         for namespace in ("kube-system", "kube-public"):
             assert text in said(namespace)
         assert "target.uid: Required value" in said(uid="")
-        _kubectl(control_plane, "create", "clusterrolebinding", "updaters", "--clusterrole=queue-updater", "--user=bob")
+        control_plane.must_kubectl(
+            "create", "clusterrolebinding", "updaters", "--clusterrole=queue-updater", "--user=bob"
+        )
         wait_until("what is granted holds", lambda: said() == "")
         assert "target.uid: Required value" in said(uid="")
 
@@ -85,21 +89,18 @@ def test_a_queue_is_deleted_by_what_is_stored_and_not_by_counts(control_plane: C
     _queue(control_plane, "counted")
     counts: Json = {"status": {"state": "Open", "running": 3}}
     patch = ("patch", "queue.scheduling.volcano.sh", "counted", "--subresource=status", "--type=merge")
-    _kubectl(control_plane, *patch, "-p", json.dumps(counts))
+    control_plane.must_kubectl(*patch, "-p", json.dumps(counts))
     with Components(control_plane) as components:
         service = components.start(WEBHOOKS).wait_ready()
         components.install_admission(service)
         job = json.loads(manifest("job", "counted"))
-        wait_until("jobs are judged", lambda: control_plane.kubectl("create", "-f", "-", stdin=json.dumps(
-            {**job, "spec": {**job["spec"], "queue": "nowhere"}})).returncode != 0)  # fmt: skip
-        made = control_plane.kubectl("create", "-f", "-", stdin=json.dumps(job))
-        assert made.returncode == 0, made.stderr
+        control_plane.must_kubectl("create", "-f", "-", stdin=json.dumps(job))
         delete = ("delete", "queue.scheduling.volcano.sh", "counted", "--wait=false")
         refused = control_plane.kubectl(*delete)
         name = job["metadata"]["name"]
         assert f"because it has 1 unfinished Jobs (default/{name} Pending)" in refused.stderr
-        _kubectl(control_plane, "delete", "jobs.batch.volcano.sh", name)
-        _kubectl(control_plane, *delete)
+        control_plane.must_kubectl("delete", "jobs.batch.volcano.sh", name)
+        control_plane.must_kubectl(*delete)
 
 
 def test_the_queue_of_a_pod_stays_as_it_was_admitted(control_plane: ControlPlane) -> None:
@@ -110,8 +111,7 @@ def test_the_queue_of_a_pod_stays_as_it_was_admitted(control_plane: ControlPlane
         spec = {"schedulerName": "volcano", "containers": [{"name": "c", "image": "i"}]}
         metadata = {"name": "p", "namespace": "default", "annotations": {SCHEDULING_QUEUE_NAME: "stays"}}
         body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-        made = control_plane.kubectl("create", "-f", "-", stdin=json.dumps(body))
-        assert made.returncode == 0, made.stderr
+        control_plane.must_kubectl("create", "-f", "-", stdin=json.dumps(body))
 
         def annotated(note: str) -> str:
             done = control_plane.kubectl("annotate", "--overwrite", "pod", "p", note)
@@ -121,11 +121,6 @@ def test_the_queue_of_a_pod_stays_as_it_was_admitted(control_plane: ControlPlane
         wait_until("pods are judged", lambda: "the pod was admitted with queue stays" in annotated(moved))
         assert "the pod was admitted with queue stays" in annotated(f"{SCHEDULING_QUEUE_NAME}-")
         assert annotated("example.com/other=x") == ""
-
-
-def _kubectl(plane: ControlPlane, *arguments: str) -> None:
-    done = plane.kubectl(*arguments)
-    assert done.returncode == 0, done.stderr
 
 
 def _queue(plane: ControlPlane, name: str) -> None:

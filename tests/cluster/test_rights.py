@@ -197,7 +197,7 @@ def _broad_run(plane: ControlPlane) -> None:
     """Something of everything that the programs do."""
     # A job with plugins: its objects are made, follow a change of its size, and go when it ends.
     plugins = {"svc": [], "env": [], "ssh": []}
-    plane.kubectl("create", "-f", "-", stdin=_job("wide", replicas=2, run="sleep 600", plugins=plugins))
+    plane.must_kubectl("create", "-f", "-", stdin=_job("wide", replicas=2, run="sleep 600", plugins=plugins))
     _until_job(plane, "wide", "Running")
     _patch_job(plane, "wide", {"spec": {"minAvailable": 3, "tasks": [_task(replicas=3, run="sleep 600")]}})
     _until_job(plane, "wide", "Running", running=3)
@@ -210,8 +210,8 @@ def _broad_run(plane: ControlPlane) -> None:
     fails = json.loads(_job("restarts", replicas=1, run="exit 3", policies=policies, maxRetry=2))
     # On one node, so that it fails with the same words twice, which are one event.
     fails["spec"]["tasks"][0]["template"]["spec"]["nodeSelector"] = {"kubernetes.io/hostname": "node-0"}
-    plane.kubectl("create", "-f", "-", stdin=json.dumps(fails))
-    plane.kubectl("create", "-f", "-", stdin=_job("short", replicas=1, run="exit 0", ttlSecondsAfterFinished=1))
+    plane.must_kubectl("create", "-f", "-", stdin=json.dumps(fails))
+    plane.must_kubectl("create", "-f", "-", stdin=_job("short", replicas=1, run="exit 0", ttlSecondsAfterFinished=1))
     _until_job(plane, "restarts", "Failed")
     wait_until("the TTL of short is over", lambda: plane.request("GET", _job_path("short"))[0] == 404)
     # Queues: a child gets its parent, closes by a Command and with its parent.
@@ -221,28 +221,27 @@ def _broad_run(plane: ControlPlane) -> None:
     _command(plane, "parent", "CloseQueue", kind="Queue", api="scheduling.volcano.sh/v1beta1")
     wait_until("child is closed with its parent", lambda: _state(plane, "child") == "Closed")
     # Pods without a job: alone, and of a Deployment.
-    done = plane.kubectl("create", "-f", "-", stdin=json.dumps(_pod("bare")))
-    assert done.returncode == 0, done.stderr
-    plane.kubectl("create", "-f", "-", stdin=json.dumps(_deployment("web")))
+    plane.must_kubectl("create", "-f", "-", stdin=json.dumps(_pod("bare")))
+    plane.must_kubectl("create", "-f", "-", stdin=json.dumps(_deployment("web")))
     wait_until("bare pods run", lambda: len(_running(plane)) >= 5)
     # A job with a claim of its own, jobs by the clock, and a HyperNode.
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     volumes = [{"mountPath": "/data", "volumeClaim": claim}]
-    plane.kubectl("create", "-f", "-", stdin=_job("keeps", replicas=1, run="exit 0", volumes=volumes))
+    plane.must_kubectl("create", "-f", "-", stdin=_job("keeps", replicas=1, run="exit 0", volumes=volumes))
     plane.call("POST", f"{_BATCH}/cronjobs", _cron_job("ticks"))
     plane.call("POST", "/apis/topology.volcano.sh/v1alpha1/hypernodes", _hyper_node("rack"))
     # A flow of jobs that is suspended and goes on.
-    plane.kubectl("create", "-f", "-", stdin=json.dumps(_job_template("step")))
-    plane.kubectl("create", "-f", "-", stdin=json.dumps(_job_flow("flow", "step")))
+    plane.must_kubectl("create", "-f", "-", stdin=json.dumps(_job_template("step")))
+    plane.must_kubectl("create", "-f", "-", stdin=json.dumps(_job_flow("flow", "step")))
     wait_until("the flow made a job", lambda: plane.request("GET", _job_path("flow-step"))[0] == 200)
     _until_job(plane, "flow-step", "Running")
     _command(plane, "flow", "AbortJob", kind="JobFlow", api="flow.volcano.sh/v1alpha1")
     _until_job(plane, "flow-step", "Aborted")
     # Another that goes when it has ended.
-    plane.kubectl("create", "-f", "-", stdin=json.dumps(_job_template("last", run="exit 0")))
+    plane.must_kubectl("create", "-f", "-", stdin=json.dumps(_job_template("last", run="exit 0")))
     brief = _job_flow("brief", "last")
     brief["metadata"]["annotations"] = {TTL_AFTER_FINISHED: "0"}
-    plane.kubectl("create", "-f", "-", stdin=json.dumps(brief))
+    plane.must_kubectl("create", "-f", "-", stdin=json.dumps(brief))
     wait_until("the brief flow is gone", lambda: plane.request("GET", f"{_FLOW}/jobflows/brief")[0] == 404)
     wait_until("the claim is made", lambda: plane.call("GET", _CLAIMS)["items"])
     wait_until("the clock made a job", lambda: "ticks-" in json.dumps(plane.call("GET", f"{_BATCH}/jobs")))
@@ -250,17 +249,18 @@ def _broad_run(plane: ControlPlane) -> None:
     for name, provisioner in (("found", "kubernetes.io/no-provisioner"), ("made", "example.com/nobody")):
         plane.call("POST", "/apis/storage.k8s.io/v1/storageclasses", _late_class(name, provisioner))
         volumes = [{"mountPath": "/data", "volumeClaim": {**claim, "storageClassName": name}}]
-        plane.kubectl("create", "-f", "-", stdin=_job(name, replicas=1, run="sleep 600", volumes=volumes))
+        plane.must_kubectl("create", "-f", "-", stdin=_job(name, replicas=1, run="sleep 600", volumes=volumes))
     plane.call("POST", "/api/v1/persistentvolumes", _volume("found"))
     _until_job(plane, "found", "Running")
     wait_until("a node is chosen", lambda: SELECTED_NODE in json.dumps(plane.call("GET", _CLAIMS)))
     # A gang that fits no node and is told so.
-    plane.kubectl("create", "-f", "-", stdin=_job("tall", replicas=1, run="sleep 600", cpu="9"))
+    plane.must_kubectl("create", "-f", "-", stdin=_job("tall", replicas=1, run="sleep 600", cpu="9"))
     wait_until("tall is told why", lambda: "Unschedulable" in json.dumps(_pods(plane)))
-    plane.kubectl("delete", "vcjob", "wide", "tall", "--wait=true")
+    plane.must_kubectl("delete", "vcjob", "wide", "tall", "--wait=true")
     # What admission refuses is read once more before.
     nowhere = _job("nowhere", replicas=1, run="true", priorityClassName="unheard-of").replace("default", "unheard-of")
-    assert plane.kubectl("create", "-f", "-", stdin=nowhere).returncode != 0
+    refused = plane.kubectl("create", "-f", "-", stdin=nowhere)
+    assert refused.returncode == 1 and "denied the request" in refused.stderr, refused.stderr
     _until_events_are_sent(plane)
 
 

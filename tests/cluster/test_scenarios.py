@@ -82,8 +82,7 @@ def _start(stack: ExitStack, folder: Path, binaries: Binaries) -> _Plane:
 def _allow_ssh(plane: ControlPlane) -> None:
     """In every namespace, since each scenario has one of its own."""
     account = f"--serviceaccount={NAMESPACE}:vcbatch-{CONTROLLERS}"
-    done = plane.kubectl("create", "clusterrolebinding", "vcbatch-ssh", "--clusterrole=vcbatch-ssh", account)
-    assert done.returncode == 0, done.stderr
+    plane.must_kubectl("create", "clusterrolebinding", "vcbatch-ssh", "--clusterrole=vcbatch-ssh", account)
 
 
 @pytest.fixture(scope="module")

@@ -109,18 +109,17 @@ def test_what_a_gang_costs_beside_its_pods_does_not_grow_with_them(gangs: dict[i
     assert others.total() <= MOST_OTHERS + cost.seconds * MOST_PER_SECOND, cost
 
 
-def test_pods_of_a_small_gang_tell_where_they_are(plane: ControlPlane, gangs: dict[int, Cost]) -> None:
-    assert gangs
-    said = plane.kubectl("describe", "pod", "gang-4-worker-0").stdout
+@pytest.mark.usefixtures("gangs")
+def test_pods_of_a_small_gang_tell_where_they_are(plane: ControlPlane) -> None:
+    said = plane.must_kubectl("describe", "pod", "gang-4-worker-0")
     assert "Scheduled" in said
     assert "Successfully assigned default/gang-4-worker-0 to node-" in said
-    said = plane.kubectl("describe", "podgroups.scheduling.volcano.sh", "-A").stdout
     events = plane.call("GET", "/api/v1/namespaces/default/events?fieldSelector=involvedObject.kind=PodGroup")
     assert [event for event in events["items"] if "112 more pods" in event["message"]]
 
 
-def test_an_idle_cluster_is_asked_for_nothing_but_leases(plane: ControlPlane, audit: Audit) -> None:
-    assert plane.running
+@pytest.mark.usefixtures("plane")
+def test_an_idle_cluster_is_asked_for_nothing_but_leases(audit: Audit) -> None:
     # The controllers look a few times more while kopf starts, at growing distances of up to 16 s.
     before = unchanged(audit.asked, seconds=18)
     time.sleep(30)  # what is asked is what happens in a time
@@ -139,8 +138,8 @@ def test_a_look_that_changes_nothing_costs_no_request(plane: ControlPlane, audit
     plane.call("DELETE", JOBS.path(namespace="default", name="looked-at"))
 
 
-def test_kopf_watches_once_and_leaves_no_trace(plane: ControlPlane, gangs: dict[int, Cost]) -> None:
-    assert gangs
+@pytest.mark.usefixtures("gangs")
+def test_kopf_watches_once_and_leaves_no_trace(plane: ControlPlane) -> None:
     watches = open_watches(plane)
     # Beside kopf's own there are those of the scheduler and the webhooks, and kube-controller-manager's of everything.
     assert 1 <= watches["commands"] <= 2, watches

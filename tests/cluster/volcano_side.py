@@ -52,8 +52,7 @@ class VolcanoSide:
         plane.wait_service_accounts(NAMESPACE)
         annotations = [f"{key}={value}" for key, value in RELEASE.items()]
         for verb, words in (("annotate", annotations), ("label", [f"{key}={value}" for key, value in HELM.items()])):
-            done = plane.kubectl(verb, "crd", "--all", *words)
-            assert done.returncode == 0, done.stderr
+            plane.must_kubectl(verb, "crd", "--all", *words)
         secret = {"name": "sh.helm.release.v1.volcano.v1", "labels": {"owner": "helm", "name": "volcano"}}
         plane.call(
             "POST",

@@ -72,11 +72,9 @@ spec:
 
 def install(plane: ControlPlane) -> None:
     """Apply its manifest, without waiting: a pod on each node, so that names are found when a node is gone."""
-    done = plane.kubectl("apply", "--server-side", "-f", "-", stdin=_MANIFEST)
-    assert done.returncode == 0, done.stderr
+    plane.must_kubectl("apply", "--server-side", "-f", "-", stdin=_MANIFEST)
 
 
 def wait_ready(plane: ControlPlane, timeout: int = 120) -> None:
     """Return once each node has one that answers."""
-    done = plane.kubectl("rollout", "status", "daemonset/coredns", "-n", "kube-system", f"--timeout={timeout}s")
-    assert done.returncode == 0, done.stderr
+    plane.must_kubectl("rollout", "status", "daemonset/coredns", "-n", "kube-system", f"--timeout={timeout}s")

@@ -30,9 +30,7 @@ class Namespace:
 
     def kubectl(self, *arguments: str, stdin: str | None = None, timeout: float = 180.0) -> str:
         """What kubectl printed; it must succeed."""
-        done = self.plane.kubectl("--namespace", self.name, *arguments, stdin=stdin, timeout=timeout)
-        assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stdout}{done.stderr}"
-        return done.stdout
+        return self.plane.must_kubectl("--namespace", self.name, *arguments, stdin=stdin, timeout=timeout)
 
     def vcbatch(self, *arguments: str, timeout: float = 180.0) -> subprocess.CompletedProcess[str]:
         """Run the command of this checkout, as the administrator."""
