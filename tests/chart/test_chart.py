@@ -50,6 +50,7 @@ def test_the_package_renders_the_same_as_the_folder(tmp_path: Path) -> None:
     made = run("template", "vcbatch", str(package), "--namespace", "volcano-system")
     assert made.returncode == 0, made.stderr
     folder = run("template", "vcbatch", str(CHART), "--namespace", "volcano-system")
+    assert folder.returncode == 0, folder.stderr
     assert made.stdout == folder.stdout
 
 

@@ -87,8 +87,9 @@ def test_a_service_leads_to_the_metrics_of_each_program() -> None:
 
 def test_network_policies_let_prometheus_in() -> None:
     made = rendered({})
-    for policy in made.of("NetworkPolicy"):
-        component = policy["metadata"]["labels"]["app.kubernetes.io/component"]
+    assert len(made.of("NetworkPolicy")) == len(PROGRAMS)
+    for component in PROGRAMS:
+        policy = made.one("NetworkPolicy", f"vcbatch-{component}")
         assert serving(made, component) in {
             port["port"] for rule in policy["spec"]["ingress"] for port in rule["ports"]
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -20,22 +20,24 @@ V1BETA1 = "admissionregistration.k8s.io/v1beta1/MutatingAdmissionPolicy"
 CERT_MANAGER = ("--api-versions", "cert-manager.io/v1")
 
 
-def rendered(values: Mapping[str, Any] | None = None, *flags: str, namespace: str = "volcano-system") -> Rendered:
+def rendered(
+    values: Mapping[str, Any] | None = None, *flags: str, namespace: str = "volcano-system", crds: bool = False
+) -> Rendered:
     """What is made of values that are good."""
-    made = render(values, *flags, namespace=namespace)
+    made = render(values, *flags, namespace=namespace, crds=crds)
     assert not made.error, made.error
     return made
 
 
-def pods(made: Rendered) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The spec of every pod that comes of it: of Deployments, of the test, and of the gang that the test submits."""
-    for item in made.of("Deployment"):
-        yield item["metadata"]["name"], item["spec"]["template"]["spec"]
-    for item in made.of("Pod"):
-        yield item["metadata"]["name"], item["spec"]
-    for item in made.of("ConfigMap", "vcbatch-test"):
-        for task in yaml.safe_load(item["data"]["job.json"])["spec"]["tasks"]:
-            yield "gang", task["template"]["spec"]
+def pods(made: Rendered) -> dict[str, dict[str, Any]]:
+    """The spec of every pod that comes of it, by name: of Deployments, of the test, and of the gang (`gang`) that the
+    test submits."""
+    found = {item["metadata"]["name"]: item["spec"]["template"]["spec"] for item in made.of("Deployment")}
+    found["vcbatch-test"] = made.one("Pod", "vcbatch-test")["spec"]
+    (task,) = yaml.safe_load(made.one("ConfigMap", "vcbatch-test")["data"]["job.json"])["spec"]["tasks"]
+    found["gang"] = task["template"]["spec"]
+    assert {"vcbatch-controllers", "vcbatch-scheduler"} <= found.keys()
+    return found
 
 
 def rights(made: Rendered, *roles: str) -> set[tuple[str, str, str]]:
@@ -90,7 +92,7 @@ def test_replicas_of_one_program_are_spread_and_those_of_others_do_not_count() -
 
 
 def test_no_object_is_a_hook_but_the_pod_of_the_test() -> None:
-    made = render(crds=True)
+    made = rendered(crds=True)
     hooks = [
         (item["kind"], annotations["helm.sh/hook"])
         for item in made.objects
@@ -100,7 +102,7 @@ def test_no_object_is_a_hook_but_the_pod_of_the_test() -> None:
 
 
 def test_every_object_has_the_common_labels() -> None:
-    made = render({"commonLabels": {"team": "batch"}}, crds=True)
+    made = rendered({"commonLabels": {"team": "batch"}}, crds=True)
     for item in made.objects:
         labels = item["metadata"]["labels"]
         assert labels["app.kubernetes.io/name"] == "vcbatch", item["metadata"]
@@ -117,13 +119,13 @@ def _crds() -> dict[str, Any]:
 
 
 def test_crds_are_those_of_the_project_and_kept() -> None:
-    made = {item["metadata"]["name"]: item for item in render(crds=True).of("CustomResourceDefinition")}
+    made = {item["metadata"]["name"]: item for item in rendered(crds=True).of("CustomResourceDefinition")}
     assert {name: item["spec"] for name, item in made.items()} == {name: item["spec"] for name, item in _crds().items()}
     assert {item["metadata"]["annotations"]["helm.sh/resource-policy"] for item in made.values()} == {"keep"}
 
 
 def test_crds_go_with_the_release_where_that_is_asked_for() -> None:
-    made = render({"crds": {"keep": False}}, crds=True)
+    made = rendered({"crds": {"keep": False}}, crds=True)
     assert len(made.of("CustomResourceDefinition")) == len(_crds())
     assert all("annotations" not in item["metadata"] for item in made.of("CustomResourceDefinition"))
 
@@ -137,8 +139,7 @@ def test_crds_are_left_out_where_that_is_asked_for() -> None:
 
 @pytest.mark.parametrize("mode", ["webhooks", "policies", "none"])
 def test_every_pod_conforms_to_the_pod_security_standard_restricted(mode: str) -> None:
-    found = dict(pods(rendered({"admission": {"mode": mode}})))
-    assert {"vcbatch-test", "gang", *PROGRAMS[:2]} <= set(found)
+    found = pods(rendered({"admission": {"mode": mode}}))
     for name, pod in found.items():
         assert pod["securityContext"]["runAsNonRoot"] is True, name
         assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}, name
@@ -161,7 +162,7 @@ def test_a_program_writes_to_tmp_alone() -> None:
 
 
 def test_no_user_is_named_where_the_platform_chooses_it() -> None:
-    for name, pod in pods(rendered({"podSecurityContext": {"runAsUser": None, "runAsGroup": None}})):
+    for name, pod in pods(rendered({"podSecurityContext": {"runAsUser": None, "runAsGroup": None}})).items():
         assert not {"runAsUser", "runAsGroup"} & set(pod["securityContext"]), name
 
 
@@ -176,7 +177,7 @@ def test_no_user_is_named_where_the_platform_chooses_it() -> None:
     ],
 )  # fmt: skip
 def test_images(values: dict[str, Any], image: str) -> None:
-    for name, pod in pods(rendered(values)):
+    for name, pod in pods(rendered(values)).items():
         assert [container["image"] for container in pod["containers"]] == [image], name
 
 
@@ -184,7 +185,7 @@ def test_the_gang_of_the_test_may_have_another_image() -> None:
     values = {
         "tests": {"image": {"registry": "r.example", "repository": "busybox", "digest": DIGEST}, "command": ["true"]}
     }
-    found = dict(pods(rendered(values)))
+    found = pods(rendered(values))
     (member,) = found["gang"]["containers"]
     assert (member["image"], member["command"]) == (f"r.example/busybox@{DIGEST}", ["true"])
     assert found["vcbatch-test"]["containers"][0]["image"] == "vcbatch:0.1.0"
@@ -192,7 +193,7 @@ def test_the_gang_of_the_test_may_have_another_image() -> None:
 
 def test_pull_secrets_of_both_places_reach_every_pod_once() -> None:
     values = {"global": {"imagePullSecrets": ["a", {"name": "b"}]}, "image": {"pullSecrets": ["b", "c"]}}
-    for name, pod in pods(rendered(values)):
+    for name, pod in pods(rendered(values)).items():
         assert pod["imagePullSecrets"] == [{"name": "a"}, {"name": "b"}, {"name": "c"}], name
 
 
@@ -239,12 +240,12 @@ def test_extras_of_a_program_reach_it_and_no_other(program: str) -> None:
 def test_what_all_pods_have_in_common() -> None:
     common = {key: EXTRAS[key] for key in ("podLabels", "podAnnotations", "nodeSelector", "tolerations", "affinity")}
     made = rendered({**common, "priorityClassName": ""})
-    for item in made.of("Deployment"):
-        template = item["spec"]["template"]
+    for program in PROGRAMS:
+        template = made.one("Deployment", program)["spec"]["template"]
         assert template["metadata"]["labels"]["l"] == "1"
         assert template["metadata"]["annotations"]["a"] == "2"
         assert "priorityClassName" not in template["spec"]
-    for _, pod in pods(made):
+    for pod in pods(made).values():
         assert pod["nodeSelector"] == common["nodeSelector"]
         assert pod["tolerations"] == common["tolerations"]
 
@@ -317,6 +318,7 @@ def test_several_schedulers_have_each_a_lease_a_policy_and_settings_of_their_own
 def test_several_schedulers_do_not_select_each_others_pods() -> None:
     made = rendered(TWO)
     selectors = {item["metadata"]["name"]: item["spec"]["selector"]["matchLabels"] for item in made.of("Deployment")}
+    assert {"vcbatch-scheduler", "vcbatch-scheduler-research"} <= selectors.keys()
     for item in made.of("Deployment"):
         labels = item["spec"]["template"]["metadata"]["labels"]
         matching = {name for name, selector in selectors.items() if selector.items() <= labels.items()}
@@ -464,7 +466,7 @@ def test_ssh_is_allowed_in_the_named_namespaces_only() -> None:
 def test_tokens_are_mounted_by_the_pods_that_need_them() -> None:
     made = rendered()
     assert {item["automountServiceAccountToken"] for item in made.of("ServiceAccount")} == {False}
-    mounted = {name for name, pod in pods(made) if pod["automountServiceAccountToken"]}
+    mounted = {name for name, pod in pods(made).items() if pod["automountServiceAccountToken"]}
     assert mounted == {*PROGRAMS, "vcbatch-test"}
 
 
@@ -621,7 +623,8 @@ def test_network_policies_let_in_what_serves_and_out_to_the_api_server() -> None
         for item in made.of("NetworkPolicy")
     }
     assert ports == {"vcbatch-controllers": {8080}, "vcbatch-scheduler": {8080}, "vcbatch-webhooks": {8443, 11251}}
-    for item in made.of("NetworkPolicy"):
+    for program in PROGRAMS:
+        item = made.one("NetworkPolicy", program)
         (egress,) = item["spec"]["egress"]
         assert {port["port"] for port in egress["ports"]} == {443, 6443, 8443, 16443}
 
@@ -631,7 +634,9 @@ def test_network_policies_are_narrowed_and_widened_by_values() -> None:
     rule = {"ports": [{"port": 4317}], "to": [block]}
     values = {"apiServerPorts": [6443], "apiServers": [block], "metricsFrom": [block], "webhooksFrom": [block],
               "dns": True, "extraEgress": [rule]}  # fmt: skip
-    for item in rendered({"networkPolicy": values}).of("NetworkPolicy"):
+    made = rendered({"networkPolicy": values})
+    for program in PROGRAMS:
+        item = made.one("NetworkPolicy", program)
         assert all(each["from"] == [block] for each in item["spec"]["ingress"])
         api, dns, extra = item["spec"]["egress"]
         assert (api["to"], [port["port"] for port in api["ports"]]) == ([block], [6443])

@@ -27,6 +27,7 @@ from tests.cluster import stages
 from tests.cluster.binaries.build import Binaries
 from tests.cluster.pki import Authority
 from tests.cluster.processes import Guard, Program, ProgramEnded, wait_until
+from tests.support import kubeconfigs
 from tests.support.ports import free_port
 
 Json = dict[str, Any]
@@ -326,29 +327,17 @@ class ControlPlane:
         unfinished.rename(path)
         return str(answer["status"]["token"])
 
-    def _kubeconfig(self, name: str, user: Json, *, server: str = "") -> Path:
+    def _kubeconfig(self, name: str, user: Json) -> Path:
         path = self.folder / f"{name.replace(':', '-')}.kubeconfig"
-        cluster = {"server": server or self.server, "certificate-authority": str(self.authority.certificate)}
-        config = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "testbed", "cluster": cluster}],
-            "users": [{"name": name, "user": user}],
-            "contexts": [{"name": "testbed", "context": {"cluster": "testbed", "user": name}}],
-            "current-context": "testbed",
-        }
-        path.touch(mode=0o600)
-        path.write_text(yaml.safe_dump(config), encoding="utf-8")
-        return path
+        authority = str(self.authority.certificate)
+        config = kubeconfigs.document(self.server, name="testbed", user=user, certificate_authority=authority)
+        return kubeconfigs.write(path, config)
 
     def through(self, server: str, kubeconfig: Path, *, name: str) -> Path:
         """A copy of a kubeconfig that goes to another address, e.g. a proxy that spoils some of the requests."""
         config = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
         config["clusters"][0]["cluster"]["server"] = server
-        path = self.folder / f"{name}.kubeconfig"
-        path.touch(mode=0o600)
-        path.write_text(yaml.safe_dump(config), encoding="utf-8")
-        return path
+        return kubeconfigs.write(self.folder / f"{name}.kubeconfig", config)
 
     # Requests of the test itself, as the administrator
 

@@ -20,6 +20,7 @@ from tests.cluster.history import DELETED, PODS
 from tests.cluster.processes import wait_until
 
 OUTAGE = 20.0
+"""Seconds without etcd: longer than a Lease."""
 
 
 @pytest.fixture(scope="module")
@@ -59,8 +60,10 @@ def test_etcd_stands_still(world: World, tmp_path: Path) -> None:
     world.wait_running(5)
     etcd = world.plane.programs[ETCD]
     etcd.send(signal.SIGSTOP)
-    time.sleep(OUTAGE)
-    etcd.send(signal.SIGCONT)
+    try:
+        time.sleep(OUTAGE)
+    finally:
+        etcd.send(signal.SIGCONT)
     world.plane.wait_ready()
     world.wait_all()
     assert world.created() == 80, "no pod was made twice"
@@ -72,8 +75,10 @@ def test_etcd_is_killed_and_comes_back_later(world: World, tmp_path: Path) -> No
     world.wait_running(5)
     etcd = world.plane.programs[ETCD]
     etcd.kill()
-    time.sleep(OUTAGE)
-    etcd.start()
+    try:
+        time.sleep(OUTAGE)
+    finally:
+        etcd.start()
     world.plane.wait_ready()
     world.wait_all()
     assert world.created() == 80, "no pod was made twice"

@@ -15,6 +15,7 @@ from tests.cluster.components import CONTROLLERS, NAMESPACE, SCHEDULER, Componen
 from tests.cluster.controlplane import APISERVER, ControlPlane
 from tests.cluster.pki import Authority
 from tests.cluster.processes import wait_until
+from tests.support import kubeconfigs
 
 ALONE = "--leader-elect=false"
 
@@ -148,10 +149,7 @@ def _config(path: Path) -> dict[str, Any]:
 
 
 def _write(plane: ControlPlane, name: str, config: dict[str, Any]) -> Path:
-    path = plane.folder / f"{name}.kubeconfig"
-    path.touch(mode=0o600)
-    path.write_text(yaml.safe_dump(config))
-    return path
+    return kubeconfigs.write(plane.folder / f"{name}.kubeconfig", config)
 
 
 def _run_a_job(plane: ControlPlane, name: str) -> None:

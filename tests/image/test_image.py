@@ -36,9 +36,10 @@ def normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def files(root: Path) -> Iterator[Path]:
-    for folder, _, names in os.walk(root):
-        yield from (Path(folder, name) for name in names)
+def files(root: Path, *, folders: bool = False) -> Iterator[Path]:
+    """All files below, and with `folders` all folders, too."""
+    for folder, inner, names in os.walk(root):
+        yield from (Path(folder, name) for name in (*names, *(inner if folders else ())))
 
 
 def test_it_is_small(image: Image):
@@ -65,11 +66,11 @@ def test_no_file_runs_with_anothers_rights(image: Image):
 
 
 def test_the_user_owns_and_may_write_nothing(image: Image):
-    root = image.root() / "opt"
-    for path in files(root):
-        found = path.lstat()
-        assert found.st_uid == 0, path
-        assert stat.S_ISLNK(found.st_mode) or not found.st_mode & 0o022, path
+    found = {path: path.lstat() for path in files(image.root() / "opt", folders=True)}
+    assert image.root() / "opt/vcbatch/bin/vcbatch" in found
+    for path, state in found.items():
+        assert state.st_uid == 0, path
+        assert stat.S_ISLNK(state.st_mode) or not state.st_mode & 0o022, path
 
 
 def test_its_labels_come_from_build_arguments(image: Image):
@@ -113,7 +114,9 @@ def test_each_distribution_is_pinned(image: Image):
 def test_its_modules_are_compiled(image: Image):
     (site,) = image.root().glob("opt/vcbatch/lib/python3*/site-packages")
     for package in ("vcbatch", "webhooks", "kopf", "aiohttp", "numpy"):
-        for source in (site / package).rglob("*.py"):
+        sources = list((site / package).rglob("*.py"))
+        assert sources, package
+        for source in sources:
             assert list((source.parent / "__pycache__").glob(f"{source.stem}.cpython-*.pyc")), source
 
 

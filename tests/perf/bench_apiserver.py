@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-import socket
 import ssl
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from tests.support.ports import free_port
 from vcbatch.api.resources import PODS
 from vcbatch.seams import Api
 
@@ -111,7 +111,7 @@ def yardstick() -> float:
     with tempfile.TemporaryDirectory(prefix="vcbatch-bench-") as folder:
         certificate, key = Path(folder) / "cert.pem", Path(folder) / "key.pem"
         _self_signed(certificate, key)
-        port = _free_port()
+        port = free_port()
         server = subprocess.Popen([sys.executable, "-c", _BARE_SERVER, str(port), str(certificate), str(key)])
         try:
             return asyncio.run(_measure(port, certificate))
@@ -136,12 +136,6 @@ async def _measure(port: int, certificate: Path) -> float:
                 await response.read()
 
         return (await rate(post, REQUESTS)).per_second
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 def _self_signed(certificate: Path, key: Path) -> None:

@@ -24,6 +24,8 @@ from typing import Any, Final
 import psutil
 from aiohttp import web
 
+from tests.support import kubeconfigs
+
 Json = dict[str, Any]
 
 _TICK: Final = 0.1
@@ -57,8 +59,8 @@ def follow(*, pods: int = 100, per_second: int = 10_000, seconds: int = 10) -> F
         assert serving.stdout is not None
         port = int(serving.stdout.readline())
         with tempfile.TemporaryDirectory() as folder:
-            kubeconfig = Path(folder, "kubeconfig")
-            kubeconfig.write_text(json.dumps(_kubeconfig(port)))
+            config = kubeconfigs.document(f"http://127.0.0.1:{port}", user={})
+            kubeconfig = kubeconfigs.write(Path(folder, "kubeconfig"), config)
             return _followed(kubeconfig, pods=pods, each=each)
     finally:
         serving.communicate()  # its input ends, and so does it
@@ -120,15 +122,6 @@ class _Count:
                 self.next[place] += 1
             else:
                 self.wrong += 1
-
-
-def _kubeconfig(port: int) -> Json:
-    return {
-        "current-context": "bench",
-        "contexts": [{"name": "bench", "context": {"cluster": "bench", "user": "bench"}}],
-        "clusters": [{"name": "bench", "cluster": {"server": f"http://127.0.0.1:{port}"}}],
-        "users": [{"name": "bench", "user": {}}],
-    }
 
 
 # -- the server -----------------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ import psutil
 
 from tests.cluster.pki import Authority
 from tests.support.admission_http import review_of
+from tests.support.ports import free_port
 from vcbatch.api.admission import Operation, Request
 from vcbatch.api.model import Json
 from vcbatch.api.resources import JOBS, PODS
@@ -84,7 +85,7 @@ def running(kubeconfig: Path, folder: Path) -> Iterator[Service]:
     """`vcbatch webhooks` for the cluster of that kubeconfig."""
     authority = Authority(folder / "pki")
     pair = authority.serving("webhooks")
-    port, health = _free_port(), _free_port()
+    port, health = free_port(), free_port()
     command = [
         sys.executable, "-m", "vcbatch", "webhooks", "--kubeconfig", str(kubeconfig), "--port", str(port),
         "--healthz-address", f"127.0.0.1:{health}", "--graceful-shutdown-time", "100ms", "--log-level", "warning",
@@ -112,13 +113,6 @@ def _ready(port: int) -> bool:
             return b" 200 " in connection.recv(100)
     except OSError:
         return False
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def requests() -> Iterator[tuple[str, bytes]]:

@@ -2,17 +2,40 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
+from typing import Any
+
+import yaml
+
+Json = dict[str, Any]
+
+
+def document(server: str, *, name: str = "here", user: Json | None = None, namespace: str = "", **cluster: str) -> Json:
+    """A kubeconfig with one context of that name: a server, a user where one is given, and a namespace where one is
+    named. `cluster` are further fields of the cluster, with `_` for `-`."""
+    context = {
+        "cluster": name,
+        "user": "" if user is None else name,
+        "namespace": namespace,
+    }
+    fields = {key.replace("_", "-"): value for key, value in cluster.items()}
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": name, "cluster": {"server": server, **fields}}],
+        "users": [] if user is None else [{"name": name, "user": user}],
+        "contexts": [{"name": name, "context": {key: value for key, value in context.items() if value}}],
+        "current-context": name,
+    }
+
+
+def write(path: Path, config: Json) -> Path:
+    """Write it, readable by its owner alone; returns the path."""
+    path.touch(mode=0o600)
+    path.write_text(yaml.safe_dump(config), encoding="utf-8")
+    return path
 
 
 def kubeconfig(folder: Path, url: str) -> str:
     """The path of a new one in this folder, whose context has the namespace `default`."""
-    file = folder / "kubeconfig"
-    document = {
-        "current-context": "here",
-        "contexts": [{"name": "here", "context": {"cluster": "here", "namespace": "default"}}],
-        "clusters": [{"name": "here", "cluster": {"server": url}}],
-    }
-    file.write_text(json.dumps(document))
-    return str(file)
+    return str(write(folder / "kubeconfig", document(url, namespace="default")))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import yaml
 
+from tests.support import kubeconfigs
 from tests.support.caches import alone, cache, digest
 from tests.support.lacking import lacks
 
@@ -56,9 +57,7 @@ class Torchx:
         config = yaml.safe_load(kubeconfig.read_text())
         for context in config["contexts"]:
             context["context"]["namespace"] = namespace
-        own = folder / "kubeconfig"
-        own.touch(mode=0o600)
-        own.write_text(yaml.safe_dump(config))
+        own = kubeconfigs.write(folder / "kubeconfig", config)
         self._folder = folder
         self._environment = {**os.environ, "HOME": str(folder), "KUBECONFIG": str(own)}
         self._environment.pop("PYTHONPATH", None)

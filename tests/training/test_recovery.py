@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.support.ports import free_port
 from tests.support.up import RunningVcbatch
 from tests.training.jobs import documents, to_the_end, type_section
 
@@ -33,10 +33,7 @@ def loss_of(log: str, steps: int) -> float:
 def undisturbed_loss(script: str, steps: int, folder: Path) -> float:
     """What the same training comes to in one process, from the first step to the last."""
     folder.mkdir()
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    alone = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    alone = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     env = {**os.environ, **alone, "CHECKPOINTS": str(folder), "STEPS": str(steps), "PAUSE": "0"}
     done = subprocess.run(["python", "-c", script], capture_output=True, text=True, env=env, timeout=240, check=False)
     assert done.returncode == 0, done.stderr

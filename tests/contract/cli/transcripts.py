@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from tests.support.kubeconfigs import document, write
 from tests.support.served_cluster import Cluster, served_cluster
 from vcbatch.cli.vcctl import words
 from vcbatch.cli.vcctl.commands import PROGRAMS
@@ -100,14 +101,8 @@ def captured(program: Callable[[], int]) -> tuple[int, str, str]:
 
 @contextlib.contextmanager
 def _kubeconfig(url: str) -> Iterator[str]:
-    document = {
-        "current-context": "here",
-        "contexts": [{"name": "here", "context": {"cluster": "here", "namespace": "of-the-context"}}],
-        "clusters": [{"name": "here", "cluster": {"server": url}}],
-    }
-    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
-        file.write(json.dumps(document))
-        file.flush()
+    with tempfile.NamedTemporaryFile(suffix=".yaml") as file:
+        write(Path(file.name), document(url, namespace="of-the-context"))
         yield file.name
 
 
