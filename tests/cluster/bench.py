@@ -29,6 +29,7 @@ from rich.table import Table
 
 from tests.cluster import loading, usage
 from tests.cluster.binaries.build import build
+from tests.cluster.binaries.programs import CONTROL_PLANE, KWOK_RESUMING
 from tests.cluster.components import CONTROLLERS, SCHEDULER, WEBHOOKS, Components
 from tests.cluster.controlplane import ControlPlane, Options
 from tests.cluster.gangs import gang
@@ -169,9 +170,10 @@ class Costs:
 def cluster(nodes: int, *, resuming: bool = True) -> Iterator[tuple[ControlPlane, list[str]]]:
     """A fresh control plane with nodes."""
     options = Options(scheduler=False, unlimited=True, starts_only=True, resuming=resuming)
+    binaries = build(*CONTROL_PLANE, KWOK_RESUMING)
     with (
         tempfile.TemporaryDirectory(prefix="vcbatch-bench-") as folder,
-        ControlPlane(Path(folder), build(), options) as plane,
+        ControlPlane(Path(folder), binaries, options) as plane,
     ):
         plane.install_crds()
 

@@ -25,6 +25,7 @@ import yaml
 
 from tests.cluster import stages
 from tests.cluster.binaries.build import Binaries
+from tests.cluster.binaries.programs import KWOK_RESUMING
 from tests.cluster.pki import Authority
 from tests.cluster.processes import Guard, Program, ProgramEnded, wait_until
 from tests.support import kubeconfigs
@@ -39,7 +40,6 @@ ETCD, APISERVER, CONTROLLERS, SCHEDULER, KWOK = (
     "kube-scheduler",
     "kwok",
 )
-KWOK_RESUMING = "kwok-resuming"
 ADMIN = "testbed-admin"
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parent.parent

@@ -123,9 +123,10 @@ CONTROL_PLANE = (
     "kube-scheduler",
     "kubectl",
     "kwok",
-    "kwok-resuming",
 )
 """What a control plane with simulated kubelets consists of."""
+KWOK_RESUMING = "kwok-resuming"
+"""kwok for measurements, whose watches go on where they ended."""
 NODES = ("kubelet", "kube-proxy", "coredns")
 """What real nodes need beside it."""
 HELM = "helm"
@@ -140,7 +141,7 @@ def programs() -> dict[str, Program]:
         Program("etcd", _ETCD, "go.etcd.io/etcd/server/v3"),
         *(Program(name, kubernetes, f"k8s.io/kubernetes/cmd/{name}") for name in _OF_KUBERNETES),
         Program("kwok", _KWOK, kwok),
-        Program("kwok-resuming", _KWOK, kwok, _RESUME_WATCHES),
+        Program(KWOK_RESUMING, _KWOK, kwok, _RESUME_WATCHES),
         Program(HELM, _HELM, "helm.sh/helm/v3/cmd/helm"),
         Program("coredns", _COREDNS, "."),
     )
