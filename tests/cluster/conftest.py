@@ -17,10 +17,24 @@ from tests.cluster.controlplane import STARTED, ControlPlane, Options
 HERE = Path(__file__).parent
 
 
+_LONGEST = (
+    "test_chart", "test_bad_luck_client", "test_readiness", "test_bad_luck_server", "test_leadership", "test_scenarios",
+    "test_admission_rotation", "test_writes", "test_migration", "test_controlplane", "test_documents",
+    "test_batch_jobs",
+)  # fmt: skip
+"""The files that take minutes. They come first, so that the last worker doesn't run one of them while others idle."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.cluster)
+    items.sort(key=_place)
+
+
+def _place(item: pytest.Item) -> int:
+    ours = item.path.parent == HERE and item.path.stem in _LONGEST
+    return _LONGEST.index(item.path.stem) if ours else len(_LONGEST)
 
 
 _SHOWN_BYTES = 4000
