@@ -8,7 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,8 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.cluster import controlplane
-from tests.cluster.binaries.build import Binaries, build, go, mended
-from tests.cluster.binaries.programs import KUBERNETES_VARIABLE, BuildError, Mend, Program, kubernetes_version, programs
+from tests.cluster.binaries.build import Binaries, go, mended
+from tests.cluster.binaries.programs import BuildError, Mend, Program, kubernetes_version, programs
 from tests.cluster.controlplane import (
     APISERVER,
     CONTROLLERS,
@@ -32,8 +31,6 @@ from tests.cluster.controlplane import (
 from tests.cluster.processes import ProgramEnded, wait_until
 from tests.scenarios.deeds import job
 
-READY_SECONDS = 15
-
 
 def test_pods_run_on_simulated_nodes(control_plane: ControlPlane) -> None:
     control_plane.add_nodes(2)
@@ -45,11 +42,6 @@ def test_pods_run_on_simulated_nodes(control_plane: ControlPlane) -> None:
         return str(json.loads(control_plane.must_kubectl("get", "pod", "short", "-o", "json"))["status"]["phase"])
 
     wait_until("the pod has failed", lambda: phase() == "Failed")
-
-
-def test_versions_are_the_pinned_ones(control_plane: ControlPlane) -> None:
-    version = control_plane.call("GET", "/version")
-    assert version["gitVersion"].startswith(f"v{version['major']}.{version['minor']}.")
 
 
 def test_a_job_is_scaled_by_a_patch_and_kubectl_scale_changes_nothing(control_plane: ControlPlane) -> None:
@@ -123,7 +115,7 @@ def _alive(pids: Iterable[int]) -> list[int]:
     return [pid for pid in pids if alive(pid)]
 
 
-@pytest.mark.parametrize("name", [ETCD, APISERVER, CONTROLLERS, SCHEDULER, KWOK])
+@pytest.mark.parametrize("name", [ETCD, APISERVER, KWOK])
 def test_a_program_that_ends_early_is_named_with_what_it_said(name: str, binaries: Binaries, tmp_path: Path) -> None:
     plane = ControlPlane(tmp_path, binaries, Options(flags={name: ["--no-such-flag"]}))
     try:
@@ -133,19 +125,27 @@ def test_a_program_that_ends_early_is_named_with_what_it_said(name: str, binarie
         plane.stop()
 
 
-@pytest.mark.parametrize("role", range(7))
-def test_a_port_taken_in_between_is_chosen_anew(
-    role: int, binaries: Binaries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+# Ports in the order of their choice: etcd, its peers, API server, controllers, scheduler, kwok and its nodes.
+@pytest.mark.parametrize("roles", [(0, 2, 4, 6), (1, 3, 5)])
+def test_ports_taken_in_between_are_chosen_anew(
+    roles: Sequence[int], binaries: Binaries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`role` counts ports in the order of their choice: etcd, its peers, API server, controllers, scheduler, kwok."""
+    """In each attempt but the last another program finds that its port was taken."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        free, port, calls = controlplane.free_port, taken.getsockname()[1], iter(range(1000))
-        monkeypatch.setattr(controlplane, "free_port", lambda: port if next(calls) == role else free())
+        port, attempts = taken.getsockname()[1], iter(roles)
+        choose = ControlPlane._distinct_ports  # pyright: ignore[reportPrivateUsage]
+
+        def chosen(count: int) -> list[int]:
+            ports, role = choose(count), next(attempts, None)
+            return ports if role is None else [*ports[:role], port, *ports[role + 1 :]]
+
+        monkeypatch.setattr(ControlPlane, "_distinct_ports", staticmethod(chosen))
         with ControlPlane(tmp_path, binaries) as plane:
             assert plane.request("GET", "/readyz")[0] == 200
             assert str(port) not in plane.server
+        assert next(attempts, None) is None, "every one of them was found"
 
 
 def test_a_chosen_set_of_controllers_runs(make_control_plane: Callable[..., ControlPlane]) -> None:
@@ -162,19 +162,6 @@ def _deployment() -> dict[str, Any]:
     labels = {"app": "idle"}
     template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "any"}]}}
     return {"metadata": {"name": "idle"}, "spec": {"selector": {"matchLabels": labels}, "template": template}}
-
-
-def test_it_is_ready_soon(binaries: Binaries, tmp_path: Path) -> None:
-    """Measured in CPU time, so that a busy machine changes nothing."""
-    with ControlPlane(tmp_path, binaries) as plane:
-        plane.install_crds()
-        used = sum(_cpu_seconds(program.pid) for program in plane.programs.values())
-    assert used < READY_SECONDS
-
-
-def _cpu_seconds(pid: int) -> float:
-    times = psutil.Process(pid).cpu_times()
-    return float(times.user + times.system)
 
 
 FAILING = """
@@ -245,17 +232,7 @@ def test_a_module_without_the_fault_to_mend_is_not_built(tmp_path: Path) -> None
         mended(compiler, program, gone, tmp_path)
 
 
-def test_a_version_of_kubernetes_that_is_not_pinned_is_refused() -> None:
-    with pytest.raises(BuildError, match=rf"{KUBERNETES_VARIABLE}=1\.20: the test bed knows 1\.36, 1\.37"):
-        kubernetes_version({KUBERNETES_VARIABLE: "1.20"})
-
-
-def test_a_program_that_is_not_pinned_is_refused() -> None:
-    with pytest.raises(BuildError, match="the test bed has no program kubeadm; it has etcd, "):
-        build("kubeadm")
-
-
 def test_the_server_has_the_chosen_version(control_plane: ControlPlane) -> None:
-    status, version = control_plane.request("GET", "/version")
-    assert status == 200
+    version = control_plane.call("GET", "/version")
+    assert version["gitVersion"] == programs()["kube-apiserver"].module.version
     assert f"{version['major']}.{version['minor']}" == kubernetes_version()

@@ -110,28 +110,27 @@ def test_a_question_about_own_rights_is_asked_every_few_seconds_and_no_more_ofte
     assert not asked, "where RBAC tells all rules, one question is enough"
 
 
-@pytest.mark.parametrize("part", PARTS)
-def test_a_removed_binding(plane: ControlPlane, programs: dict[str, Component], part: str) -> None:
+def test_removed_bindings(plane: ControlPlane, programs: dict[str, Component]) -> None:
     def repair() -> None:
-        plane.apply(RBAC / f"{part}.yaml")
+        plane.apply(*(RBAC / f"{part}.yaml" for part in PARTS))
 
-    with unready_and_back(programs[part], check="permissions", why="may not ", repair=repair):
-        plane.call("DELETE", f"{_BINDINGS}/vcbatch-{part}")
-    run_a_job(plane, f"after-binding-{part}")
+    with unready_and_back(*programs.values(), check="permissions", why="may not ", repair=repair):
+        for part in PARTS:
+            plane.call("DELETE", f"{_BINDINGS}/vcbatch-{part}")
+    run_a_job(plane, "after-bindings")
 
 
-@pytest.mark.parametrize("part", PARTS)
-def test_a_deleted_account(plane: ControlPlane, programs: dict[str, Component], part: str) -> None:
-    account = f"{_ACCOUNTS}/vcbatch-{part}"
-
+def test_deleted_accounts(plane: ControlPlane, programs: dict[str, Component]) -> None:
     def repair() -> None:
-        if plane.request("GET", account)[0] == 404:
-            plane.call("POST", _ACCOUNTS, {"metadata": {"name": f"vcbatch-{part}"}})
-        plane.write_token(NAMESPACE, f"vcbatch-{part}", plane.folder / f"{NAMESPACE}-vcbatch-{part}.token")
+        for part in PARTS:
+            if plane.request("GET", f"{_ACCOUNTS}/vcbatch-{part}")[0] == 404:
+                plane.call("POST", _ACCOUNTS, {"metadata": {"name": f"vcbatch-{part}"}})
+            plane.write_token(NAMESPACE, f"vcbatch-{part}", plane.folder / f"{NAMESPACE}-vcbatch-{part}.token")
 
-    with unready_and_back(programs[part], check="permissions", why="credentials", repair=repair):
-        plane.call("DELETE", account)
-    run_a_job(plane, f"after-account-{part}")
+    with unready_and_back(*programs.values(), check="permissions", why="credentials", repair=repair):
+        for part in PARTS:
+            plane.call("DELETE", f"{_ACCOUNTS}/vcbatch-{part}")
+    run_a_job(plane, "after-accounts")
 
 
 def test_an_api_server_that_is_killed(plane: ControlPlane, programs: dict[str, Component]) -> None:
