@@ -90,7 +90,7 @@ def _pins(module: str) -> dict[str, str]:
     return dict(_PIN.findall(text)) | dict(_REPLACED.findall(text))
 
 
-@pytest.mark.parametrize("module", ["kwok"])
+@pytest.mark.parametrize("module", ["kwok", "coredns"])
 def test_what_is_built_from_the_same_sources_is_compiled_once(module: str) -> None:
     kubernetes, own = _pins(f"kubernetes-{KUBERNETES_VERSIONS[0]}"), _pins(module)
     shared = kubernetes.keys() & own.keys()
