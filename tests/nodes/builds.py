@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.cluster.controlplane import REPOSITORY
 from tests.image.build import IMAGE, image_archive, source_digest
-from tests.image.caches import made_once
+from tests.support.caches import made_once
 
 EARLIER = "aaff30cb78e94deeb342de913bb736ae552e9c0f"
 """The commit of the earlier build: the first one with this chart, until there is a release."""
