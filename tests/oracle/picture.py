@@ -59,7 +59,7 @@ class Picture:
         request: Amounts = {"pods": 1.0}
         nonzero: Amounts = {}
         for container in spec["containers"]:
-            asked = amounts((container.get("resources") or {}).get("requests"))
+            asked = _taken(container, status)
             request = plus(request, asked)
             nonzero = plus(
                 nonzero, {"cpu": asked.get("cpu", 100.0), "memory": asked.get("memory", 200.0 * 1024 * 1024)}
@@ -89,6 +89,20 @@ class Picture:
             affinity=spec.get("affinity") or {},
             claims=sorted(v["persistentVolumeClaim"]["claimName"] for v in spec.get("volumes") or ()),
         )
+
+
+def _taken(container: Json, status: Json) -> Amounts:
+    """What a container takes: the most of what it asks for, what is reserved for it and what it runs with; not what it
+    asks for where the kubelet has said that it can't have it."""
+    views = [amounts((container.get("resources") or {}).get("requests"))]
+    held = next((one for one in status.get("containerStatuses") or () if one["name"] == container["name"]), {})
+    reported = [amounts(one) for one in (held.get("allocatedResources"), (held.get("resources") or {}).get("requests"))
+                if one is not None]  # fmt: skip
+    infeasible = any(
+        one["type"] == "PodResizePending" and one["reason"] == "Infeasible" for one in status.get("conditions") or ()
+    )
+    views = reported if reported and infeasible else [*views, *reported]
+    return {name: max(view.get(name, 0.0) for view in views) for view in views for name in view}
 
 
 def _queue(given: Json) -> Queue:

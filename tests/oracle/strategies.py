@@ -273,4 +273,18 @@ def _pod(draw: st.DrawFn, world: Json, g: int, role: str, i: int, template: Json
         phase = draw(st.sampled_from(["Running", "Running", "Running", "Pending", "Succeeded"]))
         if draw(st.integers(0, 2)) == 0:
             meta["deletionTimestamp"] = "2026-02-01T00:00:00Z"
-    return {"metadata": meta, "spec": spec, "status": {"phase": phase}}
+    status: Json = {"phase": phase}
+    if phase == "Running" and draw(st.integers(0, 3)) == 0:
+        status |= _resizing(draw)
+    return {"metadata": meta, "spec": spec, "status": status}
+
+
+def _resizing(draw: st.DrawFn) -> Json:
+    """What a kubelet reports of a pod that is being resized in place."""
+    held: Json = {"name": "main", "allocatedResources": {"cpu": draw(st.sampled_from(["1", "3"]))}}
+    if draw(st.booleans()):
+        held["resources"] = {"requests": {"cpu": draw(st.sampled_from(["2", "4"])), "memory": "1Gi"}}
+    status: Json = {"containerStatuses": [held]}
+    if draw(st.integers(0, 2)) == 0:
+        status["conditions"] = [{"type": "PodResizePending", "status": "True", "reason": "Infeasible"}]
+    return status

@@ -93,6 +93,12 @@ class PodSpec(Wire):
     termination_grace_period_seconds: int | None = None
     host_network: bool = False
 
+    @property
+    def side_by_side(self) -> list[Container]:
+        """The containers that run at the same time: side-cars (init containers that restart, KEP-753), which start
+        first, and the regular ones."""
+        return [*(one for one in self.init_containers or () if one.restart_policy == "Always"), *self.containers]
+
 
 class StateTerminated(Wire):
     exit_code: int = 0
@@ -113,10 +119,15 @@ class ContainerState(Wire):
 
 
 class ContainerStatus(Wire):
+    """`allocated_resources` is what the kubelet has reserved for the container, `resources` what the container runs
+    with. `Pod` drops both, and its own, where they say what the spec says: unless the pod is being resized."""
+
     name: str = ""
     ready: bool = False
     restart_count: int = 0
     state: ContainerState | None = None
+    allocated_resources: dict[str, str | int | float] | None = None
+    resources: ResourceRequirements | None = None
 
 
 class PodCondition(Wire):
@@ -135,6 +146,8 @@ class PodStatus(Wire):
     start_time: str | None = None
     nominated_node_name: str = ""
     resource_claim_statuses: list[dict[str, Any]] | None = None
+    allocated_resources: dict[str, str | int | float] | None = None
+    resources: ResourceRequirements | None = None
     conditions: list[PodCondition] | None = None
     container_statuses: list[ContainerStatus] | None = None
     init_container_statuses: list[ContainerStatus] | None = None
@@ -144,3 +157,44 @@ class Pod(Wire):
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     spec: PodSpec = msgspec.field(default_factory=PodSpec)
     status: PodStatus = msgspec.field(default_factory=PodStatus)
+
+    def __post_init__(self) -> None:
+        status = self.status
+        if status.container_statuses and not _resizes(self.spec, status):
+            status.allocated_resources = status.resources = None
+            for one in (*status.container_statuses, *(status.init_container_statuses or ())):
+                one.allocated_resources = one.resources = None
+
+    @property
+    def resize_infeasible(self) -> bool:
+        """Whether the kubelet has said that its node can never give what the spec asks for (KEP-1287)."""
+        return _infeasible(self.status)
+
+
+def _infeasible(status: PodStatus) -> bool:
+    # Kubernetes goes by the first condition of this type (component-helpers, IsPodResizeInfeasible).
+    first = next((one for one in status.conditions or () if one.type == "PodResizePending"), None)
+    return first is not None and first.reason == "Infeasible"
+
+
+def _resizes(spec: PodSpec, status: PodStatus) -> bool:
+    """Whether the pod or one of its containers holds more or less than its spec asks for, or the spec doesn't count."""
+    pod_level = (status.allocated_resources, _requests(status.resources))
+    if spec.resources is not None and any(held not in (None, _requests(spec.resources)) for held in pod_level):
+        return True
+    reported = [
+        (one.name, held)
+        for one in (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+        for held in (one.allocated_resources, _requests(one.resources))
+        if held is not None
+    ]
+    if not reported:
+        return False
+    if _infeasible(status):
+        return True
+    asked = {one.name: _requests(one.resources) or {} for one in (*spec.containers, *(spec.init_containers or ()))}
+    return any(held != asked.get(name) for name, held in reported)
+
+
+def _requests(resources: ResourceRequirements | None) -> dict[str, str | int | float] | None:
+    return None if resources is None else resources.requests

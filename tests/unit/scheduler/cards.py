@@ -62,16 +62,13 @@ class Cards(Cluster):
         }
         self.scheduler.apply(NODES, event, msgspec.convert(raw, Node))
 
-    def sharers(self, gang: str, size: int, *limits: Json, labels: Json | None = None, **notes: str) -> None:
-        """A gang whose pods' containers have these limits, without the prefix of their names, which may be left out
-        where it is `volcano.sh`. So may that of the annotations that are known here."""
-        containers = [
-            {
-                "name": f"c{i}",
-                "resources": {"limits": {_resource(k): str(v) for k, v in limit.items()}},
-            }
-            for i, limit in enumerate(limits)
-        ]
+    def sharers(
+        self, gang: str, size: int, *limits: Json, sidecar: Json | None = None, labels: Json | None = None, **notes: str
+    ) -> None:
+        """A gang whose pods' containers and side-car have these limits, without the prefix of their names, which may be
+        left out where it is `volcano.sh`. So may that of the annotations that are known here."""
+        containers = [{"name": f"c{i}", "resources": _limits(limit)} for i, limit in enumerate(limits)]
+        inits = [{"name": "s", "restartPolicy": "Always", "resources": _limits(sidecar)}] if sidecar else []
         self.gang(gang, 0, minimum=size)
         for index in range(size):
             name = f"{gang}-worker-{index}"
@@ -86,7 +83,7 @@ class Cards(Cluster):
                         **{_NOTES.get(key, key): value for key, value in notes.items()},
                     },
                 },
-                "spec": {"schedulerName": "volcano", "containers": containers},
+                "spec": {"schedulerName": "volcano", "containers": containers, "initContainers": inits},
                 "status": {"phase": "Pending"},
             }
             self.pods[name] = raw
@@ -120,6 +117,10 @@ class Cards(Cluster):
             "data": {"device-config.yaml": text},
         }
         self.scheduler.apply(CONFIGMAPS, "ADDED", msgspec.convert(raw, ConfigMap))
+
+
+def _limits(given: Json) -> Json:
+    return {"limits": {_resource(key): str(value) for key, value in given.items()}}
 
 
 def _resource(key: str) -> str:

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from tests.unit.scheduler.cards import Cards, card, policy
 from tests.unit.scheduler.cluster import Json
-from vcbatch.api.pod import Pod
+from vcbatch.api.pod import Pod, PodSpec
 from vcbatch.api.resources import PODS
 from vcbatch.scheduler import PolicyError, Scheduler
+from vcbatch.scheduler.devices.asks import Ask, PodAsks, Sharing, asks_of
 
 MIG_CONFIG = """
 nvidia:
@@ -66,7 +67,46 @@ def test_a_number_of_cards_is_of_cards_that_nobody_uses() -> None:
     assert sorted(cluster.notes[f"h-worker-{i}"]["volcano.sh/gpu-index"] for i in range(2)) == ["0,1", "2,3"]
 
 
+def test_a_side_car_takes_memory_beside_the_containers() -> None:
+    cluster = Cards(GPUSharingEnable=True)
+    cluster.gpus("a", number=2, memory=12)
+    cluster.sharers("g", 1, {"gpu_memory": 4}, sidecar={"gpu_memory": 4})
+    assert not cluster.cycle().binds, "a pod's memory is of one card, and cards have six"
+    cluster.sharers("h", 1, {"gpu_memory": 4}, sidecar={"gpu_memory": 2})
+    assert len(cluster.cycle().binds) == 1
+
+
+@pytest.mark.parametrize(
+    ("containers", "inits", "expected"),
+    [
+        ([4, 1], [], 5),
+        ([4], [(3, "")], 4),
+        ([4], [(7, "")], 7),
+        ([4], [(3, "Always")], 7),
+        ([1], [(3, "Always"), (4, "")], 7),
+        ([1], [(4, ""), (3, "Always")], 4),
+        ([0], [(3, "Always")], 3),
+    ],
+)
+def test_init_containers_take_cards_one_after_the_other_and_side_cars_keep_theirs(
+    containers: list[int], inits: list[tuple[int, str]], expected: int
+) -> None:
+    def container(count: int, policy: str = "") -> Json:
+        return {"resources": {"limits": {"volcano.sh/gpu-number": str(count)}}, "restartPolicy": policy or None}
+
+    raw = {"containers": [container(n) for n in containers], "initContainers": [container(*one) for one in inits]}
+    assert asks_of(msgspec.convert(raw, PodSpec), {}, Sharing.NUMBER) == PodAsks((Ask(expected, alone=True),))
+
+
 # vGPUs
+
+
+def test_a_side_car_gets_a_share_of_a_card() -> None:
+    cluster = Cards(VGPUEnable=True)
+    cluster.vgpus("a", card("x"))
+    cluster.sharers("g", 1, {"vgpu_number": 1, "vgpu_memory": 1000}, sidecar={"vgpu_number": 1, "vgpu_memory": 500})
+    cluster.cycle()
+    assert cluster.notes["g-worker-0"]["volcano.sh/vgpu-ids-new"] == "x,NVIDIA,500,0:;x,NVIDIA,1000,0:"
 
 
 def test_a_pod_is_told_the_cards_of_each_container() -> None:

@@ -130,6 +130,16 @@ def test_containers_of_a_pod_get_chips_of_their_own() -> None:
     assert cluster.notes["g-worker-0"]["hami.io/Ascend310P-devices-allocated"].count(";") == 2
 
 
+def test_a_side_car_gets_a_chip_of_its_own() -> None:
+    cluster = _cluster()
+    cluster.npus("a", [_chip("x")])
+    cluster.sharers("g", 1, {_310: 1, f"{_310}-memory": 3072}, sidecar={f"{_310}-memory": 3072})
+    assert not cluster.cycle().binds
+    cluster.npus("b", [_chip("y"), _chip("z")])
+    cluster.cycle()
+    assert sorted(_uuids(cluster, "g-worker-0")) == ["y", "z"]
+
+
 @pytest.mark.parametrize(
     ("notes", "uuid"),
     [({"hami.io/use-Ascend310P-uuid": "x"}, "x"), ({"hami.io/no-use-Ascend310P-uuid": "x,z"}, "y")],

@@ -181,6 +181,18 @@ def _cluster(*nodes: str) -> Cluster:
     return cluster
 
 
+def test_a_side_car_gets_cpus_of_its_own() -> None:
+    cluster = _cluster("n")
+    _tell(cluster, "n", free="0-5")
+    _pod(cluster, "g")
+    raw = cluster.pods["g-worker-0"]["spec"]
+    raw["initContainers"] = [{"name": "s", "restartPolicy": "Always", "resources": raw["containers"][0]["resources"]}]
+    cluster.change("g-worker-0")
+    assert not cluster.cycle().binds, "six are left and both want four"
+    _tell(cluster, "n", free="0-7")
+    assert len(cluster.cycle().binds) == 1
+
+
 @pytest.mark.parametrize(
     ("told", "asked", "reason"),
     [

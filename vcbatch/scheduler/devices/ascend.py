@@ -93,7 +93,7 @@ class Npus:
 
     def asks(self, spec: PodSpec, notes: Mapping[str, str]) -> PodAsks | None:
         """What the containers ask, no two of one chip: the device plugin finds a container by its chips."""
-        asks = tuple(ask for container in spec.containers if (ask := self._ask(container)) is not None)
+        asks = tuple(ask for container in spec.side_by_side if (ask := self._ask(container)) is not None)
         if not asks:
             return None
         word = self.chip.word

@@ -85,14 +85,20 @@ def asks_of(spec: PodSpec, notes: Mapping[str, str], sharing: Sharing) -> PodAsk
             count = _peak(spec, names.GPU_NUMBER)
             return PodAsks((Ask(count, alone=True),)) if count > 0 else None
         case Sharing.VGPU:
-            asks = tuple(ask for container in spec.containers if (ask := _vgpu(container)) is not None)
+            asks = tuple(ask for container in spec.side_by_side if (ask := _vgpu(container)) is not None)
             return _filtered(asks, notes) if asks else None
 
 
 def _peak(spec: PodSpec, name: str) -> int:
-    """What the containers take together, or an init container if that is more."""
-    first = max((limit_of(c, name) or 0 for c in spec.init_containers or ()), default=0)
-    return max(first, sum(limit_of(c, name) or 0 for c in spec.containers))
+    """What the containers and side-cars take together, or more where an init container beside the side-cars that were
+    started before it takes more."""
+    beside = most = 0
+    for container in spec.init_containers or ():
+        amount = limit_of(container, name) or 0
+        most = max(most, beside + amount)
+        if container.restart_policy == "Always":
+            beside += amount
+    return max(most, beside + sum(limit_of(one, name) or 0 for one in spec.containers))
 
 
 def _vgpu(container: Container) -> Ask | None:

@@ -17,13 +17,8 @@ from vcbatch.api import names
 from vcbatch.api.pod import Container, Pod, PodSpec, Toleration
 from vcbatch.scheduler.filters.selectors import NodeAffinity
 from vcbatch.scheduler.filters.terms import coupled, inter_pod_of, own_labels
+from vcbatch.scheduler.picture.pod_requests import held_text, pod_limits, pod_request
 from vcbatch.scheduler.resources import CPU, EPS, MEMORY, PODS, Dimensions, Vector
-
-NONZERO_CPU = 100.0
-NONZERO_MEMORY = 200.0 * 1024 * 1024
-"""What a container that asks for nothing counts as in the least- and most-allocated scores (kube-scheduler's
-`GetNonzeroRequests`)."""
-
 
 NOTED = frozenset(
     {
@@ -154,8 +149,7 @@ class TaskClass:
 
 def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
     """The ports that the pod takes on its node: of its containers, and of init containers that go on running."""
-    sidecars = [c for c in spec.init_containers or () if c.restart_policy == "Always"]
-    holders = [*spec.containers, *sidecars] if sidecars else spec.containers
+    holders = spec.side_by_side if spec.init_containers else spec.containers
     if not any(c.ports for c in holders):
         return ()
     return tuple(
@@ -225,7 +219,7 @@ class ClassTable:
 
     def _make(self, pod: Pod, claims: tuple[str, ...]) -> TaskClass:
         spec = pod.spec
-        request, nonzero = pod_request(spec, self.dims)
+        request, nonzero = pod_request(pod, self.dims)
         made = TaskClass(
             number=self._next_id,
             request=request,
@@ -233,7 +227,7 @@ class ClassTable:
             profile=self._profile(spec, claims),
             pod=pod,
         )
-        made.limits = _limits(spec, self.dims)
+        made.limits = pod_limits(pod, self.dims)
         self._next_id += 1
         self.classes.append(made)
         return made
@@ -286,10 +280,11 @@ def _text(pod: Pod) -> tuple[object, ...]:
         or spec.resources
         or spec.resource_claims
     )
+    held = held_text(pod)
     selector = tuple(spec.node_selector.items()) if spec.node_selector else ()
     tolerations = tuple((t.key, t.operator, t.value, t.effect) for t in spec.tolerations) if spec.tolerations else ()
     if plain:
-        return (containers, selector, tolerations)
+        return (containers, selector, tolerations, held) if held else (containers, selector, tolerations)
     return (
         containers,
         selector,
@@ -300,6 +295,7 @@ def _text(pod: Pod) -> tuple[object, ...]:
         bool(spec.resource_claims),
         (pod.metadata.namespace, own_labels(spec, pod.metadata.labels or {})) if coupled(spec) else "",
         msgspec.json.encode((spec.affinity, spec.topology_spread_constraints)),
+        held,
     )
 
 
@@ -315,71 +311,3 @@ def _container_text(container: Container) -> tuple[object, ...]:
     if ports:
         return (requests, limits, container.image, *((p.host_ip, p.protocol, p.host_port) for p in ports))
     return (requests, limits, container.image)
-
-
-def pod_request(spec: PodSpec, dims: Dimensions) -> tuple[Vector, Vector]:
-    """What the pod takes of its node ([R]), and the same for cpu and memory with defaults per container ([2]).
-
-    The larger of the running containers' sum and the peak while init containers run, where init containers that
-    restart (side-cars) keep what they took; pod-level requests replace the sum; overhead is added (Kubernetes
-    `resource.PodRequests`). One pod slot is always taken.
-    """
-    every = [*spec.containers, *(spec.init_containers or ())]
-    for container in every:
-        if container.resources is not None:
-            dims.learn(container.resources.requests or ())
-            dims.learn(container.resources.limits or ())
-    dims.learn(spec.overhead or ())
-    requests = _sum_of(spec, dims, nonzero=False)
-    nonzero = _sum_of(spec, dims, nonzero=True)
-    if spec.resources is not None:
-        for name in {**(spec.resources.limits or {}), **(spec.resources.requests or {})}:
-            column = dims.column(name)
-            if column is not None:
-                requests[column] = nonzero[column] = _container(Container(resources=spec.resources), dims)[column]
-    overhead = dims.vector(spec.overhead)
-    requests += overhead
-    nonzero += overhead
-    requests[PODS] = 1.0
-    return dims.bounded(requests), dims.bounded(nonzero)[[CPU, MEMORY]]
-
-
-def _sum_of(spec: PodSpec, dims: Dimensions, *, nonzero: bool) -> Vector:
-    total = np.zeros(len(dims))
-    for container in spec.containers:
-        total += _container(container, dims, nonzero=nonzero)
-    sidecars = np.zeros(len(dims))
-    peak = np.zeros(len(dims))
-    for container in spec.init_containers or ():
-        amount = _container(container, dims, nonzero=nonzero)
-        if container.restart_policy == "Always":
-            sidecars += amount
-            peak = np.maximum(peak, sidecars)
-        else:
-            peak = np.maximum(peak, sidecars + amount)
-    return np.maximum(total + sidecars, peak)
-
-
-def _limits(spec: PodSpec, dims: Dimensions) -> Vector:
-    """See `TaskClass.limits`."""
-    total = np.zeros(2)
-    for container in spec.containers:
-        resources = container.resources
-        if resources is not None:
-            total += dims.vector({**(resources.requests or {}), **(resources.limits or {})})[[CPU, MEMORY]]
-    return total
-
-
-def _container(container: Container, dims: Dimensions, *, nonzero: bool = False) -> Vector:
-    """A limit without a request is a request, as the API server defaults it."""
-    resources = container.resources
-    requests: Mapping[str, str | int | float] = {}
-    if resources is not None:
-        requests = {**(resources.limits or {}), **(resources.requests or {})}
-    out = dims.vector(requests)
-    if nonzero:
-        if "cpu" not in requests:
-            out[CPU] = NONZERO_CPU
-        if "memory" not in requests:
-            out[MEMORY] = NONZERO_MEMORY
-    return out

@@ -287,7 +287,7 @@ def _demand_of(pod: Pod) -> _Demand | None:
     try:
         if not containers or not all(map(_guaranteed, containers)):
             return None
-        counts = tuple(map(_whole_cpus, pod.spec.containers))
+        counts = tuple(map(_whole_cpus, pod.spec.side_by_side))
     except MalformedQuantity:
         return None
     return _Demand((pod.metadata.annotations or {}).get(names.NUMA_TOPOLOGY_POLICY, ""), counts)
