@@ -7,12 +7,13 @@ by the same functions, so that a world of nothing but nodes and pods works.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, cast
 
 from vcbatch.api.names import GROUP_NAME
+from vcbatch.api.pod_usage import add, pod_usage, wire
 from vcbatch.api.quantity import Quantity
 from vcbatch.api.resources import JOBS, PODS
 from vcbatch.cli.job_files import members_of
@@ -22,7 +23,6 @@ from vcbatch.cli.taken_away import gangs_of, group_of, job_of, take_gang
 from vcbatch.core.machine import ObjectRef
 from vcbatch.core.podgroup import GroupView, decide
 from vcbatch.core.queue import bootstrap
-from vcbatch.core.usage import add, pod_usage, wire
 from vcbatch.scheduler.simulation.world import BY_KIND, WorldError
 
 Json = Mapping[str, Any]
@@ -164,12 +164,13 @@ def completed(lists: Lists, *, scheduler_names: Sequence[str], now: datetime) ->
     existing = {str(queue["metadata"]["name"]) for queue in lists.get(_QUEUES, ())}
     queues = [cast("Json", create.body) for create in bootstrap(existing).creates]
     pods, groups = _grouped(lists.get(_PODS, ()), scheduler_names, now)
+    waiting = {_key(group) for group in (*lists.get(_GROUPS, ()), *groups) if _unserved(group)}
     return {
         **lists,
         _QUEUES: [*lists.get(_QUEUES, ()), *queues],
         _GROUPS: [*lists.get(_GROUPS, ()), *groups],
         _PODS: pods,
-        **({_QUOTAS: [_counted(quota, pods) for quota in lists[_QUOTAS]]} if _QUOTAS in lists else {}),
+        **({_QUOTAS: [_counted(quota, pods, waiting) for quota in lists[_QUOTAS]]} if _QUOTAS in lists else {}),
         **({_BUDGETS: [_measured(budget, pods) for budget in lists[_BUDGETS]]} if _BUDGETS in lists else {}),
     }
 
@@ -193,8 +194,9 @@ def _measured(budget: Json, pods: Sequence[Json]) -> Json:
     return {**budget, "status": {"disruptionsAllowed": allowed}}
 
 
-def _counted(quota: Json, pods: Sequence[Json]) -> Json:
-    """The quota with its status: what the pods on nodes use. Others are still to be let in."""
+def _counted(quota: Json, pods: Sequence[Json], waiting: Collection[str]) -> Json:
+    """The quota with its status: what pods use, but for those of gangs that wait to be admitted, whose pods don't exist
+    yet on a cluster."""
     spec, status = quota.get("spec"), quota.get("status")
     hard = cast("Json", spec).get("hard") if isinstance(spec, Mapping) else None
     if status or not isinstance(hard, Mapping):
@@ -204,7 +206,9 @@ def _counted(quota: Json, pods: Sequence[Json]) -> Json:
         place = cast("Json", pod.get("spec") or {})
         try:
             over = (pod.get("status") or {}).get("phase") in _OVER
-            if pod["metadata"]["namespace"] == quota["metadata"]["namespace"] and place.get("nodeName") and not over:
+            namespace = pod["metadata"]["namespace"]
+            exists = place.get("nodeName") or f"{namespace}/{group_of(pod)}" not in waiting
+            if namespace == quota["metadata"]["namespace"] and exists and not over:
                 add(used, pod_usage(dict(place)), times=1)
         except (KeyError, TypeError, AttributeError, ValueError):
             continue  # of a shape that the reading of the world names

@@ -463,15 +463,15 @@ def test_pods_whose_podgroup_is_not_there_are_told_of(write: Any):
     assert "strays" not in found
 
 
-def test_a_quota_without_a_status_counts_what_runs(write: Any, tmp_path: Path):
-    """Of 3 cpu one is in use: by a pod on a node, not by one that ended, is elsewhere or waits."""
+def test_a_quota_without_a_status_counts_the_pods_that_exist(write: Any, tmp_path: Path):
+    """Of 4 cpu two are in use: by pods that exist, not by one that ended, is elsewhere or is still to be made."""
     policy = tmp_path / "policy.yaml"
     policy.write_text("actions: enqueue, allocate\ntiers: [{plugins: [{name: gang}, {name: resourcequota}]}]")
     quota = {
         "apiVersion": "v1",
         "kind": "ResourceQuota",
         "metadata": {"name": "q"},
-        "spec": {"hard": {"requests.cpu": 3}},
+        "spec": {"hard": {"requests.cpu": 4}},
     }
     there = [
         pod("runs", gpus=0, schedulerName="else", nodeName="n"),
@@ -486,7 +486,7 @@ def test_a_quota_without_a_status_counts_what_runs(write: Any, tmp_path: Path):
         return made
 
     [found] = told(run(write(node("n"), quota, *there, cpu("wide", 3)), "--policy", str(policy), "-o", "json"))
-    assert "requests.cpu: 3 asked, 2 left of 3" in found["reasons"]["default/wide-simulated"]["message"]
+    assert "requests.cpu: 3 asked, 2 left of 4" in found["reasons"]["default/wide-simulated"]["message"]
     [found] = told(run(write(node("n"), quota, *there, cpu("small", 2)), "--policy", str(policy), "-o", "json"))
     assert found["binds"] == {"default/small-worker-0": "n"}
     known = {**quota, "status": {"hard": {"requests.cpu": "3"}, "used": {"requests.cpu": "2"}}}

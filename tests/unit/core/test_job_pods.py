@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.support.job_world import Json, World, job_object, task
+from vcbatch.api.pod_usage import pod_usage, wire
 from vcbatch.api.resources import CONFIGMAPS, JOBS, NETWORKPOLICIES, PODGROUPS, SERVICES
 from vcbatch.core.job.indices import format_indices, parse_indices
-from vcbatch.core.usage import pod_usage, wire
 
 
 def _created(job: Json) -> World:

@@ -11,6 +11,7 @@ import pytest
 from tests.support.job_world import Json, job_object
 from vcbatch.api.job import Job, JobPhase
 from vcbatch.api.pod import Pod
+from vcbatch.api.pod_usage import pod_usage, read_of_spec
 from vcbatch.core.job import kill
 from vcbatch.core.job.counts import Counts, count
 from vcbatch.core.job.indices import format_indices, parse_indices
@@ -20,7 +21,6 @@ from vcbatch.core.job.roster import Member, Roster, roster_of
 from vcbatch.core.job.states import Retain
 from vcbatch.core.job.status import Explanation, build, trimmed
 from vcbatch.core.job.sync import Difference, compare
-from vcbatch.core.usage import pod_usage, read_of_spec
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 EARLIER = "2026-11-20T11:00:00Z"

@@ -211,3 +211,78 @@ def test_whom_one_round_evicts_is_gone_in_the_next_and_others_are_in_its_place()
 def test_domains_of_a_case_are_mappings(key: str) -> None:
     with pytest.raises(WorldError, match=f"{key}: must be a mapping to lists of names, got 3"):
         Case.read({"actions": ["allocate"], "tiers": [], key: 3})
+
+
+QUOTAS = """
+actions: enqueue, allocate
+tiers:
+- plugins: [{name: gang}, {name: predicates}, {name: resourcequota}]
+"""
+
+
+def _quota(hard: str, used: str = "0") -> Json:
+    return {
+        "metadata": {"name": "rq", "namespace": "ns"},
+        "status": {"hard": {"requests.cpu": hard}, "used": {"requests.cpu": used}},
+    }
+
+
+def _gang(name: str, size: int) -> tuple[Json, list[Json]]:
+    """Of pods with a CPU each."""
+    least = {"requests.cpu": str(size)}
+    return group(name, size, minResources=least), [pod(name, i, gpus=0) for i in range(size)]
+
+
+@pytest.mark.parametrize(("hard", "used", "admitted"), [("5", "0", ["a"]), ("6", "0", ["a", "b"]), ("6", "1", ["a"])])
+def test_pods_of_one_round_use_the_quota_in_the_next(hard: str, used: str, admitted: list[str]) -> None:
+    first, second = _gang("a", 4), _gang("b", 2)
+    made = world(podGroups=[first[0], second[0]], pods=[*first[1], *second[1]], resourceQuotas=[_quota(hard, used)])
+    found = Simulation(made, Policy.parse(QUOTAS)).run(rounds=6)
+    assert [name for name in ("a", "b") if found.phases[f"ns/{name}"] == "Running"] == admitted
+
+
+def test_an_admitted_gang_uses_the_quota_while_it_waits_for_nodes() -> None:
+    first, second = _gang("a", 4), _gang("b", 2)
+    made = world(
+        nodes=[{"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "3", "pods": "20"}}}],
+        podGroups=[first[0], second[0]], pods=[*first[1], *second[1]], resourceQuotas=[_quota("5")],
+    )  # fmt: skip
+    found = Simulation(made, Policy.parse(QUOTAS)).run(rounds=6)
+    assert (found.phases["ns/a"], found.phases["ns/b"], found.binds) == ("Inqueue", "Pending", {})
+
+
+BUDGETS = """
+actions: enqueue, allocate, preempt
+tiers:
+- plugins: [{name: priority}, {name: gang, enablePreemptable: false}, {name: pdb}, {name: predicates}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("budget", "allowed", "evicted"),
+    [
+        ({"minAvailable": 3}, 1, 1),
+        ({"minAvailable": "50%"}, 2, 2),
+        ({"maxUnavailable": 1}, 1, 1),
+        ({"minAvailable": 0}, 4, 3),
+    ],
+)
+def test_pods_that_one_round_evicts_are_taken_of_the_budget_in_the_next(
+    budget: Json, allowed: int, evicted: int
+) -> None:
+    """Three gangs of one pod, of which one preempts in each round."""
+    running = {"spec": {"nodeName": "a", "priority": 0}, "status": {"phase": "Running"}}
+    low = [pod("low", i, metadata={"labels": {"app": "x"}}, **running) for i in range(4)]
+    high = [pod(f"high{i}", 0, spec={"priority": 10}) for i in range(3)]
+    groups = [group("low", 1), *(group(f"high{i}", 1, priorityClassName="high") for i in range(3))]
+    made = world(
+        podGroups=groups, pods=[*low, *high],
+        priorityClasses=[{"metadata": {"name": "high"}, "value": 10}],
+        podDisruptionBudgets=[{
+            "metadata": {"name": "pdb", "namespace": "ns"},
+            "spec": {"selector": {"matchLabels": {"app": "x"}}, **budget},
+            "status": {"disruptionsAllowed": allowed},
+        }],
+    )  # fmt: skip
+    found = Simulation(made, Policy.parse(BUDGETS)).run(rounds=8)
+    assert len(found.evicted) == evicted

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from vcbatch.api.names import GPU_RESOURCE
+from vcbatch.api.pod_usage import pod_usage
 from vcbatch.api.quantity import ZERO, Quantity
 from vcbatch.api.resources import HYPERNODES, JOBS, NODES, PODS, QUEUES
 from vcbatch.cli.access import Access, access_options
@@ -22,7 +23,6 @@ from vcbatch.cli.resources.queue.tree import shown
 from vcbatch.cli.resources.reading import readable, within_reach
 from vcbatch.cli.table import Row, table
 from vcbatch.cli.terminal import Terminal, terminal_of
-from vcbatch.core.usage import pod_usage
 from vcbatch.seams.api import Api
 
 Json = dict[str, Any]

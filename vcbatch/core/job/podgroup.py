@@ -11,12 +11,12 @@ import msgspec
 from vcbatch.api import names
 from vcbatch.api.job import PartitionPolicy
 from vcbatch.api.model import NetworkTopology, owner_of
+from vcbatch.api.pod_usage import Amounts, add, pod_usage, read_of_spec, wire
 from vcbatch.api.podgroup import PodGroup, PodGroupPhase
 from vcbatch.api.resources import JOBS, PODGROUPS
 from vcbatch.core.job import events
 from vcbatch.core.job.plan import Plan, Task, by_priority
 from vcbatch.core.machine import Ensure, Json
-from vcbatch.core.usage import Amounts, add, pod_usage, read_of_spec, wire
 
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 """Says what a person applied as this object; on a copy it would be a lie that breaks their next `kubectl apply`."""

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from vcbatch.api import names
+from vcbatch.api.pod_usage import pod_usage, wire
 from vcbatch.api.podgroup import PodGroupPhase
 from vcbatch.api.quantity import MalformedQuantity, parse_quantity
 from vcbatch.api.resources import PODGROUPS, PODS
 from vcbatch.api.workload import Workload
 from vcbatch.core.batchjob.indexes import Indexes
 from vcbatch.core.machine import Json
-from vcbatch.core.usage import pod_usage, wire
 
 _COPIED_ANNOTATIONS: Final = (names.PREEMPTABLE, names.COOLDOWN_TIME, names.REVOCABLE_ZONE)
 _COPIED_LABELS: Final = (names.PREEMPTABLE, names.COOLDOWN_TIME)

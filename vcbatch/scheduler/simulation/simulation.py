@@ -10,14 +10,23 @@ import msgspec
 
 from vcbatch.api.names import DEFAULT_SCHEDULER, GROUP_NAME
 from vcbatch.api.pod import Pod, PodCondition, PodPhase
+from vcbatch.api.quota import Quota
 from vcbatch.api.reasons import PodConditionType
-from vcbatch.api.resources import PERSISTENTVOLUMECLAIMS, PODGROUPS, PODS, Resource
+from vcbatch.api.resources import (
+    PERSISTENTVOLUMECLAIMS,
+    PODDISRUPTIONBUDGETS,
+    PODGROUPS,
+    PODS,
+    RESOURCEQUOTAS,
+    Resource,
+)
 from vcbatch.api.scheduling import PodGroupStatusView, PodGroupView
 from vcbatch.api.storage import Claim, ClaimPhase
 from vcbatch.scheduler.policy.policy import Policy
 from vcbatch.scheduler.result import Bind, CycleResult, PodConditionUpdate, PodGroupUpdate
 from vcbatch.scheduler.scheduler import Scheduler
 from vcbatch.scheduler.sharding.share import WHOLE, Share
+from vcbatch.scheduler.simulation.limits import Limits
 from vcbatch.scheduler.simulation.outcome import Outcome, Round
 from vcbatch.scheduler.simulation.world import World
 
@@ -60,6 +69,8 @@ class Simulation:
         self._claims: dict[str, Claim] = {}
         for resource, obj in world.objects:
             self._tell(resource, "ADDED", obj)
+        self._limits = Limits()
+        self._limits.begin((obj for _, obj in world.objects), self._pods, self._groups.values())
 
     def run(self, *, now: datetime = MOMENT, rounds: int = 1) -> Outcome:
         """At most so many cycles, fewer where nothing is left that a cycle would look at. They are `PERIOD` apart;
@@ -120,6 +131,8 @@ class Simulation:
             self._told(condition)
         for update in result.podgroup_updates:
             self._written(update)
+        for limit in self._limits.changed(self._pods, self._groups.values()):
+            self._tell(RESOURCEQUOTAS if isinstance(limit, Quota) else PODDISRUPTIONBUDGETS, "MODIFIED", limit)
 
     def _bound(self, bind: Bind) -> None:
         pod = self._pods[bind.uid]

@@ -10,10 +10,10 @@ import pytest
 
 from tests.unit.apiserver.core.servers import Client, server, virtual
 from tests.unit.apiserver.kinds.support import PODS, Json, bind, container, made, make_pod, set_status
+from vcbatch.api.disruption import desired_healthy
 from vcbatch.local.apiserver.access import User
 from vcbatch.local.apiserver.authn import Authenticator
 from vcbatch.local.apiserver.errors import StatusError
-from vcbatch.local.apiserver.kinds.disruption import desired_healthy
 
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 REVIEWS = "/apis/authorization.k8s.io/v1"
@@ -83,7 +83,7 @@ async def test_bindings_can_be_posted_to_their_own_resource() -> None:
     ],
 )
 def test_what_a_budget_wants(spec: Json, expected: int, wanted: int) -> None:
-    assert desired_healthy(spec, expected) == wanted
+    assert desired_healthy(spec.get("minAvailable"), spec.get("maxUnavailable"), expected) == wanted
 
 
 async def ready_pods(client: Client, count: int) -> None:

@@ -12,6 +12,7 @@ import click
 from vcbatch.api import names
 from vcbatch.api.loose import part
 from vcbatch.api.phases import JobPhase
+from vcbatch.api.pod_usage import pod_usage
 from vcbatch.api.resources import JOBS, PODGROUPS, PODS
 from vcbatch.api.time_limit import time_limit
 from vcbatch.cli.access import Access, access_options
@@ -42,7 +43,6 @@ from vcbatch.cli.resources.kinds import (
 from vcbatch.cli.resources.reading import events_of, owned_by, readable, within_reach
 from vcbatch.cli.table import Row, table
 from vcbatch.cli.terminal import Terminal, Tone, terminal_of, wrap
-from vcbatch.core.usage import pod_usage
 from vcbatch.core.waiting import gang_of
 from vcbatch.seams.api import Api
 

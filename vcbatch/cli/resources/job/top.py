@@ -10,6 +10,7 @@ import click
 
 from vcbatch.api import names
 from vcbatch.api.names import GPU_RESOURCE
+from vcbatch.api.pod_usage import Amounts, add, pod_usage
 from vcbatch.api.quantity import ZERO, Quantity
 from vcbatch.api.resources import POD_USAGES, PODS
 from vcbatch.cli.access import Access, access_options
@@ -20,7 +21,6 @@ from vcbatch.cli.resources.nodes_table import ENDED
 from vcbatch.cli.resources.queue.tree import shown
 from vcbatch.cli.table import Row, table
 from vcbatch.cli.terminal import Terminal, terminal_of
-from vcbatch.core.usage import Amounts, add, pod_usage
 from vcbatch.seams.api import Api, ApiError
 
 Json = dict[str, Any]

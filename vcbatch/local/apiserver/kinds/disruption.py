@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from vcbatch.api import selectors
+from vcbatch.api.disruption import desired_healthy
 from vcbatch.local.apiserver.registry import Json
 
 _GONE = ("Succeeded", "Failed")
@@ -32,7 +31,8 @@ def measure(budget: Json, pods: Iterable[Json]) -> Disruption:
     spec = budget.get("spec") or {}
     selected = [pod for pod in pods if _present(pod) and covers(budget, pod)]
     healthy = sum(1 for pod in selected if is_ready(pod))
-    return Disruption(expected=len(selected), healthy=healthy, desired=desired_healthy(spec, len(selected)))
+    desired = desired_healthy(spec.get("minAvailable"), spec.get("maxUnavailable"), len(selected))
+    return Disruption(expected=len(selected), healthy=healthy, desired=desired)
 
 
 def covers(budget: Json, pod: Json) -> bool:
@@ -52,17 +52,3 @@ def is_leaving(pod: Json) -> bool:
 
 def _present(pod: Json) -> bool:
     return not is_leaving(pod) and (pod.get("status") or {}).get("phase") not in _GONE
-
-
-def desired_healthy(spec: Json, expected: int) -> int:
-    """How many of `expected` pods a budget wants ready; percentages are rounded up."""
-    if spec.get("maxUnavailable") is not None:
-        return max(0, expected - _count(spec["maxUnavailable"], expected))
-    return _count(spec.get("minAvailable", 1), expected)
-
-
-def _count(value: Any, whole: int) -> int:
-    if isinstance(value, int):
-        return value
-    percent = re.fullmatch("([0-9]+)%", str(value))
-    return -(-int(percent[1]) * whole // 100) if percent else 0

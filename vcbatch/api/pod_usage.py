@@ -1,5 +1,5 @@
 """What a pod counts for in a quota: the keys and sums of Kubernetes' own pod quota evaluator, as `minResources` of a
-PodGroup is written with them (volcano-controllers.md 2.7)."""
+PodGroup is written with them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, Final, cast
 import msgspec
 
 from vcbatch.api.quantity import MalformedQuantity, Quantity, of_value, parse_quantity
-from vcbatch.core.machine import Json
 
+Json = Mapping[str, Any]
 Amounts = dict[str, Quantity]
 
 _NATIVE: Final = ("cpu", "memory", "ephemeral-storage")
