@@ -42,15 +42,18 @@ async def test_a_definition_is_served_at_once_and_its_changes_too():
 
 @virtual
 async def test_a_whole_number_is_stored_as_one_however_it_is_written():
-    """Go writes 3.0 as 3, and so webhooks and clients get it."""
+    """Go writes 3.0 as 3, and so webhooks and clients get it. Only its accessor of replicas takes no 3.0."""
     async with server() as client:
         await client.post(CRDS, crd())
-        body = json.dumps(widget(spec={"size": 3})).replace("3}", "3.0}")
+        body = json.dumps(widget(spec={"m": 3.0}))
         assert "3.0" in body
         made = await client.post(f"{WIDGETS}?fieldValidation=Strict", body.encode())
-        assert (made.code, repr(made.body["spec"]["size"])) == (201, "3")
-        patched = await client.merge(f"{WIDGETS}/w", b'{"spec": {"size": 4.0}}')
-        assert (patched.code, repr(patched.body["spec"]["size"])) == (200, "4")
+        assert (made.code, repr(made.body["spec"]["m"])) == (201, "3")
+        patched = await client.merge(f"{WIDGETS}/w", b'{"spec": {"m": 4.0}}')
+        assert (patched.code, repr(patched.body["spec"]["m"])) == (200, "4")
+        refused = await client.merge(f"{WIDGETS}/w", b'{"spec": {"size": 4.0}}')
+        assert refused.code == 422
+        assert "accessor error: 4 is of the type float64" in refused.body["message"]
 
 
 @virtual

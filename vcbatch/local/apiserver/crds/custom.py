@@ -58,6 +58,10 @@ class CustomStrategy:
         self._declared = schema
         self._status = status
         self._scale = scale
+        # The accessor by which Kubernetes reads numbers of replicas takes no 3.0 (unstructured.NestedInt64).
+        self._counts = frozenset(
+            path.removeprefix(".") for which, path in (scale or {}).items() if which.endswith("ReplicasPath")
+        )
         self._terminating = terminating
 
     @functools.cached_property
@@ -73,7 +77,7 @@ class CustomStrategy:
             for name in unknown:
                 del obj[name]
         else:
-            unknown = pruning.prune(obj, self.schema)
+            unknown = pruning.prune(obj, self.schema, unchanged=self._counts)
         return [f'unknown field "{path}"' for path in unknown]
 
     def default(self, obj: Json, old: Json | None, ctx: RequestContext) -> None:

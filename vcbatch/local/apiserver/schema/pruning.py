@@ -6,6 +6,7 @@ Source: apiextensions-apiserver `pkg/apiserver/schema/{pruning,defaulting,object
 from __future__ import annotations
 
 import copy
+from collections.abc import Collection
 from typing import Any
 
 from vcbatch.local.apiserver.schema import builtin
@@ -15,10 +16,11 @@ _EXPONENT = 1e21
 _META = frozenset({"apiVersion", "kind", "metadata"})
 
 
-def prune(obj: Json, schema: Node) -> list[str]:
+def prune(obj: Json, schema: Node, *, unchanged: Collection[str] = ()) -> list[str]:
     """Drop the unknown fields of a custom resource in place, those of metadata included, and make whole numbers of
-    what is written as `3.0`; answers the paths of the fields (`spec.tasks[0].foo`) in sorted order."""
-    pruner = _Pruner()
+    what is written as `3.0`, but for the fields at the paths `unchanged`; answers the paths of the unknown fields
+    (`spec.tasks[0].foo`) in sorted order."""
+    pruner = _Pruner(unchanged)
     pruner.metadata(obj, "")
     pruner.map(obj, schema, "", root=True)
     return sorted(pruner.dropped)
@@ -35,9 +37,10 @@ def whole(number: float) -> float | int:
 
 
 class _Pruner:
-    __slots__ = ("dropped",)
+    __slots__ = ("_unchanged", "dropped")
 
-    def __init__(self) -> None:
+    def __init__(self, unchanged: Collection[str] = ()) -> None:
+        self._unchanged = unchanged
         self.dropped: list[str] = []
 
     def value(self, value: Any, schema: Node | None, path: str, *, keep: bool = False) -> None:
@@ -63,7 +66,7 @@ class _Pruner:
             below = f"{path}.{name}" if path else name
             if embedded and name in _META:
                 continue
-            if type(obj[name]) is float:
+            if type(obj[name]) is float and below not in self._unchanged:
                 obj[name] = whole(obj[name])
             if schema and name in schema.properties:
                 self.value(obj[name], schema.properties[name], below)
