@@ -338,7 +338,7 @@ def test_those_whom_api_servers_ask_are_well_while_one_restarts_and_afterwards(a
         await watch(away)
         if refused:
             server.error = ApiError(403, "Forbidden", 'User "x" cannot watch')
-            await watch(2)
+            await watch(15)
         server.error = None
         await watch(90)
         server.error = ApiError(403, "Forbidden", 'User "x" cannot watch')

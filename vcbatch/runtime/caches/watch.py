@@ -47,7 +47,7 @@ class Patience:
 
 OWN = Patience(refused=0.0, silent=20.0)
 """Of those that begin by themselves: what a cache holds may be too old then to decide on."""
-ASKED = Patience(refused=20.0, silent=120.0)
+ASKED = Patience(refused=40.0, silent=120.0)
 """Of those whom API servers ask. All of them would be unwell after an API server's restart, and what it then asks would
 be refused, though nothing is wrong with them: it forbids everything until it knows the roles."""
 
@@ -84,6 +84,7 @@ class Reflector(Generic[T]):
         self._expired = False  # the last word was that our history is gone
         self._attempt: float | None = None  # when the request that is under way began
         self._failing_since: float | None = None
+        self._refused_since: float | None = None
         self._refusal = ""
 
     def fault(self, patience: Patience = OWN) -> str:
@@ -92,9 +93,10 @@ class Reflector(Generic[T]):
         since, refusal = self._failing_since, self._refusal
         if since is None or self._open():
             return ""
-        lasted = self._clock.monotonic() - since
-        if refusal and lasted >= patience.refused:
+        now = self._clock.monotonic()
+        if self._refused_since is not None and now - self._refused_since >= patience.refused:
             return f"{self.resource.plural}: {refusal}"
+        lasted = now - since
         return f"{self.resource.plural}: not followed for {lasted:.0f}s" if lasted > patience.silent else ""
 
     async def run(self) -> None:
@@ -207,7 +209,7 @@ class Reflector(Generic[T]):
         return attempt is not None and self._clock.monotonic() - attempt >= _OPEN_SECONDS
 
     def _follows(self) -> None:
-        self._failing_since, self._refusal = None, ""
+        self._failing_since, self._refused_since, self._refusal = None, None, ""
 
     async def _pause(self, error: ApiError | None) -> None:
         self._failures += 1
@@ -215,6 +217,11 @@ class Reflector(Generic[T]):
             self._failing_since = self._clock.monotonic()
         self._attempt = None
         self._refusal = _REFUSALS.get(error.code, "") if error is not None else ""
+        if not self._refusal:
+            self._refused_since = None
+        elif self._refused_since is None:
+            self._refused_since = self._clock.monotonic()
+            self._failures = 1  # a server that was silent answers: it may soon know the roles
         if error is not None and self._failures > 1:
             # The first failure of a row is everyday life: a server restarts, a connection ends.
             log.warning(
