@@ -17,6 +17,7 @@ from tests.cluster.components import Components
 from tests.cluster.controlplane import APISERVER, CONTROLLERS, ETCD, ControlPlane
 from tests.cluster.gangs import gang
 from tests.cluster.history import DELETED, PODS
+from tests.cluster.invariants import HALF_STARTED_SECONDS
 from tests.cluster.processes import wait_until
 
 OUTAGE = 20.0
@@ -92,6 +93,7 @@ def test_watches_meet_a_compacted_history(world: World, tmp_path: Path) -> None:
     frozen = [component.program for component in world.components.running if "webhooks" not in component.program.name]
     for program in frozen:
         program.send(signal.SIGSTOP)
+    began = time.monotonic()
     before = world.plane.call("GET", "/api/v1/pods?limit=1")["metadata"]["resourceVersion"]
     try:
         world.plane.call("DELETE", f"{world.jobs}/{names[0]}?propagationPolicy=Background")
@@ -106,6 +108,7 @@ def test_watches_meet_a_compacted_history(world: World, tmp_path: Path) -> None:
     finally:
         for program in frozen:
             program.send(signal.SIGCONT)
+    frozen_seconds = time.monotonic() - began  # in which nobody could answer the loss
     world.submitted.remove(f"{world.namespace}/{names[0]}")
     wait_until(
         "the new gang is over, and the lost pod was answered",
@@ -118,7 +121,7 @@ def test_watches_meet_a_compacted_history(world: World, tmp_path: Path) -> None:
     assert {name: world.created(name) for name in [*names, "late"]} == {
         names[0]: 4, names[1]: 5, names[2]: 4, names[3]: 4, "late": 4,
     }  # fmt: skip
-    world.check(tmp_path, outages=True)
+    world.check(tmp_path, half_started_seconds=HALF_STARTED_SECONDS + frozen_seconds, outages=True)
 
 
 def _alive(world: World, job: str) -> list[str]:
