@@ -330,7 +330,9 @@ class ControlPlane:
     def _kubeconfig(self, name: str, user: Json) -> Path:
         path = self.folder / f"{name.replace(':', '-')}.kubeconfig"
         authority = str(self.authority.certificate)
-        config = kubeconfigs.document(self.server, name="testbed", user=user, certificate_authority=authority)
+        config = kubeconfigs.document(
+            self.server, name="testbed", user=user, user_name=name, certificate_authority=authority
+        )
         return kubeconfigs.write(path, config)
 
     def through(self, server: str, kubeconfig: Path, *, name: str) -> Path:

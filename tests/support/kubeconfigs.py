@@ -10,12 +10,16 @@ import yaml
 Json = dict[str, Any]
 
 
-def document(server: str, *, name: str = "here", user: Json | None = None, namespace: str = "", **cluster: str) -> Json:
-    """A kubeconfig with one context of that name: a server, a user where one is given, and a namespace where one is
-    named. `cluster` are further fields of the cluster, with `_` for `-`."""
+def document(
+    server: str, *, name: str = "here", user: Json | None = None, user_name: str = "", namespace: str = "",
+    **cluster: str,
+) -> Json:  # fmt: skip
+    """A kubeconfig with one context of that name: a server, a user where one is given (of the same name where none is
+    given), and a namespace where one is named. `cluster` are further fields of the cluster, with `_` for `-`."""
+    known_as = user_name or name
     context = {
         "cluster": name,
-        "user": "" if user is None else name,
+        "user": "" if user is None else known_as,
         "namespace": namespace,
     }
     fields = {key.replace("_", "-"): value for key, value in cluster.items()}
@@ -23,7 +27,7 @@ def document(server: str, *, name: str = "here", user: Json | None = None, names
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": name, "cluster": {"server": server, **fields}}],
-        "users": [] if user is None else [{"name": name, "user": user}],
+        "users": [] if user is None else [{"name": known_as, "user": user}],
         "contexts": [{"name": name, "context": {key: value for key, value in context.items() if value}}],
         "current-context": name,
     }
