@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
@@ -66,6 +67,7 @@ class Bed:
         self.seconds: dict[str, float] = {}
         """How long what took, for the report."""
         self._count = nodes
+        self._cleanup = ExitStack()
 
     def __enter__(self) -> Self:
         try:
@@ -83,11 +85,13 @@ class Bed:
         cgroups.sweep()
         began = time.monotonic()
         self.guard = Guard()
+        self._cleanup.callback(self.guard.close)
         base = cache() / "nodes"
         base.mkdir(parents=True, exist_ok=True)
         self.logs.mkdir(parents=True, exist_ok=True)
         self.state = Path(tempfile.mkdtemp(prefix="run-", dir=base))
         self.guard.remove(self.state)
+        self._cleanup.callback(shutil.rmtree, self.state)
         tools = Tools(
             system=system(),
             kubelet=self.binaries.path("kubelet"),
@@ -108,24 +112,15 @@ class Bed:
         self.seconds["API server ready"] = time.monotonic() - began
         self._add_node_rights()
         for node in self.nodes.values():
+            self._cleanup.callback(node.kill)
             self._configure(node)
             self.start_node(node)
         self.wait_ready(*self.nodes)
         self.seconds["nodes Ready"] = time.monotonic() - began
 
     def stop(self) -> None:
-        """End everything, and remove all but the logs."""
-        for node in self.nodes.values():
-            node.kill()
-        if hasattr(self, "plane"):
-            self.plane.stop()
-        for program in (getattr(self, "_forward", None), getattr(self, "_hub", None)):
-            if program is not None:
-                program.kill()
-        if hasattr(self, "state"):
-            shutil.rmtree(self.state)
-        if hasattr(self, "guard"):
-            self.guard.close()
+        """End everything, and remove all but the logs. What can't be ended keeps nothing else from its end."""
+        self._cleanup.close()
 
     # Images
 
@@ -159,6 +154,7 @@ class Bed:
         self._hub = Program(
             "hub", ["unshare", "--net", "sleep", "infinity"], log=self.logs / "hub.log", guard=self.guard
         )
+        self._cleanup.callback(self._hub.kill)
         self._hub.start()
         own = Path("/proc/self/ns/net")
         wait_until("the network exists", lambda: not Path(self.network).samefile(own))
@@ -233,7 +229,9 @@ class Bed:
         port = str(self.plane.port)
         command = [sys.executable, "-m", "tests.nodes.forward", port, self.network, "127.0.0.1", port]
         self._forward = Program("forward", command, log=self.logs / "forward.log", guard=self.guard, cwd=REPOSITORY)
+        self._cleanup.callback(self._forward.kill)
         self._forward.start()
+        self._cleanup.callback(self.plane.stop)
         self.plane.start()
 
     def _add_node_rights(self) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.chart import helm as client
 from tests.cluster.processes import wait_until
 from tests.nodes.bed import VCBATCH_NAMESPACE, Bed, Plane
 from tests.nodes.builds import Build
@@ -45,16 +44,7 @@ class Installed:
 
     def helm(self, *arguments: str, timeout: float = _PATIENCE + 60) -> str:
         """What Helm printed; it must succeed."""
-        home = self.bed.folder / "helm"
-        environment = {
-            "PATH": os.defpath, "HOME": str(home), "HELM_CACHE_HOME": str(home / "cache"),
-            "HELM_CONFIG_HOME": str(home / "config"), "HELM_DATA_HOME": str(home / "data"),
-            "KUBECONFIG": str(self.plane.kubeconfig),
-        }  # fmt: skip
-        done = subprocess.run(
-            [str(self.bed.binaries.path("helm")), "--namespace", NAMESPACE, *arguments],
-            capture_output=True, text=True, check=False, timeout=timeout, env=environment,
-        )  # fmt: skip
+        done = client.run("--namespace", NAMESPACE, *arguments, kubeconfig=self.plane.kubeconfig, timeout=timeout)
         assert done.returncode == 0, f"helm {' '.join(arguments)}: {done.stdout}{done.stderr}"
         return done.stdout
 
@@ -84,8 +74,7 @@ class Installed:
     def uninstall(self) -> None:
         """As docs/install.md says: first what asks the webhooks, then the rest. Return once its pods are gone."""
         kinds = "mutatingwebhookconfigurations,validatingwebhookconfigurations"
-        done = self.plane.kubectl("delete", kinds, "--selector", f"app.kubernetes.io/instance={RELEASE}")
-        assert done.returncode == 0, done.stderr
+        self.plane.must_kubectl("delete", kinds, "--selector", f"app.kubernetes.io/instance={RELEASE}")
         self.helm("uninstall", RELEASE, "--wait", WAIT)
         self.revisions.clear()
         wait_until("its pods are gone", lambda: not any(self.pods(each) for each in COMPONENTS), pause=0.2)
@@ -103,9 +92,8 @@ class Installed:
     def wait_available(self) -> None:
         """Return once every Deployment has all its replicas, in their newest revision."""
         for component in COMPONENTS:
-            done = self.plane.kubectl("rollout", "status", f"deployment/vcbatch-{component}", "-n", NAMESPACE, WAIT,
-                                      timeout=_PATIENCE + 60)  # fmt: skip
-            assert done.returncode == 0, done.stderr
+            deployment = f"deployment/vcbatch-{component}"
+            self.plane.must_kubectl("rollout", "status", deployment, "-n", NAMESPACE, WAIT, timeout=_PATIENCE + 60)
 
     def wait_spread(self) -> None:
         """Return once the replicas of each Deployment are on different nodes: made anew where they aren't, since nobody
@@ -113,8 +101,7 @@ class Installed:
         self.wait_available()
         for component in COMPONENTS:
             if len({pod["spec"].get("nodeName") for pod in self.pods(component)}) == 1:
-                done = self.plane.kubectl("rollout", "restart", f"deployment/vcbatch-{component}", "-n", NAMESPACE)
-                assert done.returncode == 0, done.stderr
+                self.plane.must_kubectl("rollout", "restart", f"deployment/vcbatch-{component}", "-n", NAMESPACE)
         self.wait_available()
 
     def wait_admission(self) -> None:
@@ -183,8 +170,7 @@ class Installed:
 
     def allow_ssh(self, namespace: str) -> None:
         """Let jobs of that namespace use the `ssh` plugin, which needs Secrets."""
-        done = self.plane.kubectl(
+        self.plane.must_kubectl(
             "create", "rolebinding", "vcbatch-ssh", "--namespace", namespace, "--clusterrole=vcbatch-ssh",
             f"--serviceaccount={NAMESPACE}:vcbatch-{CONTROLLERS}",
         )  # fmt: skip
-        assert done.returncode == 0, done.stderr

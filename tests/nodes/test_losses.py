@@ -157,7 +157,7 @@ def test_all_webhooks_are_down(installed: Installed, life: LifeCycle, namespace:
     wait_until("the gang waits", lambda: namespace.waiting("blocked"), pause=0.2)
     with life.scenario("all webhooks down") as scenario:
         with scenario.webhooks_down():
-            assert free.kubectl(*scale, "--replicas=0").returncode == 0
+            free.must_kubectl(*scale, "--replicas=0")
             wait_until("they are gone", lambda: not installed.pods(WEBHOOKS), pause=0.2)
             code, answer = free.request("POST", JOBS.path(namespace=namespace.name), job("refused"))
             assert code == 500
@@ -167,9 +167,9 @@ def test_all_webhooks_are_down(installed: Installed, life: LifeCycle, namespace:
                     _create_pod(installed, where, scheduler)
             pod = f"pod/from-{namespace.name}-default-scheduler"
             namespace.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", pod, "--timeout=60s")
-            free.kubectl("label", "nodes", "--all", "life-cycle.test/free=true")
+            free.must_kubectl("label", "nodes", "--all", "life-cycle.test/free=true")
             namespace.wait_phase("blocked", "Completed")
-            assert free.kubectl(*scale, "--replicas=2").returncode == 0
+            free.must_kubectl(*scale, "--replicas=2")
             installed.wait_available()
             dry_run = JOBS.path(namespace=namespace.name) + "?dryRun=All"
             body = job("accepted", task("member", 1, container("true")))
@@ -204,8 +204,7 @@ def test_a_node_is_lost_with_the_leaders_on_it(installed: Installed, life: LifeC
                 wait_until("the node is known to be lost", lambda: not installed.bed.is_ready(node.name), pause=0.5)
                 wait_until("no webhook there is asked", lambda: node.name not in installed.asked_nodes(), pause=0.2)
             taint = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
-            done = installed.plane.kubectl("taint", "node", node.name, taint)
-            assert done.returncode == 0, done.stderr
+            installed.plane.must_kubectl("taint", "node", node.name, taint)
             _wait_again(life, gang, node.name)
         finally:
             installed.bed.start_node(node)
@@ -223,12 +222,11 @@ def test_the_leaders_node_is_drained(installed: Installed, life: LifeCycle) -> N
             lost = [part for part in _LED if installed.leader_node(part) == node]
             before, gang = _holders(installed, *lost), life.namespace.running("spread")
             scenario.go()
-            done = installed.plane.kubectl(
+            installed.plane.must_kubectl(
                 "drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=150s", timeout=160
             )
-            assert done.returncode == 0, done.stdout + done.stderr
             _wait_others_lead(installed, before)
             _wait_again(life, gang, node)
     finally:
-        installed.plane.kubectl("uncordon", node)
+        installed.plane.must_kubectl("uncordon", node)
     installed.wait_available()
