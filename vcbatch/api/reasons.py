@@ -53,6 +53,14 @@ class JobReason(StrEnum):
     """Not one of Volcano's: a pod has its node, but a container of it can't be started, and why."""
 
 
+BEFORE_MISSING: Final = frozenset({JobReason.QUEUE_NOT_FOUND, JobReason.BACK_OFF, JobReason.UNSUPPORTED})
+"""Reasons that come before `OBJECTS_MISSING`: as long as one holds it doesn't matter that objects are missing."""
+BESIDE_MISSING: Final = frozenset(
+    {JobReason.PVC_ERROR, JobReason.FAILED_CREATE, JobReason.PLUGIN_ERROR, JobReason.POD_GROUP_ERROR}
+)
+"""Reasons that stay true once the missing objects exist, so that they are kept beside these."""
+
+
 class LossCause(StrEnum):
     """Why a pod was lost: one cause per loss. The infrastructure's causes never use up a job's own retries."""
 

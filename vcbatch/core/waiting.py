@@ -7,7 +7,7 @@ Works on objects as they are on the wire and loads no models, since commands and
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, cast
 
@@ -26,7 +26,7 @@ from vcbatch.api.messages import (
 from vcbatch.api.phases import JobPhase, PodGroupPhase, QueueState
 from vcbatch.api.quantities import read
 from vcbatch.api.quantity import ZERO, Quantity
-from vcbatch.api.reasons import JobReason, PodGroupConditionType, WaitReason
+from vcbatch.api.reasons import BEFORE_MISSING, BESIDE_MISSING, JobReason, PodGroupConditionType, WaitReason
 from vcbatch.api.timestamps import parse_time
 
 Amounts = Mapping[str, Quantity]
@@ -40,12 +40,6 @@ _FIRST_IN_FIRST_OUT: Final = "fifo"
 """`DequeueStrategy.FIFO`, which lies among models."""
 _OUT_OF_LINE: Final = frozenset({WaitReason.NOT_ENOUGH_PODS, WaitReason.GATED, WaitReason.PLUGIN_FAILED})
 """With which a gang isn't tried at all, so that nobody waits until it has been."""
-_BEFORE_MISSING: Final = frozenset({JobReason.QUEUE_NOT_FOUND, JobReason.BACK_OFF, JobReason.UNSUPPORTED})
-"""What has to be over before it matters that objects are missing."""
-_BESIDE_MISSING: Final = frozenset(
-    {JobReason.PVC_ERROR, JobReason.FAILED_CREATE, JobReason.PLUGIN_ERROR, JobReason.POD_GROUP_ERROR}
-)
-"""What stays true once they are there."""
 _HOLDING: Final = frozenset({PodGroupPhase.RUNNING, PodGroupPhase.UNKNOWN})
 
 
@@ -178,24 +172,24 @@ def waiting_of(job: Json, around: Surroundings) -> Waiting:
     reason, message, since = _said(job, around.pod_groups[own] if own is not None else None)
     queue = gang.queue if gang is not None else str(part(job, "spec").get("queue") or names.DEFAULT_QUEUE)
     phase = phase_of(job)
-    state = _state_of(queue, around.queues)
     missing = missing_objects(message)
-    if around.missing and phase is JobPhase.PENDING and reason not in _BEFORE_MISSING:
-        said = message.partition("; ")[2] if missing else message if reason in _BESIDE_MISSING else ""
+    if around.missing and phase is JobPhase.PENDING and reason not in BEFORE_MISSING:
+        said = message.partition("; ")[2] if missing else message if reason in BESIDE_MISSING else ""
         missing = [*around.missing]
-        reason = JobReason.OBJECTS_MISSING if not said or reason not in _BESIDE_MISSING else reason
+        reason = JobReason.OBJECTS_MISSING if not said or reason not in BESIDE_MISSING else reason
         message = "; ".join(filter(None, (objects_missing(missing, tasks=around.missing_for), said)))
+    waiting = Waiting(
+        phase=phase,
+        reason=reason,
+        message=message,
+        since=since,
+        gang=gang,
+        queue=queue,
+        missing=missing,
+        queue_state=_state_of(queue, around.queues),
+    )
     if gang is None or phase not in (JobPhase.PENDING, JobPhase.RESTARTING):
-        return Waiting(
-            phase=phase,
-            reason=reason,
-            message=message,
-            since=since,
-            gang=gang,
-            queue=queue,
-            missing=missing,
-            queue_state=state,
-        )
+        return waiting
     line = [one for one in gangs if one.queue == queue and _in_line(one)]
     places = around.places or {}
     by_policy = gang.uid in places
@@ -217,13 +211,8 @@ def waiting_of(job: Json, around: Surroundings) -> Waiting:
     limit = _limit(gang, keeping, around.queues) if limited else None
     within = _below(limit.queue if limit is not None else queue, around.queues)
     holders = sorted((one for one in keeping if one.queue in within), key=_age)
-    return Waiting(
-        phase=phase,
-        reason=reason,
-        message=message,
-        since=since,
-        gang=gang,
-        queue=queue,
+    return replace(
+        waiting,
         position=len(ahead) + 1 if gang in line else 0,
         ahead=ahead,
         by_policy=by_policy,
@@ -234,8 +223,6 @@ def waiting_of(job: Json, around: Surroundings) -> Waiting:
         enough=_enough(holders, limit) if limit is not None and limit.ever else (),
         expected_start=expected_start(message),
         evictable_from=protected_until(message) if reason is WaitReason.VICTIMS_PROTECTED else None,
-        missing=missing,
-        queue_state=state,
     )
 
 

@@ -9,7 +9,7 @@ from typing import Final
 from vcbatch.api import messages
 from vcbatch.api.host_lists import left_out
 from vcbatch.api.job import Action, JobPhase, PodLoss
-from vcbatch.api.reasons import JobReason, LossCause
+from vcbatch.api.reasons import BEFORE_MISSING, BESIDE_MISSING, JobReason, LossCause
 from vcbatch.api.timestamps import format_time
 from vcbatch.core.job import events, overdue
 from vcbatch.core.job.causes import Failure, describe
@@ -32,12 +32,6 @@ _PASSING: Final = frozenset(
     }
 )
 """Reasons of a running job that are over once nothing says them any more."""
-
-
-_BESIDE_MISSING: Final = frozenset(
-    {JobReason.PVC_ERROR, JobReason.FAILED_CREATE, JobReason.PLUGIN_ERROR, JobReason.POD_GROUP_ERROR}
-)
-"""Reasons that stay true once the missing objects are there."""
 
 
 def explain(
@@ -72,9 +66,9 @@ def _with_missing(
     """What pods name and doesn't exist comes before every other reason: waiting doesn't help as long as it is so. What
     the server refuses, for that or for something else, is said after it and keeps its reason."""
     missing = told_missing(picture)
-    if not missing or why.reason in (JobReason.QUEUE_NOT_FOUND, JobReason.BACK_OFF, JobReason.UNSUPPORTED):
+    if not missing or why.reason in BEFORE_MISSING:
         return why, [*told]
-    beside = why.message if why.reason in _BESIDE_MISSING else ""
+    beside = why.message if why.reason in BESIDE_MISSING else ""
     found = Explanation(
         JobReason(why.reason) if beside else JobReason.OBJECTS_MISSING,
         messages.shorten("; ".join(filter(None, (missing, beside)))),
