@@ -4,21 +4,20 @@ cluster keep it."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from vcbatch.api import quantities
 from vcbatch.api.disruption import DisruptionBudget, desired_healthy
 from vcbatch.api.names import GROUP_NAME
 from vcbatch.api.pod import TERMINAL_PHASES, Pod, PodPhase
-from vcbatch.api.pod_usage import Amounts, pod_usage
+from vcbatch.api.pod_usage import Amounts, add, pod_usage
 from vcbatch.api.quantity import ZERO
 from vcbatch.api.quota import Quota
 from vcbatch.api.scheduling import PodGroupView
 from vcbatch.scheduler.filters.selectors import LabelSelector
 
-T = TypeVar("T", bound=msgspec.Struct)
 Pods = Mapping[str, Pod]
 """By UID."""
 Groups = Iterable[PodGroupView]
@@ -33,10 +32,12 @@ class Limits:
 
     def __init__(self) -> None:
         self._quotas: dict[str, tuple[Quota, Amounts]] = {}
-        """As given, each with the usage of the pods that counted then; likewise with how many pods a budget selected
-        then, and how many of them it allowed to be disrupted."""
+        """As given, each with the usage of the pods that counted then."""
         self._budgets: dict[str, tuple[DisruptionBudget, int, int]] = {}
+        """As given, each with how many pods it selected then, and how many of them it allowed to be disrupted."""
         self._told: dict[str, msgspec.Struct] = {}
+        self._usages: dict[str, Amounts] = {}
+        """Of pods by UID: where a pod runs makes no difference to it."""
 
     def begin(self, objects: Iterable[msgspec.Struct], pods: Pods, groups: Groups) -> None:
         """These objects hold for these pods, as their status says."""
@@ -44,7 +45,7 @@ class Limits:
         for obj in objects:
             match obj:
                 case Quota():
-                    self._quotas[obj.metadata.uid] = obj, _used(obj, there)
+                    self._quotas[obj.metadata.uid] = obj, self._used(obj, there)
                 case DisruptionBudget():
                     expected = len(_selected(obj, pods.values()))
                     self._budgets[obj.metadata.uid] = obj, expected, _allowed(obj, pods.values(), expected)
@@ -56,17 +57,27 @@ class Limits:
         """Those whose status is another one now, in the order in which they were given."""
         if not self._told:
             return
-        there = list(_existing(pods, groups))
+        there = list(_existing(pods, groups)) if self._quotas else []
         for quota, before in self._quotas.values():
-            now, used = _used(quota, there), dict(quota.status.used or {})
+            now, used = self._used(quota, there), dict(quota.status.used or {})
             for name in (quota.status.hard or {}).keys() & (now.keys() | before.keys()):
                 total = quantities.read(used.get(name)) + now.get(name, ZERO) - before.get(name, ZERO)
                 used[name] = max(total, ZERO).format()
-            yield from self._new(msgspec.structs.replace(quota, status=_replaced(quota.status, used=used)))
+            yield from self._new(replace(quota, status=replace(quota.status, used=used)))
         for budget, expected, at_first in self._budgets.values():
             allowed = max(0, budget.status.disruptions_allowed + _allowed(budget, pods.values(), expected) - at_first)
-            status = _replaced(budget.status, disruptions_allowed=allowed)
-            yield from self._new(msgspec.structs.replace(budget, status=status))
+            yield from self._new(replace(budget, status=replace(budget.status, disruptions_allowed=allowed)))
+
+    def _used(self, quota: Quota, pods: Iterable[Pod]) -> Amounts:
+        total: Amounts = {}
+        for pod in pods:
+            if pod.metadata.namespace != quota.metadata.namespace:
+                continue
+            usage = self._usages.get(pod.metadata.uid)
+            if usage is None:
+                usage = self._usages[pod.metadata.uid] = pod_usage(msgspec.to_builtins(pod.spec))
+            add(total, usage, times=1)
+        return total
 
     def _new(self, obj: Quota | DisruptionBudget) -> Iterator[Quota | DisruptionBudget]:
         if self._told[obj.metadata.uid] != obj:
@@ -82,15 +93,6 @@ def _existing(pods: Pods, groups: Groups) -> Iterator[Pod]:
             continue
         if pod.spec.node_name or f"{pod.metadata.namespace}/{gang}" not in waiting:
             yield pod
-
-
-def _used(quota: Quota, pods: Iterable[Pod]) -> Amounts:
-    total: Amounts = {}
-    for pod in pods:
-        if pod.metadata.namespace == quota.metadata.namespace:
-            for name, amount in pod_usage(msgspec.to_builtins(pod.spec)).items():
-                total[name] = total.get(name, ZERO) + amount
-    return total
 
 
 def _allowed(budget: DisruptionBudget, pods: Iterable[Pod], expected: int) -> int:
@@ -118,7 +120,3 @@ def _ready(pod: Pod) -> bool:
     """Pods that run are taken to be ready unless they say that they aren't."""
     said = next((one.status for one in pod.status.conditions or () if one.type == "Ready"), "True")
     return pod.status.phase == PodPhase.RUNNING and said == "True"
-
-
-def _replaced(obj: T, **fields: object) -> T:
-    return msgspec.structs.replace(obj, **fields)
