@@ -13,7 +13,7 @@ from typing import Final
 
 from vcbatch.api.loose import Json, listed, part
 from vcbatch.api.program_rights import Right, lacking
-from vcbatch.api.resources import Resource
+from vcbatch.api.resources import ACCESS_REVIEWS, Resource
 from vcbatch.seams.api import Api, ApiError
 from vcbatch.seams.clock import Clock
 
@@ -28,10 +28,6 @@ _NOT_YET: Final = "not reviewed yet"
 
 RULES_REVIEWS: Final = Resource(
     group="authorization.k8s.io", version="v1", plural="selfsubjectrulesreviews", kind="SelfSubjectRulesReview",
-    namespaced=False,
-)  # fmt: skip
-ACCESS_REVIEWS: Final = Resource(
-    group="authorization.k8s.io", version="v1", plural="selfsubjectaccessreviews", kind="SelfSubjectAccessReview",
     namespaced=False,
 )  # fmt: skip
 

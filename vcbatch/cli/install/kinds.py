@@ -13,6 +13,7 @@ from vcbatch.api.resources import (
     NETWORKPOLICIES,
     PODDISRUPTIONBUDGETS,
     SECRETS,
+    SERVICEACCOUNTS,
     SERVICES,
     VALIDATING_WEBHOOKS,
     Resource,
@@ -28,7 +29,6 @@ def _rbac(plural: str, kind: str, *, namespaced: bool) -> Resource:
     return Resource(group=group, version="v1", plural=plural, kind=kind, namespaced=namespaced)
 
 
-SERVICE_ACCOUNTS: Final = Resource(group="", version="v1", plural="serviceaccounts", kind="ServiceAccount")
 CLUSTER_ROLES: Final = _rbac("clusterroles", "ClusterRole", namespaced=False)
 CLUSTER_ROLE_BINDINGS: Final = _rbac("clusterrolebindings", "ClusterRoleBinding", namespaced=False)
 ROLES: Final = _rbac("roles", "Role", namespaced=True)
@@ -37,7 +37,7 @@ ROLE_BINDINGS: Final = _rbac("rolebindings", "RoleBinding", namespaced=True)
 ORDER: Final = (
     NAMESPACES,
     CRDS,
-    SERVICE_ACCOUNTS,
+    SERVICEACCOUNTS,
     CLUSTER_ROLES,
     ROLES,
     CLUSTER_ROLE_BINDINGS,

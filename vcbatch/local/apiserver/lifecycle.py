@@ -14,7 +14,7 @@ from typing import Any
 
 from vcbatch.api.names import NODE_LEASE_NAMESPACE
 from vcbatch.api.reasons import DefinitionReason
-from vcbatch.api.resources import CONFIGMAPS, CRDS, EVENTS, NAMESPACES, PRIORITYCLASSES, Resource
+from vcbatch.api.resources import CONFIGMAPS, CRDS, EVENTS, NAMESPACES, PRIORITYCLASSES, SERVICEACCOUNTS, Resource
 from vcbatch.hosting.supervise import Background, pause
 from vcbatch.local.apiserver import definitions, namespaces
 from vcbatch.local.apiserver.counting import CountedStatuses
@@ -35,7 +35,6 @@ Json = dict[str, Any]
 
 log = logging.getLogger(__name__)
 
-SERVICE_ACCOUNTS = Resource(group="", version="v1", plural="serviceaccounts", kind="ServiceAccount")
 SYSTEM_NAMESPACES = ("default", "kube-system", "kube-public", NODE_LEASE_NAMESPACE)
 
 _DEBOUNCE_SECONDS = 0.05
@@ -200,7 +199,7 @@ class Lifecycle:
         if record is None or record.deleting:
             return
         try:
-            self._create(SERVICE_ACCOUNTS, namespace, namespaces.default_service_account())
+            self._create(SERVICEACCOUNTS, namespace, namespaces.default_service_account())
             self._create(CONFIGMAPS, namespace, namespaces.root_ca(self._root_ca))
             self._renew_root_ca(namespace)
         except StatusError as error:
@@ -348,5 +347,5 @@ def _release_namespace(namespace: Json, now: datetime) -> None:
 
 _CRDS = collection_of(CRDS)
 _NAMESPACES = collection_of(NAMESPACES)
-_FURNITURE = frozenset({(collection_of(SERVICE_ACCOUNTS), "default"), (collection_of(CONFIGMAPS), namespaces.ROOT_CA)})
+_FURNITURE = frozenset({(collection_of(SERVICEACCOUNTS), "default"), (collection_of(CONFIGMAPS), namespaces.ROOT_CA)})
 """What every namespace has: made again where somebody changes or deletes it."""

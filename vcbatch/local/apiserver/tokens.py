@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 
-from vcbatch.api.resources import NODES, PODS, SECRETS, Resource
+from vcbatch.api.resources import NODES, PODS, SECRETS, SERVICEACCOUNTS, Resource
 from vcbatch.local.apiserver.access import AUTHENTICATED, User
 from vcbatch.local.apiserver.tables import dig, parse_time
 
@@ -30,7 +30,6 @@ Lookup = Callable[[Resource, str | None, str], Json | None]
 ISSUER: Final = "https://kubernetes.default.svc.cluster.local"
 """The issuer of all tokens, and the audience that is this server."""
 
-SERVICE_ACCOUNTS = Resource(group="", version="v1", plural="serviceaccounts", kind="ServiceAccount")
 
 _ALGORITHM, _WIDTH = "ES256", 32
 _LONGEST: Final = 16_384
@@ -109,7 +108,7 @@ class ServiceAccountTokens:
         about: Json = claims["kubernetes.io"]
         namespace: str = about["namespace"]
         account: Json = about["serviceaccount"]
-        _check(lookup(SERVICE_ACCOUNTS, namespace, account["name"]), account, f"serviceaccount {account['name']}", now)
+        _check(lookup(SERVICEACCOUNTS, namespace, account["name"]), account, f"serviceaccount {account['name']}", now)
         for kind, resource in _BOUND.items():
             # The node of a pod says where it ran; only a token without a pod is bound to its node.
             if kind in about and not (kind == "node" and "pod" in about):

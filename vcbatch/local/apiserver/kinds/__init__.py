@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
+from vcbatch.api.resources import SERVICEACCOUNTS
 from vcbatch.local.apiserver.access import User
 from vcbatch.local.apiserver.registry import Served
 from vcbatch.local.apiserver.schema.types import kind_struct, merge_keys
 from vcbatch.local.apiserver.subresources import account_token
-from vcbatch.local.apiserver.tokens import SERVICE_ACCOUNTS, ServiceAccountTokens
+from vcbatch.local.apiserver.tokens import ServiceAccountTokens
 
 
 def served(
@@ -60,7 +61,7 @@ def served(
 
 def _with_tokens(entry: Served, tokens: ServiceAccountTokens) -> Served:
     """Service accounts with `token`, everything else as it is."""
-    if entry.resource != SERVICE_ACCOUNTS:
+    if entry.resource != SERVICEACCOUNTS:
         return entry
     return dataclasses.replace(
         entry,

@@ -8,14 +8,13 @@ from datetime import datetime
 from typing import Any
 
 from vcbatch.api import faults, name_rules, quantities
-from vcbatch.api.resources import LEASES, NAMESPACES, NODES, PRIORITYCLASSES, Resource
+from vcbatch.api.resources import LEASES, NAMESPACES, NODES, PRIORITYCLASSES, SERVICEACCOUNTS, Resource
 from vcbatch.local.apiserver.errors import FieldError, forbidden
 from vcbatch.local.apiserver.kinds.define import STATUS, label_name
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
 from vcbatch.local.apiserver.registry import Json, RequestContext, Served
 from vcbatch.local.apiserver.tables import AGE, NAME, NONE, UNKNOWN, at, column, dig
 
-SERVICE_ACCOUNTS = Resource(group="", version="v1", plural="serviceaccounts", kind="ServiceAccount")
 RUNTIME_CLASSES = Resource(
     group="node.k8s.io", version="v1", plural="runtimeclasses", kind="RuntimeClass", namespaced=False
 )
@@ -319,7 +318,7 @@ def _runtime_change(obj: Json, old: Json | None, _ctx: RequestContext) -> list[F
 
 def _accounts() -> Served:
     return Served(
-        resource=SERVICE_ACCOUNTS,
+        resource=SERVICEACCOUNTS,
         singular="serviceaccount",
         short_names=("sa",),
         strategy=BuiltIn(type_name="ServiceAccount"),

@@ -6,13 +6,13 @@ from datetime import timedelta
 from typing import Any, Final
 
 from vcbatch.api import faults
-from vcbatch.api.resources import NODES, PODS, SECRETS
+from vcbatch.api.resources import NODES, PODS, SECRETS, SERVICEACCOUNTS
 from vcbatch.api.timestamps import format_time
 from vcbatch.local.apiserver.errors import DecodeError, FieldError, StatusError, bad_request, conflict, invalid
 from vcbatch.local.apiserver.registry import Handler, HandlerRequest, Json, Reply
 from vcbatch.local.apiserver.schema.builtin import decode
 from vcbatch.local.apiserver.tables import dig
-from vcbatch.local.apiserver.tokens import ISSUER, SERVICE_ACCOUNTS, ServiceAccountTokens
+from vcbatch.local.apiserver.tokens import ISSUER, ServiceAccountTokens
 
 KIND: Final = ("authentication.k8s.io", "v1", "TokenRequest")
 _GROUP, _VERSION, _NAME = KIND
@@ -26,7 +26,7 @@ def token_handler(tokens: ServiceAccountTokens) -> Handler:
         body = _decoded(request)
         namespace, now = request.ctx.namespace or "", request.operations.now()
         metadata, spec = _metadata(body, request, namespace), body.setdefault("spec", {})
-        account = request.operations.get(SERVICE_ACCOUNTS, namespace, request.name)
+        account = request.operations.get(SERVICEACCOUNTS, namespace, request.name)
         uid: str = account["metadata"]["uid"]
         if metadata.setdefault("uid", uid) != uid:
             message = f"the UID in the token request ({metadata['uid']}) does not match the UID of the service account "

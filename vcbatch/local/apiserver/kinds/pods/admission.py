@@ -10,12 +10,11 @@ import hashlib
 
 from vcbatch.api.names import MIRROR_POD
 from vcbatch.api.podspec.defaults import containers
-from vcbatch.api.resources import PRIORITYCLASSES, Resource
+from vcbatch.api.resources import PRIORITYCLASSES, SERVICEACCOUNTS, Resource
 from vcbatch.local.apiserver.errors import StatusError, forbidden
 from vcbatch.local.apiserver.kinds.pods import limits
 from vcbatch.local.apiserver.registry import Json, RequestContext
 
-_SERVICE_ACCOUNTS = Resource(group="", version="v1", plural="serviceaccounts", kind="ServiceAccount")
 _RUNTIME_CLASSES = Resource(
     group="node.k8s.io", version="v1", plural="runtimeclasses", kind="RuntimeClass", namespaced=False
 )
@@ -47,7 +46,7 @@ def _refused(pod: Json, message: str) -> StatusError:
 def _service_account(pod: Json, spec: Json, ctx: RequestContext) -> None:
     name = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
     spec["serviceAccountName"] = spec["serviceAccount"] = name
-    account = ctx.lookup(_SERVICE_ACCOUNTS, ctx.namespace, name)
+    account = ctx.lookup(SERVICEACCOUNTS, ctx.namespace, name)
     if account is None:
         if name != "default":
             looked_up = f'error looking up service account {ctx.namespace}/{name}: serviceaccount "{name}" not found'
