@@ -47,16 +47,23 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
 
 class VirtualClock:
-    """The clock seam on the running `VirtualTimeLoop`; `shift` makes the wall clock jump without time passing."""
+    """The clock of the running `VirtualTimeLoop`, and of threads that work for it; `shift` makes the wall clock jump
+    without time passing."""
 
     def __init__(self, epoch: datetime = EPOCH) -> None:
         self._epoch = epoch
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def now(self) -> datetime:
         return self._epoch + timedelta(seconds=self.monotonic())
 
     def monotonic(self) -> float:
-        return asyncio.get_running_loop().time()
+        try:
+            self._loop = asyncio.get_running_loop()
+        except RuntimeError:  # a thread of the loop that asked before
+            if self._loop is None:
+                raise
+        return self._loop.time()
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(max(seconds, 0.0))

@@ -46,6 +46,14 @@ async def test_a_job_is_filled_in_and_judged() -> None:
     assert "code" not in denied["status"], "Volcano sends none, so the API server answers 400 for both"
 
 
+async def test_a_review_of_many_bytes_is_answered_from_a_thread() -> None:
+    large = job(tasks=[{**TASK, "name": f"w{number}"} for number in range(400)])
+    app = app_over(World())
+    filled = await answer_of(app, "/jobs/mutate", review_of(large))
+    assert {operation["path"] for operation in filled["patch"]} >= {"/spec/maxRetry", "/spec/minAvailable"}
+    assert (await answer_of(app, "/jobs/validate", review_of(large)))["allowed"]
+
+
 async def test_a_dry_run_is_judged_like_any_other() -> None:
     review = review_of(job(queue="nowhere"))
     review["request"]["dryRun"] = True
