@@ -54,8 +54,9 @@ _OF_KUBERNETES = (b"resourceVersion: Invalid value", b"Too large resource versio
 """What Kubernetes itself answers with a 5xx."""
 _GLANCE_SECONDS = 1.0
 """How long a watch without a known end is read."""
-_DISTANCE = 1500
-"""Changes that the server remembers at least."""
+_DISTANCE = 500
+"""So many changes back a watch begins at most. The server drops the older half of its history at 16 MiB, the first time
+with the large objects in it: then it keeps some 900 changes, and more are made before the watch is served."""
 
 PROGRAM = f"""
 import asyncio, sys
