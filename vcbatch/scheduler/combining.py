@@ -17,11 +17,12 @@ Tiered = list[list[Plugin]]
 
 def has_opinion(plugin: Plugin, method: str) -> bool:
     """Whether the plugin answers anything of its own there."""
-    return _overrides(type(plugin), method)
+    return overrides(type(plugin), method)
 
 
 @cache
-def _overrides(cls: type[Plugin], method: str) -> bool:
+def overrides(cls: type[Plugin], method: str) -> bool:
+    """The same of all plugins of a class."""
     return getattr(cls, method) is not getattr(Plugin, method)
 
 

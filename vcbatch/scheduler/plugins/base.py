@@ -190,6 +190,9 @@ class Plugin:
     VICTIMS_BY_STANDING: ClassVar[bool] = False
     """Whether victims are the same for two gangs of one queue that have the same priority and hold the same: what one
     can't be helped with the other needn't ask for."""
+    KEEPS_VICTIMS: ClassVar[bool] = False
+    """Whether `preemptable` only keeps some candidates from being evicted, whatever their priority: a tier in which
+    nobody else answers names victims of higher priority than the preemptor."""
     BY_AMOUNTS: ClassVar[bool] = False
     """Whether `scores`, and `caps` for a class without host ports, go by amounts on the node alone (`Columns`, not its
     `rows`), so that nodes with equal amounts get equal answers and one that is known needn't be asked for again."""

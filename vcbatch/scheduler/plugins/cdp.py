@@ -34,6 +34,7 @@ class CoolDown(Plugin):
     long after its condition PodScheduled turned true. A duration that can't be read protects nobody."""
 
     VICTIMS_BY_STANDING = True
+    KEEPS_VICTIMS = True
 
     def open(self, session: Session) -> None:
         self._session = session

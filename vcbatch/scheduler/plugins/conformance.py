@@ -15,6 +15,7 @@ class Conformance(Plugin):
     """Pods of the system's priority classes, and all in its namespace, are nobody's victims."""
 
     VICTIMS_BY_STANDING = True
+    KEEPS_VICTIMS = True
 
     def preemptable(self, preemptor: Task, candidates: Sequence[Task]) -> list[Task]:
         return unprotected(candidates)

@@ -41,6 +41,7 @@ class Disruption(Plugin):
     last hour, and lets no more than `maxVictimsPerCycle` pods go in a cycle; 0 is no limit. In the victim plugins' own
     tier it has the last word with them."""
 
+    KEEPS_VICTIMS = True
     ARGUMENTS = ArgumentSpec(
         named={_PER_CYCLE: Argument(default=0, minimum=0), _PER_HOUR: Argument(default=0, minimum=0)},
         structured={_MINIMUM: duration("0s", least="0s", example="30m")},

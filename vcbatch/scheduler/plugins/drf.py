@@ -27,6 +27,7 @@ class DominantResourceFairness(Plugin):
     What is promised to it counts as held."""
 
     VICTIMS_BY_STANDING = True
+    KEEPS_VICTIMS = True
     HIERARCHICAL = True
     JOB_TERM = OrderTerm("share of the cluster")
 

@@ -35,6 +35,7 @@ class Gang(Plugin):
     add up to no more than minMember."""
 
     VICTIMS_BY_STANDING = True
+    KEEPS_VICTIMS = True
     JOB_TERM = OrderTerm("below its minimum", 0)
 
     def open(self, session: Session) -> None:

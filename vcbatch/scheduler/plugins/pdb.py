@@ -40,6 +40,7 @@ class DisruptionBudgets(Plugin):
     as ending. A pod that no budget selects, labelled or not, is anybody's victim."""
 
     VICTIMS_BY_STANDING = True
+    KEEPS_VICTIMS = True
 
     def open(self, session: Session) -> None:
         self._budgets = [
