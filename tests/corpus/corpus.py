@@ -44,6 +44,7 @@ from vcbatch.api.resources import CRONJOBS, HYPERNODES, JOBFLOWS, JOBS, JOBTEMPL
 from vcbatch.api.unfinished import work_in
 
 HERE = Path(__file__).parent
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 ABSENT = "(absent)"
 RESOURCES = {
     each.plural: each for each in (JOBS, QUEUES, PODGROUPS, PODS, CRONJOBS, JOBFLOWS, JOBTEMPLATES, HYPERNODES)
@@ -84,21 +85,21 @@ def rules() -> Mapping[str, Rule]:
     """By name."""
     return {
         name: Rule(name=name, source=given["source"], policy=given.get("no policy", ""))
-        for name, given in yaml.safe_load((HERE / "rules.yaml").read_text()).items()
+        for name, given in yaml.load((HERE / "rules.yaml").read_text(), _LOADER).items()
     }
 
 
 @cache
 def bases() -> Mapping[str, Json]:
     """By name."""
-    loaded: Json = yaml.safe_load((HERE / "bases.yaml").read_text())
+    loaded: Json = yaml.load((HERE / "bases.yaml").read_text(), _LOADER)
     return loaded
 
 
 @cache
 def surroundings() -> Json:
     """What exists, as plain data."""
-    loaded: Json = yaml.safe_load((HERE / "world.yaml").read_text())
+    loaded: Json = yaml.load((HERE / "world.yaml").read_text(), _LOADER)
     return loaded
 
 
@@ -124,7 +125,7 @@ def cases() -> tuple[Case, ...]:
 
 def _of_file(file: Path) -> Iterator[Case]:
     seen: Counter[str] = Counter()
-    for group in yaml.safe_load(file.read_text()):
+    for group in yaml.load(file.read_text(), _LOADER):
         for given in group["cases"]:
             place = f"{file.stem}:{group['rule']}:{group.get('at', '')}"
             name = f"{place}:{given.get('name', seen[place])}"

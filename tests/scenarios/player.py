@@ -81,6 +81,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -136,13 +137,16 @@ class World(Protocol):
     async def evict(self, pod: str) -> None: ...
 
 
-class _Loader(yaml.SafeLoader):
+_Parser: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(_Parser):
     """YAML 1.2's booleans: `on`, `yes` and `no` are words."""
 
 
 _Loader.yaml_implicit_resolvers = {
     first: [(tag, regexp) for tag, regexp in resolvers if tag != "tag:yaml.org,2002:bool"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    for first, resolvers in _Parser.yaml_implicit_resolvers.items()
 }
 _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("true|false"), list("tf"))
 
@@ -200,14 +204,15 @@ class Scenario:
         return bool(self.apart or self.nodes or self.policy or any(step.keys() & _LONELY for step in self.steps))
 
 
-def scenarios() -> list[Scenario]:
-    """All there are, by name; a name is used once, since it is a namespace."""
+@cache
+def scenarios() -> Sequence[Scenario]:
+    """All there are, by name; a name is used once, since it is a namespace. Read once per process."""
     found = [Scenario.load(path) for path in sorted(CASES.rglob("*.yaml"))]
     names = [scenario.name for scenario in found]
     twice = {name for name in names if names.count(name) > 1}
     if twice:
         raise ScenarioFailed(f"names of more than one scenario: {sorted(twice)}")
-    return found
+    return tuple(found)
 
 
 async def play(scenario: Scenario, world: World) -> None:
