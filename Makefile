@@ -40,6 +40,8 @@ JOBS ?= 2
 # The Kubernetes version of the test bed; empty for the default. tests/cluster/binaries/programs.py lists what is pinned.
 KUBERNETES ?=
 export VCBATCH_TESTBED_KUBERNETES := $(or $(KUBERNETES),$(VCBATCH_TESTBED_KUBERNETES))
+# pytest rewrites the assertions of all tests in each worker: half a minute each, unless it may keep the result.
+export PYTHONDONTWRITEBYTECODE :=
 
 # The first Python that is new enough; PYTHON=... chooses another.
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
@@ -65,7 +67,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	@$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[all]" --group dev
 	@touch $@
 
-# Where PYTHONDONTWRITEBYTECODE is set every start of a command would compile all it imports, as no installed one does.
+# The first tests start several commands at once, each of which would compile all it imports, as no installed one does.
 SOURCES := $(shell find vcbatch webhooks -name '*.py')
 $(VENV)/.compiled: $(VENV)/.ready $(SOURCES)
 	@$(PY) -m compileall -q vcbatch webhooks
