@@ -167,6 +167,7 @@ def _entry(name: str, about: Json) -> Json:
 
 def node(short: Json, now: datetime) -> Json:
     """A Node written out: `name`, `labels`, `taints`, `unschedulable`, and how much it has of each resource."""
+    short = copy.deepcopy(short)
     sizes = {"pods": "110", **{key: str(value) for key, value in short.items() if key not in _OF_A_NODE}}
     spec = {key: short[key] for key in ("taints", "unschedulable") if key in short}
     labels = {HOSTNAME_LABEL: short["name"], **short.get("labels", {})}

@@ -74,6 +74,7 @@ dots. Values with several alternatives are lists, also in `where` and `each`; nu
 from __future__ import annotations
 
 import asyncio
+import copy
 import hashlib
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -216,7 +217,11 @@ def scenarios() -> Sequence[Scenario]:
 
 
 async def play(scenario: Scenario, world: World) -> None:
-    """Do every step; raises `ScenarioFailed` at the first that doesn't come out as it says."""
+    """Do every step; raises `ScenarioFailed` at the first that doesn't come out as it says.
+
+    The world gets a copy: a scenario is read once per process and played by several tests.
+    """
+    scenario = copy.deepcopy(scenario)
     async with _tidied(scenario, world) as owned:
         for number, step in enumerate(scenario.steps, start=1):
             try:

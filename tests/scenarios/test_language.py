@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tests.scenarios.backends import in_turn, missing
 from tests.scenarios.conditions import Condition, ScenarioFailed, dig
-from tests.scenarios.history import Observer
+from tests.scenarios.deeds import node
+from tests.scenarios.history import History, Observer
 from tests.scenarios.player import Capability, Scenario, play, scenarios
 from tests.scenarios.report import PURE, collect, load, save, table, tell
 from tests.scenarios.report import Outcome as Result
@@ -159,6 +163,27 @@ def test_what_happened_while_nobody_watched_is_told_in_its_order() -> None:
 def test_what_makes_no_sense_is_refused(step: dict[str, Any], why: str) -> None:
     with pytest.raises(ScenarioFailed, match=why):
         _play(step)
+
+
+class _Spoiling:
+    """An API that keeps what it is handed and writes into it."""
+
+    async def create(self, _: Resource, body: dict[str, Any], **__: Any) -> None:
+        body["metadata"]["name"] = "spoiled"
+        body["metadata"].setdefault("labels", {})["spoiled"] = "true"
+
+    async def list(self, _: Resource, **__: Any) -> Listing:
+        return Listing(items=[], resource_version="1")
+
+
+def test_a_scenario_is_the_same_after_it_was_played() -> None:
+    steps = [{"apply": [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "labels": {"a": "b"}}}]}]
+    scenario, before = Scenario(name="s", steps=steps), copy.deepcopy(steps)
+    world: Any = SimpleNamespace(api=_Spoiling(), namespace="s", history=History("s"))
+    asyncio.run(play(scenario, world))
+    short = {"name": "n", "labels": {}, "taints": [{"key": "a", "effect": "NoSchedule"}]}
+    node(short, datetime.now(UTC))["spec"]["taints"][0]["key"] = "spoiled"
+    assert (scenario.steps, short["taints"]) == (before, [{"key": "a", "effect": "NoSchedule"}])
 
 
 def test_what_a_backend_lacks_is_said() -> None:
