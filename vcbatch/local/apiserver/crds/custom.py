@@ -10,6 +10,8 @@ import functools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import msgspec
+
 from vcbatch.api import faults
 from vcbatch.local.apiserver.errors import FieldError, StatusError
 from vcbatch.local.apiserver.registry import Json, RequestContext
@@ -40,6 +42,12 @@ _RULES_SKIPPED = faults.invalid(
 _MAX_REPLICAS = 2**31 - 1
 
 
+@functools.lru_cache(maxsize=32)
+def _compiled(encoded: bytes) -> Node:
+    """One for all servers of a process, and for all versions of a kind that have the same schema."""
+    return compile_schema(msgspec.json.decode(encoded))
+
+
 class CustomStrategy:
     """A `Strategy` for one version of a custom kind."""
 
@@ -67,7 +75,7 @@ class CustomStrategy:
     @functools.cached_property
     def schema(self) -> Node:
         """Compiled when it is first needed: most kinds of a server are never used in its life."""
-        return compile_schema(self._declared)
+        return _compiled(msgspec.json.encode(self._declared))
 
     def fields(self, obj: Json, ctx: RequestContext) -> list[str]:
         given = obj.get("apiVersion")

@@ -37,7 +37,8 @@ class CrdRegistry:
         self._kept: dict[str, _Kept] = {}
 
     def reconcile(self, crd: Json, now: datetime) -> Json | None:
-        """Take in a definition; answers its status where that differs from what it has."""
+        """Take in a definition, which nobody changes afterwards; answers its status where that differs from what it
+        has."""
         name = str((crd.get("metadata") or {}).get("name"))
         spec, old = crd.get("spec") or {}, crd.get("status") or {}
         status = copy.deepcopy(old)
@@ -95,7 +96,7 @@ class CrdRegistry:
         metadata = crd.get("metadata") or {}
         changed = (metadata.get("generation") or 1) > 1
         made_of = (
-            {"spec": copy.deepcopy(spec), "names": names, "established": established, "changed": changed},
+            {"spec": spec, "names": names, "established": established, "changed": changed},
             bool(metadata.get("deletionTimestamp")),
         )
         before = self._kept.get(name)

@@ -6,9 +6,12 @@ Source: apiextensions-apiserver `pkg/apiserver/schema` (structural rules, KEP-17
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
+
+import msgspec
 
 from vcbatch.api import faults
 from vcbatch.local.apiserver.crds.costs import cost_faults
@@ -51,9 +54,16 @@ def schema_faults(schema: Json, path: str) -> list[FieldError]:
         return [faults.forbidden(path, f"must not be nested deeper than {_MAX_DEPTH} levels")]
     if size > _MAX_NODES:
         return [faults.forbidden(path, f"must not have more than {_MAX_NODES} levels and alternatives")]
+    return [*_faults_of(msgspec.json.encode(schema), path)]
+
+
+@functools.lru_cache(maxsize=32)
+def _faults_of(encoded: bytes, path: str) -> Sequence[FieldError]:
+    """The faults depend on the text alone, and most updates of a definition leave its schemas as they are."""
+    schema: Json = msgspec.json.decode(encoded)
     found = [*_declared_faults(schema, path, root=True)]
     structural = sorted(_structural_faults(schema, path, "root"), key=str)
-    return [*found, *structural] or [*cost_faults(schema, path), *_default_faults(schema, path)]
+    return (*found, *structural) or (*cost_faults(schema, path), *_default_faults(schema, path))
 
 
 def _size(schema: Any, depth: int) -> int | None:
