@@ -155,6 +155,11 @@ def insufficient(resource: str) -> str:
     return f"Insufficient {resource}"
 
 
+def search_ended(why: str, *, steps: int) -> str:
+    """Why a task found no node, of a gang for which other placements were searched in vain."""
+    return f"{why}; another placement was neither found nor ruled out in {steps} steps, and is searched for again"
+
+
 def assigned(*, namespace: str, pod: str, node: str) -> str:
     """A pod was bound, in the words of kube-scheduler."""
     return f"Successfully assigned {namespace}/{pod} to {node}"

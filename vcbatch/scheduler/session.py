@@ -13,6 +13,7 @@ from vcbatch.scheduler.picture.columns import Rows
 from vcbatch.scheduler.picture.model import Job, Phase, Queue, Task, TaskStatus
 from vcbatch.scheduler.picture.state import ClusterState
 from vcbatch.scheduler.placing.placement import Placer
+from vcbatch.scheduler.placing.search_budget import MOST_SEARCHES, steps_of_cycle
 from vcbatch.scheduler.placing.static_nodes import PluginSet, StaticCache
 from vcbatch.scheduler.plugins.base import Leaning, Verdict
 from vcbatch.scheduler.plugins.gang import Gang
@@ -67,6 +68,10 @@ class Session(Answers):
         self.closed_queues: dict[str, str] = {}
         """By queue name: why it got nothing more in this cycle."""
         self.evictions: list[Eviction] = []
+        self.search_steps = steps_of_cycle(len(state.nodes))
+        """How many steps the searches for placements of gangs have left in this cycle."""
+        self.undecided: set[str] = set()
+        """By key the gangs of which a search neither found nor ruled out a placement."""
         self.relieved: set[str] = set()
         """By key the gangs for which others were evicted in this cycle. They lose nobody in it, or those would have
         gone for nothing."""
@@ -278,6 +283,10 @@ class Session(Answers):
             stamp = stamps.get(job.queue.name)
             if stamp is None:
                 stamp = stamps[job.queue.name] = self.stamp(job.queue)
+            if job.key in self.undecided and job.searches < MOST_SEARCHES:
+                job.searches += 1  # it is searched again from another task
+                continue
+            job.searches = 0
             if not self._depends_on_others(job):
                 job.parked, job.blocker = stamp, blocker
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -84,9 +85,10 @@ class Cluster:
         role: str = "worker",
         part: int | None = None,
         notes: Json | None = None,
+        labels: Mapping[str, str] | None = None,
         **spec: Any,
     ) -> None:
-        """One pod; `notes` are annotations, other keywords go to its spec."""
+        """One pod; `notes` are annotations, `labels` are added to its own, other keywords go to its spec."""
         name = f"{gang}-{role}-{index}"
         requests = {"cpu": cpu, "memory": "1Gi"} if cpu else {}
         raw: Json = {
@@ -94,7 +96,7 @@ class Cluster:
                 "name": name,
                 "namespace": "ns",
                 "uid": f"pod-{name}",
-                "labels": {"gang": gang} if part is None else {"gang": gang, "part": str(part)},
+                "labels": {"gang": gang, **({} if part is None else {"part": str(part)}), **(labels or {})},
                 "annotations": {"scheduling.k8s.io/group-name": gang, "volcano.sh/task-spec": role, **(notes or {})},
             },
             "spec": {

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from vcbatch.api.messages import behind_first
 from vcbatch.scheduler.actions.attempt import Attempt, Sheet
 from vcbatch.scheduler.actions.base import ERROR_CACHE, eligible, place_best_effort
-from vcbatch.scheduler.actions.claims_attempt import attempt_of
 from vcbatch.scheduler.actions.domain_attempt import DomainAttempt
 from vcbatch.scheduler.actions.known_places import KnownPlaces
 from vcbatch.scheduler.actions.queue_line import QueueLine
+from vcbatch.scheduler.actions.search_attempt import attempt_of
 from vcbatch.scheduler.arguments import Argument, ArgumentSpec
 from vcbatch.scheduler.picture.model import Job, Queue, TaskStatus
 from vcbatch.scheduler.reasons.blockers import Blocker

@@ -28,6 +28,8 @@ class Attempt:
         self.job = job
         self.statement = statement
         self.domain = domain
+        self.only: Rows | None = None
+        """The rows of the only nodes that may be taken in a part of a search; None where it isn't confined."""
         self.blocker: Blocker | None = None
         self.refused = self._unplaced = False
         """Whether the queue, and whether the nodes, had no room for some of its tasks."""
@@ -91,7 +93,7 @@ class Attempt:
             if done - before < (1 if coupled else want):
                 blocker = self.no_node(tasks[done], unplaced=want - done + before)
                 self.fail(blocker)
-                if self.domain is None and not coupled and not before and not self._began_before(done):
+                if self.within() is None and not coupled and not before and not self._began_before(done):
                     session.exhausted[run.cls.id] = (done, blocker)
                 return [], True
             if done < len(tasks) and session.ready(job):
@@ -101,7 +103,7 @@ class Attempt:
     def some(self, run: Run, start: int, want: int, *, coupled: bool) -> int:
         """Place up to `want` tasks, on free resources first, on those being released then. Returns how many."""
         placer, statement = self.session.placer, self.statement
-        within = self._within()
+        within = self.within()
         leaning = self.session.leaning(self.job, run.sub, run.cls, self.domain)
         if coupled:
             task = run.tasks[start]
@@ -122,15 +124,17 @@ class Attempt:
             placed += len(rows)
         return placed
 
-    def _within(self) -> Rows | None:
+    def within(self) -> Rows | None:
         """The rows of the nodes that may be taken; None for all."""
+        if self.only is not None:
+            return self.only
         if self.domain is None or len(self.domain.rows) == len(self.session.nodes):
             return None
         return self.domain.rows
 
     def no_node(self, task: Task, *, unplaced: int) -> Blocker:
         """Why no node takes the task, `unplaced` of its kind being needed still."""
-        domain = None if self._within() is None else self.domain
+        domain = None if self.within() is None else self.domain
         return no_node(self.session, task, unplaced=unplaced, placed=self.placed(), domain=domain)
 
     def queue_limit(self, queue: Queue, task: Task, unplaced: int) -> Blocker:
@@ -148,7 +152,7 @@ class Attempt:
     def _known_failure(self, run: Run, want: int) -> Blocker | None:
         """What another gang of this class ran into in this cycle, where this one would run into it as well: it needs
         more at once than that one found, and would be undone."""
-        if self.statement or not self._indivisible or self.domain is not None:
+        if self.statement or not self._indivisible or self.within() is not None:
             return None
         known = self.session.exhausted.get(run.cls.id)
         return known[1] if known is not None and want > known[0] else None

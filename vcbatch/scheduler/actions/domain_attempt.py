@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from vcbatch.scheduler.actions.attempt import Sheet
-from vcbatch.scheduler.actions.claims_attempt import attempt_of
+from vcbatch.scheduler.actions.search_attempt import attempt_of
 from vcbatch.scheduler.actions.sub_gangs import SubGangAttempt
 from vcbatch.scheduler.picture.model import Job, Run
 from vcbatch.scheduler.reasons.blockers import Blocker

@@ -163,6 +163,7 @@ class Job:
         seen: the status as last seen.
         parked: what the picture's stamps were when it failed to start, None while it is to be tried.
         blocker: what parked it.
+        searches: how often in turn a search for a placement of it ended without an answer.
         told: what the last event about it was about.
         set_aside: why it isn't tried at all; empty where it is.
         topology: how near to each other its pods are to be.
@@ -190,6 +191,7 @@ class Job:
         "row",
         "rules",
         "runs",
+        "searches",
         "seen",
         "set_aside",
         "subs",
@@ -222,6 +224,7 @@ class Job:
         self.parked: tuple[object, ...] | None = None
         self.runs: list[Run] | None = None
         self.blocker: Blocker | None = None
+        self.searches = 0
         self.told: tuple[str, ...] = ()
         self.set_aside = ""
         self.topology: NetworkTopology | None = None
