@@ -93,6 +93,11 @@ _IN_LINE: Final = " is first in, first out: "
 _FIRST: Final = " is first"
 
 
+NEVER_FITS: Final = "without any other pods the nodes couldn't take the gang either"
+"""Of a gang that can't start, whoever else goes."""
+NOT_EVICTED_FOR: Final = "nobody is evicted for a gang before it is admitted"
+
+
 def behind_first(*, queue: str, first: str, expected: datetime | None = None) -> str:
     """A gang of a queue in which the `first`, as `namespace/name`, holds up those behind it until it has started: by
     `expected`, None where nobody knows."""

@@ -43,6 +43,7 @@ NODE_LEASE_NAMESPACE: Final = "kube-node-lease"
 """Where kubelets keep their signs of life (KEP-589)."""
 KUBE_SCHEDULER: Final = "default-scheduler"
 """The scheduler of pods that name none, which a Kubernetes server fills in."""
+SYSTEM_NAMESPACE: Final = "kube-system"
 SYSTEM_PRIORITY_CLASSES: Final = ("system-cluster-critical", "system-node-critical")
 """Made and kept by Kubernetes itself, so that they exist on every cluster."""
 

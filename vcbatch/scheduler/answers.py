@@ -61,6 +61,7 @@ class Answers:
         self._pipelined = self._tiered(Switch.JOB_PIPELINED, "job_pipelined")
         self._enqueueable = self._tiered(Switch.JOB_ENQUEUED, "enqueueable")
         self._enqueued = self._flat(Switch.JOB_ENQUEUED, "enqueued")
+        self._counting = self._flat(Switch.JOB_ENQUEUED, "count_admission")
         self._asking = self._flat(Switch.JOB_ENQUEUED, "admission_needed")
         self._overused = self._flat(Switch.OVERUSED, "overused")
         self._room = self._flat(Switch.ALLOCATABLE, "room")
@@ -336,6 +337,13 @@ class Answers:
             if verdict.vote is Vote.REJECT and verdict.reason.hopeless:
                 return verdict
         return refused
+
+    def count_admission(self, jobs: Sequence[Job], sign: int) -> None:
+        """The room that these admitted gangs count for, which have no place, is taken (`sign` 1) or given back (-1)
+        for what is asked next."""
+        for plugin in self._counting:
+            for job in jobs:
+                plugin.count_admission(job, sign)
 
     def admission_needed(self, job: Job) -> bool:
         """Whether plugins are asked to admit a gang that has no minResources."""

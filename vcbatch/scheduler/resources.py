@@ -45,6 +45,11 @@ def is_scheduled_resource(name: str) -> bool:
     return "/" in name and not name.startswith(("count/", "requests.", "limits."))
 
 
+def is_extended(name: str) -> bool:
+    """Whether this name is an extended resource, which a device plugin reports."""
+    return "/" in name and is_scheduled_resource(name)
+
+
 def _in_bytes(name: str) -> bool:
     return name in _BYTES or name.startswith("hugepages-")
 

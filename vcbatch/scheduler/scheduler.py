@@ -115,6 +115,7 @@ class Scheduler:
         self._state.queue_devices = None
         self._state.changed = True
         self._state.room_stamp += 1
+        self._state.ground_stamp += 1
 
     def apply(self, resource: Resource, event: str, obj: msgspec.Struct) -> None:
         """Take in one watch event: `event` is ADDED, MODIFIED or DELETED (others are ignored).

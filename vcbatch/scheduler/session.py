@@ -8,6 +8,7 @@ from datetime import datetime
 from vcbatch.scheduler.answers import Answers
 from vcbatch.scheduler.combining import has_opinion
 from vcbatch.scheduler.consultant import Consultant, Nobody
+from vcbatch.scheduler.feasibility.judge import Judge, forget_where_nodes_changed
 from vcbatch.scheduler.laps import Laps, NoLaps, Part
 from vcbatch.scheduler.picture.columns import Rows
 from vcbatch.scheduler.picture.model import Job, Phase, Queue, Task, TaskStatus
@@ -100,6 +101,8 @@ class Session(Answers):
         self._evicted: list[Task] = []
         self._hopeful: list[tuple[Job, Statement]] = []
         self._search: DomainSearch | None = None
+        self._judge: Judge | None = None
+        forget_where_nodes_changed(state)
         for name, plugin in self._named:
             plugin.open(self)
             self._laps.lap(Part.PLUGIN_OPENED, name)
@@ -136,6 +139,26 @@ class Session(Answers):
         if self._search is None:
             self._search = DomainSearch(self)
         return self._search
+
+    @property
+    def judge(self) -> Judge:
+        """Knows which gangs can't start, whoever else goes."""
+        if self._judge is None:
+            self._judge = Judge(self)
+        return self._judge
+
+    def note_failure(self, job: Job) -> None:
+        """The gang was tried and found too few places: say so where it couldn't start on empty nodes either. Its
+        admission takes no room from others then."""
+        blocker = self.blockers.get(job.key)
+        if blocker is not None and not blocker.reason.hopeless and self.judge.impossible(job):
+            blocker = self.blockers[job.key] = blocker.whoever_goes()
+        hopeless = blocker is not None and blocker.reason.hopeless
+        table = self.state.jobs_table
+        if hopeless is not bool(table.unstartable[job.row]):
+            table.set_unstartable(job.row, unstartable=hopeless)
+            if hopeless and table.has_minimum[job.row]:
+                self.state.changed = True  # others may be admitted in its place
 
     def admit(self, job: Job) -> None:
         """Let a pending gang in: from now on its pods are made and placed."""

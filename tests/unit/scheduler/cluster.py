@@ -86,9 +86,11 @@ class Cluster:
         part: int | None = None,
         notes: Json | None = None,
         labels: Mapping[str, str] | None = None,
+        owner: Json | None = None,
         **spec: Any,
     ) -> None:
-        """One pod; `notes` are annotations, `labels` are added to its own, other keywords go to its spec."""
+        """One pod; `notes` are annotations, `labels` are added to its own, `owner` is who controls it, other keywords go
+        to its spec."""
         name = f"{gang}-{role}-{index}"
         requests = {"cpu": cpu, "memory": "1Gi"} if cpu else {}
         raw: Json = {
@@ -97,6 +99,7 @@ class Cluster:
                 "namespace": "ns",
                 "uid": f"pod-{name}",
                 "labels": {"gang": gang, **({} if part is None else {"part": str(part)}), **(labels or {})},
+                "ownerReferences": [{**owner, "controller": True}] if owner else None,
                 "annotations": {"scheduling.k8s.io/group-name": gang, "volcano.sh/task-spec": role, **(notes or {})},
             },
             "spec": {

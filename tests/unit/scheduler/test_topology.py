@@ -362,8 +362,8 @@ def test_a_part_that_fits_no_domain_is_named() -> None:
     gang_of_parts(cluster, count=2, size=2, own=hard(1))
     [said] = cluster.cycle().explain
     assert cluster.placed("g") == {}
-    assert said.reason is WaitReason.TOPOLOGY
-    assert "TopologyPlacementFailed: no domain of tier 1 or lower has room for sub-group 'w' (1): a is" in said.message
+    assert said.reason is WaitReason.IMPOSSIBLE
+    assert "Impossible: no domain of tier 1 or lower has room for sub-group 'w' (1): a is" in said.message
     other = cluster_with({"a": 1, "b": 1}, s=["a", "b"])
     gang_of_parts(other, count=1, size=2, own=hard(1))
     [said] = other.cycle().explain
@@ -385,7 +385,7 @@ def test_a_lost_member_of_a_part_comes_back_to_its_rack() -> None:
 
 
 def test_places_further_apart_than_allowed_are_told() -> None:
-    cluster = cluster_with({"a": 2, "b": 2}, s=["a", "b"])
+    cluster = cluster_with({"a": 3, "b": 2}, s=["a", "b"])
     cluster.gang("g", 3, cpu="8", networkTopology=hard(1))
     cluster.change("g-worker-0", phase="Running", node="a-0")
     cluster.change("g-worker-1", phase="Running", node="b-0")

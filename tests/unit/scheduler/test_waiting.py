@@ -24,12 +24,12 @@ def test_a_gang_that_is_larger_than_the_cluster_says_what_is_short() -> None:
     cluster.gang("big", 3, cpu="5")
     cluster.cycle()
     told = _explained(cluster, "big")
-    assert told.reason is WaitReason.INSUFFICIENT
+    assert told.reason is WaitReason.IMPOSSIBLE
     assert [tuple(s) for s in told.shortages] == [("cpu", "5", "4", "1")]
     assert told.nodes == {"Insufficient cpu": 3}
     assert told.message.startswith(
         "2/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; "
-        "Pending: 1 Schedulable, 2 Unschedulable. Origin reason is InsufficientResources: big-worker-1: "
+        "Pending: 1 Schedulable, 2 Unschedulable. Origin reason is Impossible: big-worker-1: "
         "0/3 nodes are unavailable: 3 Insufficient cpu. big-worker-1 needs cpu 5, largest free 4"
     )
     condition = cluster.condition("big", "Unschedulable")
@@ -98,10 +98,10 @@ def test_a_queue_that_may_hold_everything_isnt_to_blame() -> None:
     ("node", "pod", "reason", "text"),
     [
         ({"taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}]}, {}, WaitReason.IMPOSSIBLE, "taint {k: v}"),
-        ({"unschedulable": True}, {}, WaitReason.IMPOSSIBLE, "1 node(s) were unschedulable"),
-        ({"ready": "False"}, {}, WaitReason.IMPOSSIBLE, "taint {node.kubernetes.io/not-ready}"),
+        ({"unschedulable": True}, {}, WaitReason.INSUFFICIENT, "1 node(s) were unschedulable"),
+        ({"ready": "False"}, {}, WaitReason.INSUFFICIENT, "taint {node.kubernetes.io/not-ready}"),
         ({}, {"nodeSelector": {"a": "b"}}, WaitReason.IMPOSSIBLE, "didn't match Pod's node affinity/selector"),
-        ({"pods": "0"}, {}, WaitReason.INSUFFICIENT, "1 node(s) pod number exceeded"),
+        ({"pods": "0"}, {}, WaitReason.IMPOSSIBLE, "1 node(s) pod number exceeded"),
         (
             {},
             {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "c"}}]},

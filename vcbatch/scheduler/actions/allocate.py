@@ -170,6 +170,7 @@ class _Turns:
             statement.take_back(promised)
             if statement:
                 session.promises.give_back(job, statement)
+            session.note_failure(job)
         return False
 
 

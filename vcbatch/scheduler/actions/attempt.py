@@ -171,15 +171,18 @@ class Attempt:
         return self.refused and (self._indivisible or not (self._unplaced or self.statement.mark() > self._began))
 
     def fail(self, blocker: Blocker, *, by_queue: bool = False) -> None:
-        """The first failure of an attempt is what the gang waits for."""
+        """The first failure of an attempt is what the gang waits for; of one that goes on without those tasks the first
+        that may be over some time."""
         if by_queue:
             self.refused = True
         else:
             self._unplaced = True
-        if self.blocker is None:
+        if self.blocker is None or (self.blocker.reason.hopeless and not blocker.reason.hopeless):
             self.blocker = blocker
         if self.domain is None:
-            self.session.blockers.setdefault(self.job.key, blocker)
+            known = self.session.blockers.setdefault(self.job.key, blocker)
+            if known.reason.hopeless:
+                self.session.blockers[self.job.key] = self.blocker
 
     def _may_continue(self) -> bool:
         """Whether the gang could still start without what failed (Volcano's NeedContinueAllocating)."""

@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import numpy as np
+
 from vcbatch.api import names
 from vcbatch.api.config_map import ConfigMap
 from vcbatch.scheduler.devices.ascend import Npus
@@ -16,6 +18,7 @@ from vcbatch.scheduler.devices.config import DEVICE_CONFIG, DeviceConfig, read_c
 from vcbatch.scheduler.devices.family import Family, Gpus
 from vcbatch.scheduler.devices.table import LOWEST, CardTable, Hold, Layer
 from vcbatch.scheduler.picture.classes import TaskClass
+from vcbatch.scheduler.picture.columns import Floats
 from vcbatch.scheduler.picture.facts import Facts
 from vcbatch.scheduler.picture.model import Task, TaskStatus
 
@@ -63,6 +66,12 @@ class CardBooks:
     def fault(self, asks: PodAsks) -> str:
         """Why no card is for pods that ask so; empty where some may be."""
         return self.family.fault or asks.fault
+
+    def slots_of_empty(self, asks: PodAsks, count: int) -> Floats:
+        """How many pods that ask so each of `count` nodes takes, if nobody holds anything of its cards; [N]."""
+        table = CardTable(policy=self.table.policy, factor=self.family.factor)
+        table.lay(self._cards, self._rows)
+        return table.slots(asks, count, np.arange(count, dtype=np.intp), promising=False)
 
     # What the cluster says --------------------------------------------------------------------------------------------
 

@@ -65,7 +65,8 @@ class InterPodIndex:
         self._namespaces = labels
         self._counters = {key: held for key, held in self._counters.items() if not held.by_namespace}
 
-    def _means(self, term: PodTerm, task: Task) -> bool:
+    def means(self, term: PodTerm, task: Task) -> bool:
+        """Whether the task is one of the pods that the term is about."""
         return term.matches(task.namespace, task.labels, self._namespaces)
 
     def relay(self, infos: list[NodeInfo]) -> None:
@@ -104,7 +105,15 @@ class InterPodIndex:
         """Whether where this task may go, or is best put, depends on which pods are where."""
         if task.cls.inter_pod.any:
             return True
-        return any(self._means(term, task) for cls in self._holders for term in _all_terms(cls))
+        return any(self.means(term, task) for cls in self._holders for term in _all_terms(cls))
+
+    def total(self, terms: tuple[PodTerm, ...]) -> int:
+        """How many pods on nodes all the terms are about."""
+        return int(self._count(terms).sum())
+
+    def domains(self, key: str) -> Domains:
+        """The number of each node's domain under a topology key, -1 without the label; [N]."""
+        return self._domain(key)[0]
 
     def affinity_rejections(self, task: Task) -> list[tuple[str, Mask]]:
         """The nodes that affinity and anti-affinity refuse, of the task and of pods that are there, with the reason;
@@ -129,10 +138,10 @@ class InterPodIndex:
             total = self._added(total, term.topology_key, self._matching(term), weight)
         for cls, holders in self._holders.items():
             for weight, term in cls.inter_pod.preferred:
-                if self._means(term, task):
+                if self.means(term, task):
                     total = self._added(total, term.topology_key, holders, weight)
             for term in cls.inter_pod.affinity:
-                if self._means(term, task):
+                if self.means(term, task):
                     total = self._added(total, term.topology_key, holders, REQUIRED_AFFINITY_WEIGHT)
         return total
 
@@ -168,7 +177,7 @@ class InterPodIndex:
         if known is None:
 
             def match(task: Task) -> bool:
-                return all(self._means(term, task) for term in terms)
+                return all(self.means(term, task) for term in terms)
 
             counts = np.zeros(len(self._infos))
             for info in self._infos:
@@ -214,7 +223,7 @@ class InterPodIndex:
         refused: Mask | None = None
         for cls, holders in self._holders.items():
             for term in cls.inter_pod.anti_affinity:
-                if self._means(term, task):
+                if self.means(term, task):
                     here = self._in_domains(term.topology_key, holders)
                     refused = here if refused is None else refused | here
         return refused
@@ -226,7 +235,7 @@ class InterPodIndex:
         counts = self._count(terms)
         refused = np.zeros(len(self._infos), dtype=bool)
         near = any(self._per_node(term.topology_key, counts).any() for term in terms)
-        first = not near and all(self._means(term, task) for term in terms)
+        first = not near and all(self.means(term, task) for term in terms)
         for term in terms:
             refused |= self.domains_of(term.topology_key)[0] < 0
             if not first:
@@ -248,7 +257,7 @@ class InterPodIndex:
             per_domain = np.bincount(ids[counted], weights=matching[counted], minlength=count)
             present = np.unique(ids[counted])
             least = float(per_domain[present].min()) if len(present) >= max(spread.min_domains, 1) else 0.0
-            own = 1 if self._means(spread.term, task) else 0
+            own = 1 if self.means(spread.term, task) else 0
             skew = per_domain[np.maximum(ids, 0)] + own - least if count else np.zeros(len(ids))
             yield SPREAD, (ids >= 0) & (skew > spread.max_skew)
 

@@ -15,6 +15,29 @@ Json = Mapping[str, Any]
 UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 NOT_READY_TAINT = Taint(key="node.kubernetes.io/not-ready", effect="NoSchedule")
 UNREACHABLE_TAINT = Taint(key="node.kubernetes.io/unreachable", effect="NoSchedule")
+TEMPORARY_TAINTS = frozenset(
+    {
+        "node.kubernetes.io/unschedulable",
+        "node.kubernetes.io/not-ready",
+        "node.kubernetes.io/unreachable",
+        "node.kubernetes.io/network-unavailable",
+        "node.kubernetes.io/memory-pressure",
+        "node.kubernetes.io/disk-pressure",
+        "node.kubernetes.io/pid-pressure",
+        "node.kubernetes.io/out-of-service",
+        "node.cloudprovider.kubernetes.io/uninitialized",
+        "node.cloudprovider.kubernetes.io/shutdown",
+        "ToBeDeletedByClusterAutoscaler",
+        "DeletionCandidateOfClusterAutoscaler",
+        "karpenter.sh/unregistered",
+        "karpenter.sh/disrupted",
+        "node.cilium.io/agent-not-ready",
+    }
+)
+"""Keys of taints that say in which state a node is, and go with it: those of Kubernetes
+(kubernetes.io/docs/reference/labels-annotations-taints), cluster-autoscaler, Karpenter and Cilium."""
+STARTING_TAINTS = frozenset({"node.cloudprovider.kubernetes.io/uninitialized", "karpenter.sh/unregistered"})
+"""Keys of taints of nodes that are being added: their labels and amounts aren't final."""
 HARD_EFFECTS = frozenset({"NoSchedule", "NoExecute"})
 NAME_FIELD = "metadata.name"
 

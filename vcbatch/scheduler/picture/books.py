@@ -40,6 +40,8 @@ class Books:
         changed: something that a cycle would look at changed since the last one.
         room_stamp: grows whenever a placement that failed might succeed now: capacity came or was given back, a node
             changed what it admits.
+        ground_stamp: grows whenever nodes came, went or changed, or pods on them that stay whoever else goes.
+        staying: these pods, by UID.
         queues_stamp: grows when queues came, went or changed.
         static_stamp: grows when nodes came, went or changed labels, taints or images.
         refused: by pod UID, the binds that were refused since the last cycle, and why.
@@ -80,6 +82,8 @@ class Books:
         self.changed = True
         self.queue_gates = False
         self.room_stamp: int = 0
+        self.ground_stamp: int = 0
+        self.staying: dict[str, Task] = {}
         self.queues_stamp: int = 0
         self.static_stamp: int = 0
         self._infos: dict[str, NodeInfo] = {}
@@ -137,6 +141,9 @@ class Books:
                 self.room_stamp += 1
             if self.victims is not None:
                 self.victims.enter(task)
+            if task.stays:
+                self.staying[task.uid] = task
+                self.ground_stamp += 1
         self._note_change(task)
 
     def _leave(self, task: Task) -> None:
@@ -145,6 +152,9 @@ class Books:
         if task.node:
             if self.victims is not None:
                 self.victims.leave(task)
+            if task.stays:
+                del self.staying[task.uid]
+                self.ground_stamp += 1
             info = self._info(task.node)
             del info.tasks[task.uid]
             self.volumes.moved(task, task.node, -1)
@@ -184,6 +194,13 @@ class Books:
             self.touched[job.key] = job
             job.runs = None
             job.parked = None
+            self.doubt(job)
+
+    def doubt(self, job: Job) -> None:
+        """Whether the gang could start at all isn't known any more."""
+        job.verdict = None
+        if self.jobs_table.unstartable[job.row]:
+            self.jobs_table.set_unstartable(job.row, unstartable=False)
 
     def _book(self, task: Task, step: int) -> None:
         """Count one task in its gang's counters and vectors, or take it out."""

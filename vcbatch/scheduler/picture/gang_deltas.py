@@ -97,6 +97,7 @@ class GangDeltas(Picture):
         self._regroup(job, rules_of(group.spec.sub_group_policy))
         job.runs = None
         job.parked = None
+        self.doubt(job)
         self._enqueue_in(job, self.queues.get(group.spec.queue or self.default_queue))
         self.touched[job.key] = job
         self.changed = True

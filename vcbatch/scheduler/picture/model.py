@@ -14,6 +14,7 @@ from vcbatch.api import names
 from vcbatch.api.node import Node, Taint
 from vcbatch.api.pod import Pod
 from vcbatch.api.scheduling import PodGroupView, QueueView
+from vcbatch.scheduler.filters.selectors import STARTING_TAINTS
 from vcbatch.scheduler.picture.classes import HostPort, TaskClass
 from vcbatch.scheduler.resources import Dimensions, Mask, Vector
 from vcbatch.scheduler.topology.network_topology import NetworkTopology
@@ -102,6 +103,7 @@ class Task:
         "role",
         "seat",
         "status",
+        "stays",
         "sub",
         "told",
         "uid",
@@ -112,6 +114,8 @@ class Task:
         """The pod as last seen, for what only some plugins read."""
         self.preemptable = True
         """Whether it may be evicted for others (Volcano: true where nobody says)."""
+        self.stays = False
+        """Whether it belongs to its node, or to the cluster itself, so that it is there whoever else goes."""
         self.evicting = False
         """Whether its eviction was decided and isn't seen yet."""
         self.uid = uid
@@ -164,6 +168,7 @@ class Job:
         parked: what the picture's stamps were when it failed to start, None while it is to be tried.
         blocker: what parked it.
         searches: how often in turn a search for a placement of it ended without an answer.
+        verdict: whether it can't start even on empty nodes, and what that was found on; None while nobody asked.
         told: what the last event about it was about.
         set_aside: why it isn't tried at all; empty where it is.
         topology: how near to each other its pods are to be.
@@ -200,6 +205,7 @@ class Job:
         "told_groupless",
         "topology",
         "uid",
+        "verdict",
         "written",
     )
 
@@ -225,6 +231,7 @@ class Job:
         self.runs: list[Run] | None = None
         self.blocker: Blocker | None = None
         self.searches = 0
+        self.verdict: tuple[object, bool] | None = None
         self.told: tuple[str, ...] = ()
         self.set_aside = ""
         self.topology: NetworkTopology | None = None
@@ -433,6 +440,11 @@ class NodeInfo:
     def offers(self) -> Mapping[str, str | int | float]:
         """What pods may ask of it: what it says, and what its devices serve."""
         return {**self.allocatable, **self.served} if self.served else self.allocatable
+
+    @property
+    def starting(self) -> bool:
+        """Whether it is being added to the cluster: its labels and what it offers aren't final."""
+        return any(taint.key in STARTING_TAINTS for taint in self.taints)
 
     @property
     def tasks(self) -> dict[str, Task]:

@@ -148,6 +148,18 @@ def taints_of(node: Node) -> tuple[Taint, ...]:
     return tuple(taints)
 
 
+def stays(pod: Pod) -> bool:
+    """Whether the pod is part of its node or of the cluster: one of a DaemonSet, a static one, or one of a system
+    priority class in kube-system, which no scheduler evicts."""
+    owner = pod.metadata.controller_owner()
+    if owner is not None and owner.kind in ("DaemonSet", "Node"):
+        return True
+    if names.MIRROR_POD in (pod.metadata.annotations or {}):
+        return True
+    system = pod.spec.priority_class_name in names.SYSTEM_PRIORITY_CLASSES
+    return system and pod.metadata.namespace == names.SYSTEM_NAMESPACE
+
+
 def domain_of(group: PodGroupView) -> str:
     """The domain of the network in which the gang holds places, as its PodGroup says; empty where it doesn't."""
     return (group.metadata.annotations or {}).get(names.JOB_ALLOCATED_HYPERNODE, "")

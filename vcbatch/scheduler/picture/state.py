@@ -21,6 +21,7 @@ from vcbatch.scheduler.picture.reading import (
     preemptable,
     priority_of,
     status_of,
+    stays,
     taints_of,
     unscheduled_reason,
     with_oversubscription,
@@ -138,6 +139,7 @@ class ClusterState(GangDeltas):
         task.role = note(meta, names.TASK_SPEC)
         task.priority = priority_of(pod)
         task.preemptable = preemptable(meta)
+        task.stays = job is None and stays(pod)
         task.index = index_of(meta)
         task.creation = meta.creation_timestamp or ""
         task.labels = meta.labels or {}
@@ -257,6 +259,7 @@ class ClusterState(GangDeltas):
     def _nodes_changed(self) -> None:
         self.changed = True
         self.room_stamp += 1
+        self.ground_stamp += 1
         self.inputs += 1
 
 

@@ -154,6 +154,8 @@ class JobTable:
         gated: the part of `pending` behind scheduling gates other than that of the queue.
         minimum: minResources; zero where absent.
         has_minimum: whether minResources is there; [J].
+        unstartable: whether the gang is known not to fit even the empty nodes, so that its admission takes no room;
+            [J].
         queue: row of the queue in the current cycle, -1 for none; [J].
         phase, min_member, allocated_count, priority: as in Job; [J].
         ready_count, pending_best_effort: as in Job, kept only while victims are; [J].
@@ -177,6 +179,7 @@ class JobTable:
         "queue",
         "ready_count",
         "size",
+        "unstartable",
     )
 
     def __init__(self, dims: Dimensions) -> None:
@@ -190,6 +193,7 @@ class JobTable:
         self.gated: Matrix = np.zeros((0, r))
         self.minimum: Matrix = np.zeros((0, r))
         self.has_minimum: npt.NDArray[np.bool_] = np.zeros(0, dtype=bool)
+        self.unstartable: npt.NDArray[np.bool_] = np.zeros(0, dtype=bool)
         self.queue: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self.phase: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self.min_member: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
@@ -243,7 +247,7 @@ class JobTable:
         self.changed.add(row)
         for table in (self._allocated, self._pending, self.gated, self.minimum):
             table[row] = 0.0
-        self.has_minimum[row] = False
+        self.has_minimum[row] = self.unstartable[row] = False
         self.queue[row] = -1
         self.phase[row] = self.min_member[row] = self.allocated_count[row] = 0
         self.priority[row] = self.ready_count[row] = self.pending_best_effort[row] = 0
@@ -259,10 +263,23 @@ class JobTable:
         for name in _VECTORS:
             setattr(self, name, _grown(getattr(self, name), 0, rows))
         old = self.queue.shape[0]
-        self.has_minimum = np.concatenate([self.has_minimum, np.zeros(rows - old, dtype=bool)])
+        for name in ("has_minimum", "unstartable"):
+            setattr(self, name, np.concatenate([getattr(self, name), np.zeros(rows - old, dtype=bool)]))
         self.queue = np.concatenate([self.queue, np.full(rows - old, -1, dtype=np.int64)])
         for name in ("phase", "min_member", "allocated_count", "priority", "ready_count", "pending_best_effort"):
             setattr(self, name, np.concatenate([getattr(self, name), np.zeros(rows - old, dtype=np.int64)]))
+
+    def set_unstartable(self, row: int, *, unstartable: bool) -> None:
+        """Whether the gang is known not to fit even the empty nodes."""
+        self.changed.add(row)
+        self.unstartable[row] = unstartable
+
+    def admission(self, row: int) -> Vector:
+        """The room that the gang takes by being admitted, as long as it has no place, [R]: its minResources, less what
+        waits behind gates; none where it can't start."""
+        if self.unstartable[row]:
+            return np.zeros_like(self.minimum[row])
+        return np.maximum(self.minimum[row] - self.gated[row], 0.0)
 
     def set_minimum(self, row: int, minimum: Vector | None) -> None:
         """What admission counts for the gang, [R]; None where its PodGroup doesn't say."""

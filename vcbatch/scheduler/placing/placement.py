@@ -45,7 +45,7 @@ class Placer:
         self._releasing: Rows | None = None
         shard = state.shards.mask(state.nodes.infos, state.static_stamp)
         hard = state.shards.share.mode is ShardingMode.HARD
-        self._always = (Rejection(OUTSIDE, ~shard),) if shard is not None and hard else ()
+        self._always = (Rejection(OUTSIDE, ~shard, temporary=~shard),) if shard is not None and hard else ()
         self.groups: Sequence[Rows] | None = None
         """The rows of the nodes that are asked first, and of those that are asked after them; None where all are asked
         together."""

@@ -14,14 +14,17 @@ from vcbatch.scheduler.resources import Mask
 class StaticNodes:
     """What profiles make of nodes as such; valid while no node changes."""
 
-    __slots__ = ("admits_all", "mask", "preferences", "rejections")
+    __slots__ = ("admits_all", "lasting", "mask", "preferences", "rejections")
 
     def __init__(self, rejections: Sequence[Rejection], preferences: Sequence[Preference], count: int) -> None:
         self.rejections = rejections
         self.preferences = preferences
         self.mask: Mask = np.ones(count, dtype=bool)
+        self.lasting: Mask = np.ones(count, dtype=bool)
+        """The nodes that are refused, if at all, only as long as a state lasts that passes by itself."""
         for rejection in rejections:
             self.mask &= ~rejection.nodes
+            self.lasting &= ~rejection.lasting
         self.admits_all = bool(self.mask.all())
 
 

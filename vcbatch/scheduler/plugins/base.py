@@ -67,11 +67,18 @@ class Ledger(NamedTuple):
 
 class Rejection(NamedTuple):
     """Nodes that a filter refuses, shape [N], and why in the words of kube-scheduler. `by` says what of the node it
-    went by, for rules that count only nodes which others admit."""
+    went by, for rules that count only nodes which others admit. `temporary` are those of the nodes, [N], that are
+    refused for a state that passes by itself (not ready, cordoned, being added); None where none is."""
 
     reason: str
     nodes: Mask
     by: Literal["affinity", "taint", ""] = ""
+    temporary: Mask | None = None
+
+    @property
+    def lasting(self) -> Mask:
+        """The nodes that are refused for what they are."""
+        return self.nodes if self.temporary is None else self.nodes & ~self.temporary
 
 
 class EvictionKind(Enum):
@@ -357,6 +364,10 @@ class Plugin:
     def enqueued(self, job: Job) -> None:
         """A gang was admitted."""
 
+    def count_admission(self, job: Job, sign: int) -> None:
+        """The room that an admitted gang without any place counts for is taken (`sign` 1) or given back (-1) for what
+        is asked next in this cycle."""
+
     def overused(self, queue: Queue) -> str | None:
         """Why the queue gets nothing more in this action (a sentence), None where it may."""
         return None
@@ -404,6 +415,11 @@ class Plugin:
     def caps_later(self, cls: TaskClass, rows: Rows) -> Sequence[Cap]:
         """The same once what is being released is gone."""
         return self.caps(cls, rows)
+
+    def caps_empty(self, task: Task) -> Floats | None:
+        """How many pods like the task each node takes that has no pod on it, [N], by other limits than resources and
+        `rejections`; None where this plugin limits nothing. What isn't known of a node yet limits nothing."""
+        return None
 
     def scores(self, cls: TaskClass, columns: Columns) -> Floats | None:
         """Points of nodes by what is on them; elementwise over `columns`, so any shape it has."""

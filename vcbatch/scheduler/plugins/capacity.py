@@ -180,11 +180,13 @@ class Capacity(Plugin):
         return Verdict(Vote.REJECT, text, WaitReason.IMPOSSIBLE if never else WaitReason.QUEUE_LIMIT, short)
 
     def enqueued(self, job: Job) -> None:
-        if job.queue is not None and self._table.has_minimum[job.row]:
-            left = np.maximum(self._table.minimum[job.row] - self._table.gated[job.row], 0.0)
-            self._books.admit(self._at(job.queue), left.tolist())
+        self.count_admission(job, 1)
         if self._quotas is not None:
             self._quotas.admitted(job)
+
+    def count_admission(self, job: Job, sign: int) -> None:
+        if job.queue is not None and self._table.has_minimum[job.row]:
+            self._books.admit(self._at(job.queue), (sign * self._table.admission(job.row)).tolist())
 
     def admission_key(self, job: Job) -> object:
         return None if self._quotas is None else self._quotas.wanted(job)

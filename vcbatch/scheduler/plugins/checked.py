@@ -188,7 +188,8 @@ def _listed(answer: Any, kind: type, fine: Callable[[Any], bool]) -> bool:
 
 def _rejections(plugin: _Checked, answer: Any, about: Sequence[Any]) -> str:
     def is_one(one: Any) -> bool:
-        return isinstance(one.reason, str) and _array(one.nodes, (plugin.answers_about,), mask=True)
+        masks = [one.nodes] if one.temporary is None else [one.nodes, one.temporary]
+        return isinstance(one.reason, str) and all(_array(m, (plugin.answers_about,), mask=True) for m in masks)
 
     fine = _listed(answer, Rejection, is_one)
     return "" if fine else f"a list of Rejection(str, array of bool [{plugin.answers_about}])"
@@ -207,6 +208,11 @@ def _caps(plugin: _Checked, answer: Any, about: Sequence[Any]) -> str:
     rows = len(about[1])
     fine = _listed(answer, Cap, lambda one: isinstance(one.reason, str) and _array(one.slots, (rows,)))
     return "" if fine else f"a list of Cap(str, array of numbers [{rows}])"
+
+
+def _caps_empty(plugin: _Checked, answer: Any, about: Sequence[Any]) -> str:
+    count = plugin.answers_about
+    return "" if answer is None or _array(answer, (count,)) else f"None, or an array of numbers [{count}]"
 
 
 def _scores(plugin: _Checked, answer: Any, about: Sequence[Any]) -> str:
@@ -291,6 +297,7 @@ _CHECKS: Final[Mapping[str, _Check]] = {
     "preferences": _preferences,
     "caps": _caps,
     "caps_later": _caps,
+    "caps_empty": _caps_empty,
     "scores": _scores,
     "task_scores": _points(1),
     "domain_scores": _points(1),

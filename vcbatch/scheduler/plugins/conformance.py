@@ -8,8 +8,6 @@ from vcbatch.api import names
 from vcbatch.scheduler.picture.model import Task
 from vcbatch.scheduler.plugins.base import GangEviction, Plugin
 
-_SYSTEM_NAMESPACE = "kube-system"
-
 
 class Conformance(Plugin):
     """Pods of the system's priority classes, and all in its namespace, are nobody's victims."""
@@ -32,6 +30,6 @@ def unprotected(candidates: Sequence[Task]) -> list[Task]:
     return [
         task
         for task in candidates
-        if task.namespace != _SYSTEM_NAMESPACE
+        if task.namespace != names.SYSTEM_NAMESPACE
         and task.pod.spec.priority_class_name not in names.SYSTEM_PRIORITY_CLASSES
     ]

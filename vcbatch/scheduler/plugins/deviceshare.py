@@ -142,6 +142,14 @@ class DeviceShare(Plugin):
             return Cap(f"node(s) with {fault}" if books.family.fault else fault, np.zeros(len(rows)))
         return Cap(NO_CARDS, books.table.slots(asks, len(self._infos), rows, promising=promising))
 
+    def caps_empty(self, task: Task) -> Floats | None:
+        count = len(self._infos)
+        found = [
+            np.zeros(count) if books.fault(asks) else books.slots_of_empty(asks, count)
+            for books, asks in self._asked(task.cls)
+        ]
+        return np.minimum.reduce(found) if found else None
+
     def scores(self, cls: TaskClass, columns: Columns) -> Floats | None:
         rated = self._rated(cls)
         if not rated:

@@ -204,6 +204,13 @@ class NumaAware(Plugin):
                 refused[reason] = refused[reason] | nodes if reason in refused else nodes
         return [Rejection(reason, refused[reason]) for reason in sorted(refused)]
 
+    def caps_empty(self, task: Task) -> Floats | None:
+        demand = self._demand(task)
+        if demand is None:
+            return None
+        most = np.array([_taken_by_empty(node, demand) for node in self._nodes.kinds])
+        return most[self._nodes.kind_of]
+
     def task_scores(self, task: Task, candidates: Rows, static: Sequence[Rejection]) -> Floats | None:
         demand = self._demand(task)
         if demand is None or not _asks(demand) or not len(candidates):
@@ -275,6 +282,23 @@ def _answered(node: _Node | None, demand: _Demand) -> _Answer:
         return _Answer(refusal=OTHER_POLICY)
     cpus = assign(node.layout, node.free, demand.counts, TopologyPolicy(node.policy))
     return _Answer(refusal=MISALIGNED) if cpus is None else _Answer(cpus=cpus)
+
+
+def _taken_by_empty(node: _Node | None, demand: _Demand) -> float:
+    """How many such pods the node takes one after the other, all of its cpus being free; of one that hasn't reported
+    what it has, as many as may be."""
+    if node is None:
+        return math.inf
+    free = frozenset(cpu for cpu, _ in node.layout.places)
+    count = 0
+    while True:
+        answer = _answered(node._replace(free=free), demand)
+        if answer.refusal:
+            return float(count)
+        if not answer.cpus:
+            return math.inf
+        count += 1
+        free -= answer.cpus
 
 
 def _per_numa(layout: Layout, cpus: Cpus) -> Counter[int]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from vcbatch.scheduler.arguments import Argument, ArgumentSpec
 from vcbatch.scheduler.picture.model import Job
 from vcbatch.scheduler.plugins.base import Plugin, Verdict, Vote
@@ -72,8 +70,10 @@ class Overcommit(Plugin):
         return Verdict(Vote.REJECT, message, WaitReason.IMPOSSIBLE if never else WaitReason.CLUSTER_OVERCOMMITTED)
 
     def enqueued(self, job: Job) -> None:
-        if self._table.has_minimum[job.row]:
-            self._inqueue += np.maximum(self._table.minimum[job.row] - self._table.gated[job.row], 0.0)
+        self.count_admission(job, 1)
+
+    def count_admission(self, job: Job, sign: int) -> None:
+        self._inqueue += sign * self._table.admission(job.row)
 
     def admission_key(self, job: Job) -> object:
         return None

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vcbatch.scheduler.arguments import Argument, Arguments, ArgumentSpec
-from vcbatch.scheduler.filters.selectors import HARD_EFFECTS, UNSCHEDULABLE_TAINT, tolerates
-from vcbatch.scheduler.filters.volumes import VolumeRules
+from vcbatch.scheduler.filters.selectors import HARD_EFFECTS, TEMPORARY_TAINTS, UNSCHEDULABLE_TAINT, tolerates
+from vcbatch.scheduler.filters.volumes import NO_ZONE, NODE_CONFLICT, VolumeRules
 from vcbatch.scheduler.picture.classes import Profile, TaskClass
 from vcbatch.scheduler.picture.model import Task
 from vcbatch.scheduler.picture.tables import NodeTable
@@ -35,10 +35,10 @@ POD_COUNT = "node(s) pod number exceeded"
 PORTS = "node(s) didn't have free ports for the requested pod ports"
 
 _NODE_AFFINITY_ENABLE = "predicate.NodeAffinityEnable"
-_PORTS_ENABLE = "predicate.NodePortsEnable"
+PORTS_ENABLE = "predicate.NodePortsEnable"
 _TAINTS_ENABLE = "predicate.TaintTolerationEnable"
-_POD_AFFINITY_ENABLE = "predicate.PodAffinityEnable"
-_SPREAD_ENABLE = "predicate.PodTopologySpreadEnable"
+POD_AFFINITY_ENABLE = "predicate.PodAffinityEnable"
+SPREAD_ENABLE = "predicate.PodTopologySpreadEnable"
 _LIMITS_ENABLE = "predicate.NodeVolumeLimitsEnable"
 _ZONES_ENABLE = "predicate.VolumeZoneEnable"
 _BINDING_ENABLE = "predicate.VolumeBindingEnable"
@@ -58,10 +58,10 @@ class Predicates(Plugin):
     ARGUMENTS = ArgumentSpec(
         named={
             _NODE_AFFINITY_ENABLE: Argument(default=True),
-            _PORTS_ENABLE: Argument(default=True),
+            PORTS_ENABLE: Argument(default=True),
             _TAINTS_ENABLE: Argument(default=True),
-            _POD_AFFINITY_ENABLE: Argument(default=True),
-            _SPREAD_ENABLE: Argument(default=True),
+            POD_AFFINITY_ENABLE: Argument(default=True),
+            SPREAD_ENABLE: Argument(default=True),
             _LIMITS_ENABLE: Argument(default=True),
             _ZONES_ENABLE: Argument(default=True),
             _BINDING_ENABLE: Argument(default=True),
@@ -100,27 +100,32 @@ class Predicates(Plugin):
         count = len(infos)
         out: list[Rejection] = []
         cordoned = np.zeros(count, dtype=bool)
+        temporary = np.ones(count, dtype=bool)
         tainted: dict[str, Mask] = {}
         for row, info in enumerate(infos):
-            for taint in info.taints:
-                if taint.effect not in HARD_EFFECTS or tolerates(profile.tolerations, taint):
-                    continue
-                if taint.key == UNSCHEDULABLE_TAINT.key:
-                    cordoned[row] = True
-                elif self.arguments[_TAINTS_ENABLE]:
-                    text = f"{taint.key}: {taint.value}" if taint.value else taint.key
-                    reason = f"node(s) had untolerated taint {{{text}}}"
-                    tainted.setdefault(reason, np.zeros(count, dtype=bool))[row] = True
-                    break
+            if not info.taints:
+                continue
+            refused = [t for t in info.taints if t.effect in HARD_EFFECTS and not tolerates(profile.tolerations, t)]
+            cordoned[row] = any(taint.key == UNSCHEDULABLE_TAINT.key for taint in refused)
+            if not self.arguments[_TAINTS_ENABLE]:
+                continue
+            temporary[row] = all(taint.key in TEMPORARY_TAINTS for taint in refused)
+            first = next((taint for taint in refused if taint.key != UNSCHEDULABLE_TAINT.key), None)
+            if first is not None:
+                text = f"{first.key}: {first.value}" if first.value else first.key
+                reason = f"node(s) had untolerated taint {{{text}}}"
+                tainted.setdefault(reason, np.zeros(count, dtype=bool))[row] = True
         if cordoned.any():
-            out.append(Rejection(UNSCHEDULABLE, cordoned, "taint"))
+            out.append(Rejection(UNSCHEDULABLE, cordoned, "taint", cordoned))
         affinity = profile.node_affinity
         if affinity.restricts and self.arguments[_NODE_AFFINITY_ENABLE]:
             missed = np.fromiter((not affinity.admits(i.name, i.labels) for i in infos), dtype=bool, count=count)
-            out.append(Rejection(NODE_AFFINITY, missed, "affinity"))
-        out += [Rejection(reason, mask, "taint") for reason, mask in sorted(tainted.items())]
+            starting = np.fromiter((i.starting for i in infos), dtype=bool, count=count)
+            out.append(Rejection(NODE_AFFINITY, missed, "affinity", missed & starting))
+        out += [Rejection(reason, mask, "taint", mask & temporary) for reason, mask in sorted(tainted.items())]
         if profile.claims:
-            out += [Rejection(reason, nodes) for reason, nodes in self._volumes.rejections(profile.claims)]
+            for reason, nodes in self._volumes.rejections(profile.claims):
+                out.append(Rejection(reason, nodes, temporary=None if reason in (NODE_CONFLICT, NO_ZONE) else nodes))
         return out
 
     def caps(self, cls: TaskClass, rows: Rows) -> Sequence[Cap]:
@@ -129,7 +134,7 @@ class Predicates(Plugin):
         if nodes.leaving is not None:
             free += nodes.leaving[PODS].take(rows)
         out = [Cap(POD_COUNT, free)]
-        if cls.ports and self.arguments[_PORTS_ENABLE]:
+        if cls.ports and self.arguments[PORTS_ENABLE]:
             out.append(Cap(PORTS, self._free_ports(cls, rows)))
         return out
 
@@ -154,9 +159,9 @@ class Predicates(Plugin):
             out += [Rejection(reason, nodes) for reason, nodes in self._volumes.task_rejections(task)]
         if self._claimed.couples(task):
             out += [Rejection(reason, nodes) for reason, nodes in self._claimed.rejections(task)]
-        if self.arguments[_POD_AFFINITY_ENABLE]:
+        if self.arguments[POD_AFFINITY_ENABLE]:
             out += [Rejection(reason, nodes) for reason, nodes in index.affinity_rejections(task)]
-        if self.arguments[_SPREAD_ENABLE] and any(spread.hard for spread in rules.spreads):
+        if self.arguments[SPREAD_ENABLE] and any(spread.hard for spread in rules.spreads):
             eligible = Eligible(static, len(self._nodes))
             out += [Rejection(reason, nodes) for reason, nodes in index.spread_rejections(task, eligible.nodes)]
         return out

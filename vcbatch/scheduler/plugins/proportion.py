@@ -292,9 +292,11 @@ class Proportion(Plugin):
         return None
 
     def enqueued(self, job: Job) -> None:
-        if job.queue is not None and self._table.has_minimum[job.row]:
-            left = np.maximum(self._table.minimum[job.row] - self._table.gated[job.row], 0.0)
-            self._inqueue[job.queue.row] += left
+        self.count_admission(job, 1)
+
+    def count_admission(self, job: Job, sign: int) -> None:
+        if job.queue is not None:
+            self._inqueue[job.queue.row] += sign * self._table.admission(job.row)
 
     def placed(self, job: Job, cls: TaskClass, count: int) -> None:
         if job.queue is not None:

@@ -46,7 +46,7 @@ HOOKS: Mapping[Switch, Sequence[str]] = {
     Switch.JOB_READY: ("job_ready", "tasks_until_ready"),
     Switch.JOB_PIPELINED: ("job_pipelined",),
     Switch.JOB_STARVING: ("job_starving",),
-    Switch.JOB_ENQUEUED: ("enqueueable", "enqueued", "admission_needed"),
+    Switch.JOB_ENQUEUED: ("enqueueable", "enqueued", "count_admission", "admission_needed"),
     Switch.PREDICATE: ("rejections", "caps", "task_rejections"),
     Switch.NODE_ORDER: ("preferences", "scores", "task_scores", "leaning"),
     Switch.HYPER_NODE_ORDER: ("domain_scores",),

@@ -24,7 +24,7 @@ class QueueDemand:
         allocated: what placed tasks take.
         pending: what pending tasks ask for.
         inqueue: what admitted gangs are still to get of their minResources, less what waits behind gates, the
-            queue's own aside.
+            queue's own aside. Gangs that are known not to fit even the empty nodes ask for nothing here.
         elastic: what gangs hold beyond their minResources.
         begun: the part of their minResources that admitted gangs which don't run yet hold already, less the same.
     """
@@ -85,11 +85,12 @@ class DemandBooks:
         allocated, minimum = table.allocated[rows], table.minimum[rows]
         phase = table.phase[rows]
         started = (phase == Phase.RUNNING) & (table.allocated_count[rows] >= table.min_member[rows])
-        counted = table.has_minimum[rows] & ((phase == Phase.INQUEUE) | started)
+        asking = table.has_minimum[rows] & ~table.unstartable[rows]
+        counted = asking & ((phase == Phase.INQUEUE) | started)
         gated = table.gated[rows]
         missing = np.maximum(np.maximum(minimum - allocated, 0.0) - gated, 0.0)
         begun = np.maximum(minimum - gated, 0.0) - missing
-        begun[~(table.has_minimum[rows] & (phase == Phase.INQUEUE))] = 0.0
+        begun[~(asking & (phase == Phase.INQUEUE))] = 0.0
         missing[~counted] = 0.0
         elastic = np.maximum(allocated - minimum, 0.0)
         return np.concatenate([allocated, table.pending[rows], missing, elastic, begun], axis=1)

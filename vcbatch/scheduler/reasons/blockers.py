@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vcbatch.api.messages import could_evict, insufficient
+from vcbatch.api.messages import NEVER_FITS, could_evict, insufficient
 from vcbatch.scheduler.picture.columns import Floats, Rows
 from vcbatch.scheduler.picture.model import Queue, Task
 from vcbatch.scheduler.resources import EPS, PODS, Mask, Vector, exceeding
@@ -55,6 +55,12 @@ class Blocker:
         """The same of a gang for which others would be evicted, if the policy didn't protect them."""
         return replace(self, reason=WaitReason.VICTIMS_PROTECTED, protected=protected)
 
+    def whoever_goes(self) -> Blocker:
+        """The same of a gang that the nodes couldn't take without any other pods either."""
+        return replace(
+            self, reason=WaitReason.IMPOSSIBLE, text=f"{self.text}; {NEVER_FITS}" if self.text else NEVER_FITS
+        )
+
     @property
     def remedy(self) -> str:
         """What would make room and may not be done now; empty where nothing is known to."""
@@ -88,14 +94,17 @@ def no_node(session: Session, task: Task, *, unplaced: int, placed: int, domain:
     if fault:
         return Blocker(reason=WaitReason.DEVICES, text=f"{_POD} waits: {fault}", task=task.name, placed=placed)
     free = np.maximum(session.nodes.future(), 0.0)
-    admitted = session.placer.static(cls).mask
+    static = session.placer.static(cls)
+    admitted, lasting = static.mask, static.lasting
     if domain is not None:
-        admitted = admitted & np.isin(np.arange(len(session.nodes)), domain.rows)
+        inside = np.isin(np.arange(len(session.nodes)), domain.rows)
+        admitted, lasting = admitted & inside, lasting & inside
     lacking = session.state.claimed.lacking(task)
     if lacking is None or not (admitted & lacking).any():
-        reason, shortages, text = _shortage(session, task, admitted, free, unplaced=unplaced)
-    elif (admitted & ~lacking).any():
-        reason, shortages, text = _shortage(session, task, admitted & ~lacking, free, unplaced=unplaced)
+        reason, shortages, text = _shortage(session, task, admitted, lasting, free, unplaced=unplaced)
+    elif (lasting & ~lacking).any():
+        having = ~lacking
+        reason, shortages, text = _shortage(session, task, admitted & having, lasting & having, free, unplaced=unplaced)
     else:
         reason, shortages = WaitReason.IMPOSSIBLE, []
         text = f"no node that {_POD} may go to has the devices that its resourceclaims ask for"
@@ -134,19 +143,23 @@ def histogram(session: Session, task: Task, free: Floats, *, within: Rows | None
 
 
 def _shortage(
-    session: Session, task: Task, admitted: Mask, free: Floats, *, unplaced: int
+    session: Session, task: Task, admitted: Mask, lasting: Mask, free: Floats, *, unplaced: int
 ) -> tuple[WaitReason, list[Shortage], str]:
-    """What is short: in one node for one pod where it doesn't fit any, in the nodes together otherwise."""
-    if not admitted.any():
+    """What is short: in one node for one pod where it doesn't fit any, in the nodes together otherwise. `lasting` are
+    the nodes that would admit it once states are over that pass by themselves."""
+    if not lasting.any():
         return WaitReason.IMPOSSIBLE, [], f"no node passes the constraints of {_POD}"
-    nodes, dims, request = session.nodes, session.dims, task.cls.request
+    dims, request, capacity = session.dims, task.cls.request, session.judge.nodes.capacity
     asked = [int(r) for r in task.cls.needed if request[r] > 0 and r != PODS]
-    rows = np.flatnonzero(admitted)
-    too_small = [r for r in asked if float(nodes.alloc[r, rows].max()) + EPS < request[r]]
+    rows = np.flatnonzero(lasting)
+    too_small = [r for r in asked if float(capacity[r, rows].max()) + EPS < request[r]]
     if too_small:
-        short = [_short(session, r, float(request[r]), float(nodes.alloc[r, rows].max())) for r in too_small]
+        short = [_short(session, r, float(request[r]), float(capacity[r, rows].max())) for r in too_small]
         needs = ", ".join(f"{s.resource} {s.requested}, the largest node has {s.available}" for s in short)
         return WaitReason.IMPOSSIBLE, short, f"{_POD} needs {needs}"
+    rows = np.flatnonzero(admitted)
+    if not len(rows):
+        return WaitReason.INSUFFICIENT, [], f"the nodes that {_POD} may go to take no pods for now"
     short = [
         _short(session, r, float(request[r]), float(free[r, rows].max()))
         for r in asked
@@ -227,8 +240,9 @@ def queue_limit(session: Session, queue: Queue, task: Task, *, unplaced: int, pl
 
 
 def _fits_nowhere(session: Session, task: Task) -> bool:
-    """Whether no node that admits the task is large enough, were it empty."""
-    rows = np.flatnonzero(session.placer.static(task.cls).mask)
+    """Whether no node that admits the task, now or later, is large enough, were it empty."""
+    rows = np.flatnonzero(session.placer.static(task.cls).lasting)
     if not len(rows):
         return True
-    return any(float(session.nodes.alloc[r, rows].max()) + EPS < task.cls.request[r] for r in task.cls.needed)
+    capacity = session.judge.nodes.capacity
+    return any(float(capacity[r, rows].max()) + EPS < task.cls.request[r] for r in task.cls.needed)

@@ -102,7 +102,7 @@ highest that it may span"
         shortages = self._shortages(best, counted)
         impossible = counted is Room.EMPTY
         free = np.maximum(self._session.nodes.alloc if impossible else self._session.nodes.future(), 0.0)
-        if impossible:
+        if impossible and self._session.judge.impossible(self._job):
             reason = WaitReason.IMPOSSIBLE
         else:
             reason = WaitReason.TOPOLOGY if self._limited else WaitReason.INSUFFICIENT

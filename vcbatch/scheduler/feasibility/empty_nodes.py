@@ -1,0 +1,94 @@
+"""The nodes as they would be with every pod gone that can go, and every state over that passes by itself."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vcbatch.scheduler.feasibility.problem import slots
+from vcbatch.scheduler.picture.classes import HostPort, TaskClass
+from vcbatch.scheduler.picture.columns import Floats
+from vcbatch.scheduler.picture.model import NodeInfo, Task
+from vcbatch.scheduler.plugins.predicates import PORTS_ENABLE, Predicates
+from vcbatch.scheduler.resources import Matrix, is_extended
+
+if TYPE_CHECKING:
+    from vcbatch.scheduler.session import Session
+
+
+class EmptyNodes:
+    """What is left of the nodes beside the pods that belong to them or to the cluster (`Task.stays`).
+
+    What a node that is being added offers isn't known and counts as without limit. Of devices a node counts with all
+    that it has, those that are reported as unhealthy included.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        state = session.state
+        self.staying = [(task, row) for task in state.staying.values() if (row := state.row_of(task)) >= 0]
+        """The pods that stay, and the rows of their nodes."""
+        self.capacity: Matrix = self._capacity()
+        self._most: dict[tuple[int, str], Floats] = {}
+        self._ports: dict[int, list[HostPort]] = defaultdict(list)
+        for task, row in self.staying:
+            self._ports[row] += task.cls.ports
+        self.ports_count = any(
+            isinstance(plugin, Predicates) and plugin.arguments[PORTS_ENABLE]
+            for plugin in session.placer.plugins.filters
+        )
+
+    def _capacity(self) -> Matrix:
+        nodes = self._session.nodes
+        capacity: Matrix = nodes.alloc.copy()
+        for task, row in self.staying:
+            capacity[:, row] -= task.cls.request
+        for info in nodes.infos:
+            if info.starting or not info.allocatable:
+                capacity[:, info.row] = np.inf
+            else:
+                self._with_all_devices(info, capacity)
+        return capacity
+
+    def _with_all_devices(self, info: NodeInfo, capacity: Matrix) -> None:
+        installed = (info.node.status.capacity if info.node is not None else None) or {}
+        dims = self._session.dims
+        for name, quantity in installed.items():
+            column = dims.column(name)
+            if column is None or not is_extended(name) or info.allocatable.get(name) == quantity:
+                continue
+            unhealthy = dims.amount(name, quantity) - dims.amount(name, info.allocatable.get(name, 0))
+            capacity[column, info.row] += max(unhealthy, 0.0)
+
+    def most(self, task: Task) -> Floats:
+        """How many pods like the task each node takes if it takes no others; [N]."""
+        key = (task.cls.id, task.uid if task.cls.spec.resource_claims else "")
+        known = self._most.get(key)
+        if known is None:
+            known = self._most[key] = self._counted(task.cls, task)
+        return known
+
+    def _counted(self, cls: TaskClass, task: Task) -> Floats:
+        session = self._session
+        found = np.where(session.placer.static(cls).lasting, slots(self.capacity, cls.request), 0.0)
+        for plugin in session.placer.plugins.filters:
+            cap = plugin.caps_empty(task)
+            if cap is not None:
+                found = np.minimum(found, cap)
+        if cls.ports and self.ports_count:
+            found = np.minimum(found, 1.0)
+            for row, taken in self._ports.items():
+                if any(mine.conflicts(theirs) for mine in cls.ports for theirs in taken):
+                    found[row] = 0.0
+        claimed = session.state.claimed
+        lacking = None if claimed.fault(task) else claimed.lacking(task)
+        if lacking is not None:
+            found[lacking] = 0.0
+        return found
+
+
+def ports_conflict(one: TaskClass, other: TaskClass) -> bool:
+    """Whether no node takes a pod of each."""
+    return any(mine.conflicts(theirs) for mine in one.ports for theirs in other.ports)

@@ -1,0 +1,111 @@
+"""Which gangs can't start, whoever else goes: proven, and remembered as long as the nodes stay as they are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from vcbatch.api.dra import DeviceClass, ResourceSlice
+from vcbatch.api.numatopology import NumatopologyView
+from vcbatch.api.scheduling import HyperNodeView
+from vcbatch.scheduler.feasibility.bounds import ruled_out
+from vcbatch.scheduler.feasibility.empty_nodes import EmptyNodes
+from vcbatch.scheduler.feasibility.gangs import GangProblem, Shape, shape_of
+from vcbatch.scheduler.feasibility.search import placeable
+from vcbatch.scheduler.picture.model import Job
+
+if TYPE_CHECKING:
+    from vcbatch.scheduler.picture.state import ClusterState
+    from vcbatch.scheduler.session import Session
+
+STEPS: Final = 20_000
+"""How long one gang is searched a placement for, in pods tried on nodes."""
+STEPS_OF_CYCLE: Final = 40_000
+"""The same of all gangs of a cycle together; those that come later have their turn in a later cycle."""
+_MEMORY: Final = "feasibility"
+_MOST_KEPT: Final = 4096
+_KINDS: Final = (HyperNodeView, NumatopologyView, DeviceClass, ResourceSlice)
+
+
+class _Memory:
+    """Verdicts by the shapes of gangs, and the state of the nodes for which they hold."""
+
+    def __init__(self, stamp: tuple[object, ...]) -> None:
+        self.stamp = stamp
+        self.verdicts: dict[tuple[object, ...], bool] = {}
+
+
+def forget_where_nodes_changed(state: ClusterState) -> None:
+    """Before a cycle: where nodes changed, any gang may fit now, and counts as one that does until it is tried."""
+    stamp = (
+        state.ground_stamp,
+        state.static_stamp,
+        state.volumes.stamp,
+        state.total().tobytes(),
+        *map(state.facts.stamp, _KINDS),
+    )
+    memory: _Memory | None = state.memory.get(_MEMORY)
+    if memory is not None and memory.stamp == stamp:
+        return
+    state.memory[_MEMORY] = _Memory(stamp)
+    for row in np.flatnonzero(state.jobs_table.unstartable).tolist():
+        state.jobs_table.set_unstartable(row, unstartable=False)
+
+
+class Judge:
+    """Says of gangs whether they could start on empty nodes (`EmptyNodes`), queues and quotas aside.
+
+    Sums over nodes and domains rule most gangs out that don't fit; for others a placement is searched, in a bounded
+    number of steps. What isn't proven impossible counts as possible.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._memory: _Memory = session.state.memory[_MEMORY]
+        self._nodes: EmptyNodes | None = None
+        self._steps = STEPS_OF_CYCLE
+
+    @property
+    def nodes(self) -> EmptyNodes:
+        """The nodes that are judged by."""
+        if self._nodes is None:
+            self._nodes = EmptyNodes(self._session)
+        return self._nodes
+
+    def impossible(self, job: Job) -> bool:
+        """Whether it is proven that the gang can't start."""
+        known = job.verdict
+        if known is not None and known[0] is self._memory:
+            return known[1]
+        shape = shape_of(self._session, job)
+        verdict = None if shape is None else self._of_shape(job, shape)
+        if shape is None or (verdict is not None and shape.lasting):
+            job.verdict = (self._memory, bool(verdict))
+        return bool(verdict)
+
+    def _of_shape(self, job: Job, shape: Shape) -> bool | None:
+        """Whether gangs of this shape can't start; None where the cycle has no steps left to find out."""
+        verdicts = self._memory.verdicts
+        claiming = not shape.lasting and not shape.foreign
+        known = None if claiming else verdicts.get(shape.key)
+        if known is None:
+            known = self._found(job, shape)
+            if known is not None and not claiming:
+                if len(verdicts) >= _MOST_KEPT:
+                    verdicts.clear()
+                verdicts[shape.key] = known
+        return known
+
+    def _found(self, job: Job, shape: Shape) -> bool | None:
+        problem = GangProblem(self._session, self.nodes, job, shape).problem()
+        if ruled_out(problem):
+            return True
+        if len(problem.groups) == 1 and not problem.coupled:
+            return False
+        steps = min(STEPS, self._steps)
+        found, left = placeable(problem, steps)
+        self._steps -= steps - left
+        if found is None and steps < STEPS:
+            return None
+        return found is False
