@@ -16,8 +16,9 @@ from vcbatch.api.pod import Pod
 from vcbatch.api.resources import Resource
 from vcbatch.api.scheduling import PodGroupView, PriorityClassView, QueueView
 from vcbatch.api.storage import Claim, CsiNode, PersistentVolume, StorageClass
-from vcbatch.scheduler.actions import ADMITTING, EVICTING
+from vcbatch.scheduler.actions import ADMITTING
 from vcbatch.scheduler.actions.base import eligible
+from vcbatch.scheduler.actions.names import EVICTING
 from vcbatch.scheduler.consultant import Consultant
 from vcbatch.scheduler.failures import blame
 from vcbatch.scheduler.filters.volumes import VolumeRules

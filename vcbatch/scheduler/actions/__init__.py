@@ -24,8 +24,5 @@ ACTIONS: dict[str, Action] = {
     "reclaim": Reclaim(),
     "shuffle": Shuffle(),
 }
-
-EVICTING = frozenset({"gangpreempt", "gangreclaim", "preempt", "reclaim"})
-"""Names of the actions that look for victims in the victim table, which is kept for them only."""
 UNSUPPORTED_ACTIONS: frozenset[str] = frozenset()
 """Names that Volcano knows and this scheduler doesn't."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from vcbatch.api.messages import behind_first
+from vcbatch.api.messages import NEVER_FITS, NOT_EVICTED_FOR, behind_first
+from vcbatch.scheduler.actions.names import EVICTING
+from vcbatch.scheduler.actions.precedence import Precedence
 from vcbatch.scheduler.arguments import NO_ARGUMENTS
 from vcbatch.scheduler.picture.model import Job, Phase, Queue
 from vcbatch.scheduler.plugins.base import Verdict
@@ -22,6 +25,8 @@ Kind = tuple[object, ...]
 
 _REFUSED = ("not admitted",)
 """What a gang that waits for admission is parked on: no stamp of a session, so that nobody takes it for one."""
+_WITH_ROOM_ADMITTED: Final = (WaitReason.CLUSTER_OVERCOMMITTED, WaitReason.QUEUE_LIMIT)
+"""Reasons of refusals that go by what gangs hold, so that evictions could do away with them."""
 _MEMORY = "enqueue"
 _MOST_KEPT = 64
 """How many blockers of a queue are kept for the next cycle."""
@@ -53,8 +58,9 @@ class Enqueue:
             assert queue is not None  # noqa: S101 - it has one
             queues[queue.name] = queue
             pending.setdefault(queue.name, []).append((job, kind))
+        precedence = Precedence(session)
         for queue in sorted(queues.values(), key=session.queue_key):
-            _Desk(session, queue, pending[queue.name]).serve()
+            _Desk(session, queue, pending[queue.name], precedence).serve()
 
 
 def _kinds(session: Session, jobs: Sequence[Job]) -> list[Kind]:
@@ -72,8 +78,12 @@ def _kinds(session: Session, jobs: Sequence[Job]) -> list[Kind]:
 class _Desk:
     """The admission of one queue's pending gangs."""
 
-    def __init__(self, session: Session, queue: Queue, pending: Sequence[tuple[Job, Kind]]) -> None:
+    def __init__(
+        self, session: Session, queue: Queue, pending: Sequence[tuple[Job, Kind]], precedence: Precedence
+    ) -> None:
         self._session = session
+        self._precedence = precedence
+        self._evicts = not EVICTING.isdisjoint(session.policy.actions)
         self._queue = queue
         self._pending = pending
         self._has_minimum = session.state.jobs_table.has_minimum
@@ -110,6 +120,8 @@ class _Desk:
                 self._refuse(job, behind)
                 continue
             blocker = self._consider(job)
+            if blocker is not None and not blocker.reason.hopeless:
+                blocker = self._settled(job, blocker)
             if blocker is not None:
                 self._refuse(job, blocker)
                 if not blocker.reason.hopeless:
@@ -130,9 +142,11 @@ class _Desk:
                 blocker = self._consider(job)
                 if blocker is not None:
                     self._refused[kind] = blocker
+        for job, kind in self._sorted([(j, k) for j, k in self._pending if self._precedence.concerns(j)]):
+            self._settled(job, self._refused[kind])
         for job, kind in self._pending:
             if job.phase is Phase.PENDING:
-                self._refuse(job, self._refused[kind])
+                self._refuse(job, self._judged(job, self._refused[kind]))
 
     def _sorted(self, pending: Sequence[tuple[Job, Kind]]) -> list[tuple[Job, Kind]]:
         key = self._session.job_key
@@ -145,6 +159,23 @@ class _Desk:
             self._session.admit(job)
         return blocker
 
+    def _settled(self, job: Job, blocker: Blocker) -> Blocker | None:
+        """What is said of a refused gang: nothing where it is admitted, since only gangs of lower priority that wait
+        themselves are in its way."""
+        if self._precedence.concerns(job) and self._precedence.admits(job, lambda: self._asked(job) is None):
+            self._session.admit(job)
+            return None
+        return self._judged(job, blocker)
+
+    def _judged(self, job: Job, blocker: Blocker) -> Blocker:
+        """Of a gang that couldn't start were it admitted, that. Else, as far as evictions would help it, that nobody is
+        evicted for it before."""
+        if not blocker.reason.hopeless and job.tasks and self._session.judge.impossible(job):
+            return self._kept(Blocker(reason=WaitReason.IMPOSSIBLE, text=NEVER_FITS))
+        if self._evicts and blocker.reason in _WITH_ROOM_ADMITTED:
+            return self._kept(replace(blocker, text=f"{blocker.text}; {NOT_EVICTED_FOR}"))
+        return blocker
+
     def _asked(self, job: Job) -> Blocker | None:
         """A gang without minResources is admitted unasked, unless there is something else to ask about."""
         asked = self._has_minimum[job.row] or self._session.admission_needed(job)
@@ -152,8 +183,10 @@ class _Desk:
         return None if refusal is None else self._blocker(refusal)
 
     def _blocker(self, refusal: Verdict) -> Blocker:
+        return self._kept(Blocker(reason=refusal.reason, text=refusal.message, shortages=refusal.shortages))
+
+    def _kept(self, made: Blocker) -> Blocker:
         """The same object as in the last cycle where it says the same, so that nobody has to compare."""
-        made = Blocker(reason=refusal.reason, text=refusal.message, shortages=refusal.shortages)
         if self._last.get(made.text) != made:
             if len(self._last) > _MOST_KEPT:
                 self._last.clear()

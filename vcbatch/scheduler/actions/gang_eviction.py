@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vcbatch.scheduler.actions.base import eligible
 from vcbatch.scheduler.actions.bundles import Bundle
 from vcbatch.scheduler.actions.fewest_gangs import with_fewest_broken
 from vcbatch.scheduler.actions.gang_trial import GangTrial, Room
 from vcbatch.scheduler.actions.protected import ProtectedVictims, likeness
-from vcbatch.scheduler.actions.starving import may_preempt
+from vcbatch.scheduler.actions.starving import may_preempt, starving
 from vcbatch.scheduler.actions.victim_gangs import VictimGangs, VictimPool
 from vcbatch.scheduler.arguments import Argument, Arguments, ArgumentSpec
 from vcbatch.scheduler.picture.model import Job, Queue, Task
@@ -55,10 +54,7 @@ class GangEvict:
         self.kind = kind
 
     def execute(self, session: Session) -> None:
-        waiting: dict[str, list[Job]] = {}
-        for job in eligible(session):
-            if job.queue is not None and session.starving(job):
-                waiting.setdefault(job.queue.name, []).append(job)
+        waiting = starving(session, lambda _: True)
         queues = [session.state.queues[name] for name in waiting]
         search = _Search(session, self.kind)
         for queue in sorted(queues, key=session.queue_key):

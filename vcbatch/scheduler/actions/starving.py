@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from vcbatch.scheduler.actions.base import eligible
+from vcbatch.scheduler.actions.precedence import Ahead
 from vcbatch.scheduler.picture.model import Job, Task, TaskStatus
 from vcbatch.scheduler.reasons.blockers import Blocker
 from vcbatch.scheduler.result import WaitReason
@@ -20,10 +21,12 @@ NEVER = "Never"
 
 
 def starving(session: Session, admits: Callable[[Job], bool]) -> dict[str, list[Job]]:
-    """By queue name, the gangs that others may be evicted for now, in no order."""
+    """By queue name, the gangs that others may be evicted for now, in no order: none before which one of higher
+    priority waits to be admitted to idle nodes."""
     out: dict[str, list[Job]] = {}
+    ahead = Ahead(session)
     for job in eligible(session):
-        if job.queue is not None and admits(job) and session.starving(job):
+        if job.queue is not None and admits(job) and session.starving(job) and not ahead.of(job):
             out.setdefault(job.queue.name, []).append(job)
     return out
 

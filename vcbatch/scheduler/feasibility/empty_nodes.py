@@ -12,7 +12,7 @@ from vcbatch.scheduler.picture.classes import HostPort, TaskClass
 from vcbatch.scheduler.picture.columns import Floats
 from vcbatch.scheduler.picture.model import NodeInfo, Task
 from vcbatch.scheduler.plugins.predicates import PORTS_ENABLE, Predicates
-from vcbatch.scheduler.resources import Matrix, is_extended
+from vcbatch.scheduler.resources import Dimensions, Matrix, is_extended
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session
@@ -26,12 +26,13 @@ class EmptyNodes:
     """
 
     def __init__(self, session: Session) -> None:
-        self._session = session
         state = session.state
         self.staying = [(task, row) for task in state.staying.values() if (row := state.row_of(task)) >= 0]
         """The pods that stay, and the rows of their nodes."""
-        self.capacity: Matrix = self._capacity()
-        self._most: dict[tuple[int, str], Floats] = {}
+        self.capacity: Matrix = self._capacity(session)
+        self.growing = bool(np.isinf(self.capacity).any())
+        """Whether there are nodes of which nobody knows yet what they offer."""
+        self._most: dict[int, Floats] = {}
         self._ports: dict[int, list[HostPort]] = defaultdict(list)
         for task, row in self.staying:
             self._ports[row] += task.cls.ports
@@ -40,8 +41,8 @@ class EmptyNodes:
             for plugin in session.placer.plugins.filters
         )
 
-    def _capacity(self) -> Matrix:
-        nodes = self._session.nodes
+    def _capacity(self, session: Session) -> Matrix:
+        nodes, dims = session.nodes, session.dims
         capacity: Matrix = nodes.alloc.copy()
         for task, row in self.staying:
             capacity[:, row] -= task.cls.request
@@ -49,12 +50,11 @@ class EmptyNodes:
             if info.starting or not info.allocatable:
                 capacity[:, info.row] = np.inf
             else:
-                self._with_all_devices(info, capacity)
+                self._with_all_devices(info, dims, capacity)
         return capacity
 
-    def _with_all_devices(self, info: NodeInfo, capacity: Matrix) -> None:
+    def _with_all_devices(self, info: NodeInfo, dims: Dimensions, capacity: Matrix) -> None:
         installed = (info.node.status.capacity if info.node is not None else None) or {}
-        dims = self._session.dims
         for name, quantity in installed.items():
             column = dims.column(name)
             if column is None or not is_extended(name) or info.allocatable.get(name) == quantity:
@@ -62,16 +62,17 @@ class EmptyNodes:
             unhealthy = dims.amount(name, quantity) - dims.amount(name, info.allocatable.get(name, 0))
             capacity[column, info.row] += max(unhealthy, 0.0)
 
-    def most(self, task: Task) -> Floats:
+    def most(self, session: Session, task: Task) -> Floats:
         """How many pods like the task each node takes if it takes no others; [N]."""
-        key = (task.cls.id, task.uid if task.cls.spec.resource_claims else "")
-        known = self._most.get(key)
+        if task.cls.spec.resource_claims:
+            return self._counted(session, task)
+        known = self._most.get(task.cls.id)
         if known is None:
-            known = self._most[key] = self._counted(task.cls, task)
+            known = self._most[task.cls.id] = self._counted(session, task)
         return known
 
-    def _counted(self, cls: TaskClass, task: Task) -> Floats:
-        session = self._session
+    def _counted(self, session: Session, task: Task) -> Floats:
+        cls = task.cls
         found = np.where(session.placer.static(cls).lasting, slots(self.capacity, cls.request), 0.0)
         for plugin in session.placer.plugins.filters:
             cap = plugin.caps_empty(task)

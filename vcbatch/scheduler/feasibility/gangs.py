@@ -127,7 +127,7 @@ class GangProblem:
         even = list(self._even()) if self._spread else []
         groups: list[Group] = []
         for task, count in zip(shape.samples, shape.counts, strict=True):
-            most = np.minimum(self._nodes.most(task), count)
+            most = np.minimum(self._nodes.most(self._session, task), count)
             for key in self._labels_needed(task):
                 most = np.where(self._domains(key) >= 0, most, 0.0)
             most = np.where(self._kept_off(task), 0.0, most) if self._affinity else most

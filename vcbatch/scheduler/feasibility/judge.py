@@ -29,11 +29,13 @@ _KINDS: Final = (HyperNodeView, NumatopologyView, DeviceClass, ResourceSlice)
 
 
 class _Memory:
-    """Verdicts by the shapes of gangs, and the state of the nodes for which they hold."""
+    """Verdicts by the shapes of gangs, and the state of the nodes for which they hold. Classes are never known by the
+    same number twice, so that what is kept by it holds as long."""
 
     def __init__(self, stamp: tuple[object, ...]) -> None:
         self.stamp = stamp
         self.verdicts: dict[tuple[object, ...], bool] = {}
+        self.nodes: EmptyNodes | None = None
 
 
 def forget_where_nodes_changed(state: ClusterState) -> None:
@@ -43,6 +45,7 @@ def forget_where_nodes_changed(state: ClusterState) -> None:
         state.static_stamp,
         state.volumes.stamp,
         state.total().tobytes(),
+        len(state.dims),
         *map(state.facts.stamp, _KINDS),
     )
     memory: _Memory | None = state.memory.get(_MEMORY)
@@ -63,15 +66,14 @@ class Judge:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._memory: _Memory = session.state.memory[_MEMORY]
-        self._nodes: EmptyNodes | None = None
         self._steps = STEPS_OF_CYCLE
 
     @property
     def nodes(self) -> EmptyNodes:
         """The nodes that are judged by."""
-        if self._nodes is None:
-            self._nodes = EmptyNodes(self._session)
-        return self._nodes
+        if self._memory.nodes is None:
+            self._memory.nodes = EmptyNodes(self._session)
+        return self._memory.nodes
 
     def impossible(self, job: Job) -> bool:
         """Whether it is proven that the gang can't start."""

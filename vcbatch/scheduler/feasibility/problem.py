@@ -98,8 +98,7 @@ class Problem:
 def slots(capacity: Matrix, request: Vector) -> Floats:
     """How many such requests the nodes hold, each node alone; [N]."""
     asked = np.flatnonzero(request > 0)
-    if not len(asked):
-        return np.full(capacity.shape[1], np.inf)
-    fitting: Matrix = np.floor((capacity[asked] + EPS) / request[asked, None])
-    least: Floats = np.min(fitting, axis=0)
-    return np.maximum(least, 0.0)
+    found: Floats = np.zeros(capacity.shape[1]) + np.inf
+    if len(asked):
+        found = ((capacity[asked] + EPS) / request[asked, None]).min(axis=0)
+    return np.floor(np.maximum(found, 0.0))

@@ -62,6 +62,7 @@ class Capacity(Plugin):
 
     def open(self, session: Session) -> None:
         state = session.state
+        self._session = session
         layout = _layout(state, session.total, hierarchical=self.hierarchical)
         tree = layout.tree
         self._layout = layout
@@ -175,7 +176,9 @@ class Capacity(Plugin):
             short.append(Shortage(dims.names[r], asked, available, dims.format(r, minimum[r] - left)))
             parts.append(f"{dims.names[r]}: {asked} asked, {available} left of {dims.format(r, most)}")
         names = ", ".join(f"insufficient {s.resource}" for s in short)
-        never = any(minimum[r] > self._books.most[q][r] for r in excess.columns)
+        growing = self._session.judge.nodes.growing
+        ever = self._layout.capability[q].tolist() if growing else self._books.most[q]
+        never = any(minimum[r] > ever[r] for r in excess.columns)
         text = f"queue resource quota insufficient: {names} ({'; '.join(parts)} in queue {self._tree.names[q]})"
         return Verdict(Vote.REJECT, text, WaitReason.IMPOSSIBLE if never else WaitReason.QUEUE_LIMIT, short)
 

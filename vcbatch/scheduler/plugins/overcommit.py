@@ -39,6 +39,7 @@ class Overcommit(Plugin):
         if factor < 1.0:
             factor = _DEFAULT_FACTOR
         table = session.state.jobs_table
+        self._session = session
         self._dims = session.dims
         self._table = table
         self._most = session.total * factor
@@ -57,7 +58,7 @@ class Overcommit(Plugin):
         if not over:
             return Verdict(Vote.PERMIT)
         # More than this is never left to admit, whoever ends.
-        never = exceeding(minimum, self._most, minimum)
+        never = [] if self._session.judge.nodes.growing else exceeding(minimum, self._most, minimum)
         room, words = (self._most, "ever to admit") if never else (self._idle - self._inqueue, "left to admit")
         dims = never or over
         text = ", ".join(f"overused {self._dims.names[i]}" for i in dims)

@@ -141,6 +141,7 @@ class Proportion(Plugin):
     VICTIMS_BY_STANDING = True
 
     def open(self, session: Session) -> None:
+        self._session = session
         self._table = session.state.jobs_table
         self._dims = session.dims
         standing = _standing(session.state, session.total)
@@ -277,7 +278,8 @@ class Proportion(Plugin):
         over = exceeding(wanted, self._most[q], minimum)
         if not over:
             return Verdict(Vote.PERMIT)
-        never = exceeding(minimum, self._most[q], minimum)
+        growing = self._session.judge.nodes.growing
+        never = exceeding(minimum, (self._standing.capability if growing else self._most)[q], minimum)
         names = ", ".join(f"insufficient {self._dims.names[i]}" for i in over)
         numbers = "; ".join(
             f"{self._dims.names[i]}: {self._dims.format(i, float(minimum[i]))} asked, "

@@ -225,7 +225,7 @@ def queue_limit(session: Session, queue: Queue, task: Task, *, unplaced: int, pl
     whose_queue = ledger.queue or queue.name
     limited = any(limit[r] + EPS < session.total[r] for r in over)
     whose = "in the whole cluster" if not limited else "allowed" if never else ledger.word
-    if never or (not limited and any(needed[r] > session.total[r] for r in over)):
+    if (never and (limited or not session.judge.nodes.growing)) or (not limited and _beyond(session, needed, over)):
         reason = WaitReason.IMPOSSIBLE
     else:
         reason = WaitReason.QUEUE_LIMIT if limited else WaitReason.INSUFFICIENT
@@ -237,6 +237,12 @@ def queue_limit(session: Session, queue: Queue, task: Task, *, unplaced: int, pl
     by = ", ".join(f"{s.resource} {s.short_by}" for s in short)
     text = f"the gang needs {', '.join(parts)} (queue {whose_queue}): short by {by}"
     return Blocker(reason=reason, text=text, task=task.name, placed=placed, shortages=short)
+
+
+def _beyond(session: Session, needed: Vector, columns: Sequence[int]) -> bool:
+    """Whether that is more than the nodes have together."""
+    capacity = session.judge.nodes.capacity
+    return any(needed[r] > float(capacity[r].sum()) for r in columns)
 
 
 def _fits_nowhere(session: Session, task: Task) -> bool:

@@ -1,0 +1,90 @@
+"""Gangs of higher priority come before others that wait, in admission and in evictions.
+
+An admitted gang takes admission room until it starts. One of higher priority for whose pods there are idle nodes isn't
+kept out by such room of gangs of lower priority, and none of these has pods evicted while it waits to be admitted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vcbatch.scheduler.picture.model import Job, Phase
+from vcbatch.scheduler.result import WaitReason
+
+if TYPE_CHECKING:
+    from vcbatch.scheduler.session import Session
+
+
+def has_idle_nodes(session: Session, job: Job) -> bool:
+    """Whether there are free places for the gang's pods, those of each class counted as if there were no others."""
+    runs = session.runs(job)
+    if not runs or session.invalid(job) is not None:
+        return False
+    classes = {run.cls.id: run.cls for run in runs}
+    counts: Counter[int] = Counter()
+    for run in runs:
+        counts[run.cls.id] += len(run.tasks)
+    rows = np.arange(len(session.nodes), dtype=np.intp)
+    free = {number: float(session.placer.slots(cls, rows, promising=False).sum()) for number, cls in classes.items()}
+    placeable = sum(min(count, free[number]) for number, count in counts.items())
+    return placeable >= min(session.tasks_until_ready(job, ""), counts.total())
+
+
+class Precedence:
+    """The gangs that were admitted and have no place yet, whose room may be given to others for a moment."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        table = session.state.jobs_table
+        self._waiting = [
+            job
+            for job in session.state.waiting.values()
+            if job.phase is Phase.INQUEUE and not job.allocated_count and table.has_minimum[job.row]
+        ]
+        self._lowest = min((job.priority for job in self._waiting), default=None)
+
+    def concerns(self, job: Job) -> bool:
+        """Whether a pending gang has a higher priority than some that were admitted before the cycle and wait."""
+        return self._lowest is not None and job.priority > self._lowest and job.phase is Phase.PENDING
+
+    def admits(self, job: Job, asked: Callable[[], bool]) -> bool:
+        """Whether there are idle nodes for the gang, and those of lower priority alone keep it from being admitted:
+        `asked` says whether it may be."""
+        session = self._session
+        if not has_idle_nodes(session, job):
+            return False
+        behind = [other for other in self._waiting if other.priority < job.priority]
+        session.count_admission(behind, -1)
+        admitted = asked()
+        session.count_admission(behind, 1)
+        return admitted
+
+
+class Ahead:
+    """The gangs that wait to be admitted and have idle nodes. None of lower priority may have pods evicted before them,
+    in the same queue or, where it is the cluster that has no room to admit them, in any."""
+
+    def __init__(self, session: Session) -> None:
+        self._anywhere: int | None = None
+        self._by_queue: dict[str, int] = {}
+        admitting = "enqueue" in session.policy.actions
+        for job in session.state.waiting.values() if admitting else ():
+            if job.phase is not Phase.PENDING or job.queue is None or not job.tasks or job.blocker is None:
+                continue
+            if job.blocker.reason not in (WaitReason.CLUSTER_OVERCOMMITTED, WaitReason.QUEUE_LIMIT):
+                continue
+            if not has_idle_nodes(session, job):
+                continue
+            if job.blocker.reason is WaitReason.CLUSTER_OVERCOMMITTED:
+                self._anywhere = job.priority if self._anywhere is None else max(self._anywhere, job.priority)
+            known = self._by_queue.get(job.queue.name, job.priority)
+            self._by_queue[job.queue.name] = max(known, job.priority)
+
+    def of(self, job: Job) -> bool:
+        """Whether one of them comes before this gang."""
+        most = self._by_queue.get(job.queue_name, job.priority)
+        return max(most, job.priority if self._anywhere is None else self._anywhere) > job.priority
