@@ -4,7 +4,7 @@ annotations say."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -68,9 +68,11 @@ class CardBooks:
         return self.family.fault or asks.fault
 
     def slots_of_empty(self, asks: PodAsks, count: int) -> Floats:
-        """How many pods that ask so each of `count` nodes takes, if nobody holds anything of its cards; [N]."""
+        """How many pods that ask so each of `count` nodes takes, if nobody holds anything of its cards and all of them
+        are healthy; [N]."""
         table = CardTable(policy=self.table.policy, factor=self.family.factor)
-        table.lay(self._cards, self._rows)
+        cards = {name: tuple(replace(card, healthy=True) for card in own) for name, own in self._cards.items()}
+        table.lay(cards, self._rows)
         return table.slots(asks, count, np.arange(count, dtype=np.intp), promising=False)
 
     # What the cluster says --------------------------------------------------------------------------------------------

@@ -83,12 +83,12 @@ def shape_of(session: Session, job: Job) -> Shape | None:
     roles = {role: minimum - finished.get(role, 0) for role, minimum in roles.items()}
     counts = {kind: len(members) for kind, members in kinds.items()}
     key = (
-        tuple(sorted(counts.items(), key=repr)),
+        frozenset(counts.items()),
         least,
-        tuple(sorted(roles.items())),
+        frozenset(roles.items()),
         job.topology,
         job.rules,
-        tuple(sorted((repr(terms), met) for terms, met in foreign.items())),
+        frozenset(foreign.items()),
         job.key.partition("/")[0] if coupled else "",
     )
     lasting = not foreign and not any(kind.uid for kind in kinds)

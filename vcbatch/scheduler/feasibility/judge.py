@@ -80,11 +80,28 @@ class Judge:
         known = job.verdict
         if known is not None and known[0] is self._memory:
             return known[1]
-        shape = shape_of(self._session, job)
-        verdict = None if shape is None else self._of_shape(job, shape)
-        if shape is None or (verdict is not None and shape.lasting):
-            job.verdict = (self._memory, bool(verdict))
+        plain = self._plain_key(job)
+        verdict = None if plain is None else self._memory.verdicts.get(plain)
+        if verdict is None:
+            shape = shape_of(self._session, job)
+            verdict = None if shape is None else self._of_shape(job, shape)
+            if shape is not None and (verdict is None or not shape.lasting):
+                return bool(verdict)
+            if plain is not None and verdict is not None:
+                self._memory.verdicts[plain] = verdict
+        job.verdict = (self._memory, bool(verdict))
         return bool(verdict)
+
+    def _plain_key(self, job: Job) -> tuple[object, ...] | None:
+        """Equal for gangs of one shape, and found sooner; None of gangs that hold places, or whose pods ask about
+        others or claim something."""
+        runs = self._session.runs(job)
+        if sum(len(run.tasks) for run in runs) != len(job.tasks):
+            return None
+        if any(run.cls.inter_pod.any or run.cls.claiming for run in runs):
+            return None
+        kinds = tuple((run.cls.id, run.role, run.sub, len(run.tasks)) for run in runs)
+        return kinds, job.min_member, tuple(job.role_minimums.items()), job.topology, job.rules
 
     def _of_shape(self, job: Job, shape: Shape) -> bool | None:
         """Whether gangs of this shape can't start; None where the cycle has no steps left to find out."""
