@@ -89,8 +89,7 @@ class Cluster:
         owner: Json | None = None,
         **spec: Any,
     ) -> None:
-        """One pod; `notes` are annotations, `labels` are added to its own, `owner` is who controls it, other keywords go
-        to its spec."""
+        """One pod; `notes` are annotations, `labels` are added, `owner` controls it, the rest goes to its spec."""
         name = f"{gang}-{role}-{index}"
         requests = {"cpu": cpu, "memory": "1Gi"} if cpu else {}
         raw: Json = {

@@ -113,7 +113,7 @@ class InterPodIndex:
 
     def domains(self, key: str) -> Domains:
         """The number of each node's domain under a topology key, -1 without the label; [N]."""
-        return self._domain(key)[0]
+        return self.domains_of(key)[0]
 
     def affinity_rejections(self, task: Task) -> list[tuple[str, Mask]]:
         """The nodes that affinity and anti-affinity refuse, of the task and of pods that are there, with the reason;
