@@ -94,8 +94,8 @@ _FIRST: Final = " is first"
 
 
 NEVER_FITS: Final = "without any other pods the nodes couldn't take the gang either"
-"""Of a gang that can't start, whoever else goes."""
-NOT_EVICTED_FOR: Final = "nobody is evicted for a gang before it is admitted"
+"""Of a gang that can't start even if every removable pod is deleted."""
+NOT_EVICTED_FOR: Final = "no pods are evicted for a gang before it is admitted"
 
 
 def behind_first(*, queue: str, first: str, expected: datetime | None = None) -> str:

@@ -14,7 +14,7 @@ from vcbatch.scheduler.picture.columns import Rows
 from vcbatch.scheduler.picture.model import Job, Phase, Queue, Task, TaskStatus
 from vcbatch.scheduler.picture.state import ClusterState
 from vcbatch.scheduler.placing.placement import Placer
-from vcbatch.scheduler.placing.search_budget import MOST_SEARCHES, steps_of_cycle
+from vcbatch.scheduler.placing.search_budget import Searches
 from vcbatch.scheduler.placing.static_nodes import PluginSet, StaticCache
 from vcbatch.scheduler.plugins.base import Leaning, Verdict
 from vcbatch.scheduler.plugins.gang import Gang
@@ -69,10 +69,8 @@ class Session(Answers):
         self.closed_queues: dict[str, str] = {}
         """By queue name: why it got nothing more in this cycle."""
         self.evictions: list[Eviction] = []
-        self.search_steps = steps_of_cycle(len(state.nodes))
-        """How many steps the searches for placements of gangs have left in this cycle."""
-        self.undecided: set[str] = set()
-        """By key the gangs of which a search neither found nor ruled out a placement."""
+        self.searches = Searches(len(state.nodes))
+        """The searches for placements of gangs in this cycle."""
         self.relieved: set[str] = set()
         """By key the gangs for which others were evicted in this cycle. They lose nobody in it, or those would have
         gone for nothing."""
@@ -142,7 +140,7 @@ class Session(Answers):
 
     @property
     def judge(self) -> Judge:
-        """Knows which gangs can't start, whoever else goes."""
+        """Decides which gangs can't start even on empty nodes."""
         if self._judge is None:
             self._judge = Judge(self)
         return self._judge
@@ -152,7 +150,7 @@ class Session(Answers):
         admission takes no room from others then."""
         blocker = self.blockers.get(job.key)
         if blocker is not None and not blocker.reason.hopeless and self.judge.impossible(job):
-            blocker = self.blockers[job.key] = blocker.whoever_goes()
+            blocker = self.blockers[job.key] = blocker.on_empty_nodes()
         hopeless = blocker is not None and blocker.reason.hopeless
         table = self.state.jobs_table
         if hopeless is not bool(table.unstartable[job.row]):
@@ -301,15 +299,11 @@ class Session(Answers):
         stamps: dict[str, tuple[object, ...]] = {}
         for job in self.attempted:
             blocker = self.blockers.get(job.key)
-            if blocker is None or job.queue is None or blocker.task == "":
+            if blocker is None or job.queue is None or self.searches.again(job) or blocker.task == "":
                 continue
             stamp = stamps.get(job.queue.name)
             if stamp is None:
                 stamp = stamps[job.queue.name] = self.stamp(job.queue)
-            if job.key in self.undecided and job.searches < MOST_SEARCHES:
-                job.searches += 1  # it is searched again from another task
-                continue
-            job.searches = 0
             if not self._depends_on_others(job):
                 job.parked, job.blocker = stamp, blocker
 

@@ -1,4 +1,4 @@
-"""Gangs that can't start, whoever else goes: told apart from those that wait, and in nobody's way."""
+"""Gangs that can't start even on empty nodes: their reason, and that they block no others."""
 
 from __future__ import annotations
 
@@ -181,4 +181,4 @@ def test_a_gang_that_is_not_admitted_says_that_nobody_is_evicted_for_it() -> Non
     made.cycle()
     told = explained(made, "waits")
     assert told.reason is WaitReason.CLUSTER_OVERCOMMITTED
-    assert "nobody is evicted for a gang before it is admitted" in told.message
+    assert "no pods are evicted for a gang before it is admitted" in told.message

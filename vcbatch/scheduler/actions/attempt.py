@@ -28,8 +28,6 @@ class Attempt:
         self.job = job
         self.statement = statement
         self.domain = domain
-        self.only: Rows | None = None
-        """The rows of the only nodes that may be taken in a part of a search; None where it isn't confined."""
         self.blocker: Blocker | None = None
         self.refused = self._unplaced = False
         """Whether the queue, and whether the nodes, had no room for some of its tasks."""
@@ -126,8 +124,6 @@ class Attempt:
 
     def within(self) -> Rows | None:
         """The rows of the nodes that may be taken; None for all."""
-        if self.only is not None:
-            return self.only
         if self.domain is None or len(self.domain.rows) == len(self.session.nodes):
             return None
         return self.domain.rows

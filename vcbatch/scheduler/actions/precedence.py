@@ -6,7 +6,6 @@ kept out by such room of gangs of lower priority, and none of these has pods evi
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -24,14 +23,10 @@ def has_idle_nodes(session: Session, job: Job) -> bool:
     runs = session.runs(job)
     if not runs or session.invalid(job) is not None:
         return False
-    classes = {run.cls.id: run.cls for run in runs}
-    counts: Counter[int] = Counter()
-    for run in runs:
-        counts[run.cls.id] += len(run.tasks)
     rows = np.arange(len(session.nodes), dtype=np.intp)
-    free = {number: float(session.placer.slots(cls, rows, promising=False).sum()) for number, cls in classes.items()}
-    placeable = sum(min(count, free[number]) for number, count in counts.items())
-    return placeable >= min(session.tasks_until_ready(job, ""), counts.total())
+    found = session.placer.places(runs, rows, promising=False).values()
+    tasks = sum(count for count, _ in found)
+    return sum(min(count, free) for count, free in found) >= min(session.tasks_until_ready(job, ""), tasks)
 
 
 class Precedence:
@@ -65,15 +60,18 @@ class Precedence:
 
 
 class Ahead:
-    """The gangs that wait to be admitted and have idle nodes. None of lower priority may have pods evicted before them,
-    in the same queue or, where it is the cluster that has no room to admit them, in any."""
+    """The gangs of a priority above `lowest` that wait to be admitted and have idle nodes. None of lower priority may
+    have pods evicted before them, in the same queue or, where it is the cluster that has no room to admit them, in
+    any."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, *, lowest: int) -> None:
         self._anywhere: int | None = None
         self._by_queue: dict[str, int] = {}
         admitting = "enqueue" in session.policy.actions
         for job in session.state.waiting.values() if admitting else ():
-            if job.phase is not Phase.PENDING or job.queue is None or not job.tasks or job.blocker is None:
+            if job.priority <= lowest or job.phase is not Phase.PENDING or job.queue is None:
+                continue
+            if not job.tasks or job.blocker is None:
                 continue
             if job.blocker.reason not in (WaitReason.CLUSTER_OVERCOMMITTED, WaitReason.QUEUE_LIMIT):
                 continue

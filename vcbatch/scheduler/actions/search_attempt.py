@@ -22,8 +22,7 @@ from vcbatch.scheduler.actions.sub_gangs import SubGangAttempt
 from vcbatch.scheduler.picture.classes import TaskClass
 from vcbatch.scheduler.picture.columns import Floats, Rows
 from vcbatch.scheduler.picture.model import Job, Run, Task
-from vcbatch.scheduler.placing.search_budget import steps_of_search
-from vcbatch.scheduler.resources import EPS
+from vcbatch.scheduler.resources import EPS, PODS
 from vcbatch.scheduler.statement import Statement
 from vcbatch.scheduler.topology.domains import Domain
 
@@ -44,6 +43,15 @@ class SearchAttempt(Attempt):
     3. other nodes than the best, task by task, depth first.
     """
 
+    def __init__(self, session: Session, job: Job, statement: Statement, *, domain: Domain | None = None) -> None:
+        super().__init__(session, job, statement, domain=domain)
+        self._only: Rows | None = None
+        """The rows of the only nodes that may be taken in a part of the search; None where it isn't confined."""
+        self._steps = 0
+
+    def within(self) -> Rows | None:
+        return super().within() if self._only is None else self._only
+
     def work_off(self, sheet: Sheet) -> None:
         """Place runs from the sheet until the gang is ready. What is left on it is for another turn."""
         mark, whole = self.statement.mark(), list(sheet)
@@ -51,77 +59,75 @@ class SearchAttempt(Attempt):
         first = self.blocker
         if self._holds() or first is None or self.refused or first.reason.hopeless:
             return
-        kinds = {self._kind(task) for run in whole for task in run.tasks}
         depends = any(self.session.coupled(run.tasks) for run in whole)
-        if len(kinds) < 2 and not depends:
+        if not depends and len({run.cls.id for run in whole}) < 2:
             return
+        runs = list(self._split(whole))
+        better = self._better(runs)
         self.statement.take_back(mark)
-        if self._ruled_out(whole):
+        places = self.session.placer.places(whole, self._rows(), promising=True)
+        if self._ruled_out(whole, places) or self.session.judge.impossible(self.job) or not self._begin():
             return
-        left = self._search(list(self._split(whole)), mark, depends=depends)
-        self.blocker = first
+        scarce = self._scarce_first(runs, places)
+        left = self._in_orders([runs], (better, scarce), mark)
         if left is None:
-            if self._steps < 1:
-                text = search_ended(first.text, steps=steps_of_search(len(self.session.nodes)))
-                self.blocker = replace(first, text=text)
-                if self.session.blockers.get(self.job.key) is first:
-                    self.session.blockers[self.job.key] = self.blocker
-                self.session.undecided.add(self.job.key)
-            return
+            left = self._in_domains(scarce, mark)
+        if left is None:
+            left = self._on_other_nodes(self._afresh(scarce, mark), depends=depends)
+        answered = left is not None or self._steps > 0
+        self.session.searches.end(self.job, left=self._steps, answered=answered)
+        self.blocker = first
+        if left is not None:
+            self._put_back(left, whole, sheet)
+            if self.session.blockers.get(self.job.key) is first:
+                del self.session.blockers[self.job.key]
+        elif not answered:
+            self.blocker = replace(first, text=search_ended(first.text, steps=self.session.searches.full))
+            if self.session.blockers.get(self.job.key) is first:
+                self.session.blockers[self.job.key] = self.blocker
+
+    def _begin(self) -> bool:
+        """Take the steps of the search; False where none is to be made now."""
+        session, queue = self.session, self.job.queue
+        assert queue is not None  # noqa: S101 - eligible gangs have a queue
+        # Also pods that come to nodes matter here, as pods of the gang may have to be near them.
+        stamp = (*session.stamp(queue), float(session.nodes.used[PODS].sum()))
+        if not session.searches.begin(self.job, stamp):
+            return False
+        self._steps = session.searches.full
+        return True
+
+    def _put_back(self, left: Iterable[Run], whole: Iterable[Run], sheet: Sheet) -> None:
+        """What is left of the runs, in their order."""
         places = {task.uid: at for at, task in enumerate(task for run in whole for task in run.tasks)}
         sheet.clear()
         sheet.extend(sorted(left, key=lambda run: places[run.tasks[0].uid]))
-        if self.session.blockers.get(self.job.key) is first:
-            del self.session.blockers[self.job.key]
 
-    def _search(self, runs: list[Run], mark: int, *, depends: bool) -> Sheet | None:
-        """What is left of the gang's runs once it is placed; None where it isn't."""
-        self._steps = min(steps_of_search(len(self.session.nodes)), self.session.search_steps)
-        self.session.search_steps -= self._steps
-        try:
-            scarce = self._scarce_first(runs)
-            left = self._in_orders((runs, scarce), mark)
-            if left is None:
-                left = self._in_domains(scarce, mark)
-            if left is None:
-                left = self._on_other_nodes(self._afresh(scarce, mark), depends=depends)
-            return left
-        finally:
-            self.session.search_steps += self._steps
-
-    def _ruled_out(self, runs: Sequence[Run]) -> bool:
-        """Whether sums show that the gang can't get its minimum: the places for each kind, each counted as if it were
-        alone, or what all kinds request of what their nodes have free together."""
+    def _ruled_out(self, runs: Iterable[Run], places: Mapping[int, tuple[int, float]]) -> bool:
+        """Whether sums show that the gang can't get its minimum: the places for each class, or what all classes request
+        of what their nodes have free together."""
         session, job = self.session, self.job
-        rows = self._rows()
-        wanted = Counter[int]()
-        classes: dict[int, TaskClass] = {}
-        for run in runs:
-            classes[run.cls.id] = run.cls
-            wanted[run.cls.id] += len(run.tasks)
-        most = 0
-        for number, cls in classes.items():
-            most += min(float(session.placer.slots(cls, rows, promising=True).sum()), wanted[number])
+        most = sum(min(count, free) for count, free in places.values())
         if job.ready_count + job.waiting_count + most < job.min_member:
             return True
         if not self._indivisible:
             return False
         allowed = np.zeros(len(session.nodes), dtype=bool)
+        classes = {run.cls.id: run.cls for run in runs}
         for cls in classes.values():
             allowed |= session.placer.static(cls).mask
-        within = rows[allowed[rows]]
-        free = np.maximum(session.nodes.future()[:, within], 0.0).sum(axis=1)
-        need = sum((cls.request * wanted[number] for number, cls in classes.items()), np.zeros(len(free)))
+        rows = self._rows()
+        free = np.maximum(session.nodes.future()[:, rows[allowed[rows]]], 0.0).sum(axis=1)
+        need = sum((cls.request * places[number][0] for number, cls in classes.items()), np.zeros(len(free)))
         return bool((need > free + EPS).any())
 
     # Orders ----------------------------------------------------------------------------------------------------------
 
-    def _in_orders(self, orders: Iterable[list[Run]], mark: int) -> Sheet | None:
-        """Try each order, and from it on those in which what failed comes first."""
-        tried: list[list[Run]] = []
-        for start in orders:
-            order: list[Run] | None = start
-            while order is not None and order not in tried and len(tried) < MOST_ORDERS:
+    def _in_orders(self, tried: list[list[Run]], starts: Iterable[list[Run] | None], mark: int) -> Sheet | None:
+        """Try each order but those that were `tried`, and from it on those in which what failed comes first."""
+        for start in starts:
+            order = start
+            while order is not None and order not in tried and len(tried) <= MOST_ORDERS and self._steps > 0:
                 tried.append(order)
                 left = self._in_order(order, mark)
                 if left is not None:
@@ -135,18 +141,15 @@ class SearchAttempt(Attempt):
         super().work_off(left)
         return left if self._holds() else None
 
-    def _scarce_first(self, runs: Sequence[Run]) -> list[Run]:
+    def _scarce_first(self, runs: Sequence[Run], places: Mapping[int, tuple[int, float]]) -> list[Run]:
         """The runs with the fewest places to spare first, of equals those that request most."""
-        rows = self._rows()
-        kinds = Counter(run.cls.id for run in runs for _ in run.tasks)
-        spare = {
-            run.cls.id: float(self.session.placer.slots(run.cls, rows, promising=True).sum()) - kinds[run.cls.id]
-            for run in runs
-        }
         total = np.maximum(self.session.total, 1.0)
-        return sorted(
-            runs, key=lambda run: (spare[run.cls.id], -float((run.cls.request / total[: len(run.cls.request)]).max()))
-        )
+
+        def key(run: Run) -> tuple[float, float]:
+            count, free = places[run.cls.id]
+            return free - count, -float((run.cls.request / total[: len(run.cls.request)]).max())
+
+        return sorted(runs, key=key)
 
     def _better(self, order: list[Run]) -> list[Run] | None:
         """The order in which those come first of which one just found no node; None where that is no other."""
@@ -167,11 +170,11 @@ class SearchAttempt(Attempt):
         keys = {term.topology_key for run in runs for term in run.cls.inter_pod.affinity}
         for key in sorted(keys):
             for rows in self._domains(key, runs):
-                self.only = rows
-                try:
-                    left = self._in_order(runs, mark)
-                finally:
-                    self.only = None
+                if self._steps < 1:
+                    return None
+                self._only = rows
+                left = self._in_order(runs, mark)
+                self._only = None
                 if left is not None:
                     return left
         return None
@@ -179,7 +182,7 @@ class SearchAttempt(Attempt):
     def _domains(self, key: str, runs: Sequence[Run]) -> list[Rows]:
         """The rows of the nodes of each value of the label, those first that have places for most of the tasks."""
         rows = self._rows()
-        values = self.session.state.inter_pod.domains_of(key)[0][rows]
+        values = self.session.state.inter_pod.domains(key)[rows]
         classes = {run.cls.id: run.cls for run in runs}
         counts = Counter(run.cls.id for run in runs for _ in run.tasks)
         places: Floats = np.zeros(int(values.max(initial=-1)) + 1)
@@ -205,20 +208,20 @@ class SearchAttempt(Attempt):
             return None
         return deque(Run(run.cls, run.role, run.sub, [run.tasks[at]]) for run, at in tasks[placed:])
 
-    def _alike(self, runs: Iterable[Run], *, depends: bool) -> Mapping[int, Hashable]:
-        """What nodes are to the filters of the gang, by row: nodes with equal values and equal quantities take the
-        same tasks. Where pods depend on each other each node is another one, unless they claim devices only."""
+    def _alike(self, runs: Iterable[Run], *, depends: bool) -> Rows:
+        """Nodes with equal numbers are the same to the filters of the gang, so that with equal quantities they take the
+        same tasks; [N]. Where pods depend on each other each node is another one, unless they claim devices only."""
         classes = {run.cls.id: run.cls for run in runs}
         apart = depends and (
             self.session.state.inter_pod.active
             or any(cls.inter_pod.any or cls.ports or not self._claiming(cls) for cls in classes.values())
         )
         if apart:
-            return {row: row for row in range(len(self.session.nodes))}
+            return np.arange(len(self.session.nodes), dtype=np.intp)
         masks = np.stack([self.session.placer.static(cls).mask for cls in classes.values()])
-        return {row: masks[:, row].tobytes() for row in range(masks.shape[1])}
+        return np.unique(masks, axis=1, return_inverse=True)[1].reshape(-1)
 
-    def _deeper(self, tasks: Sequence[tuple[Run, int]], at: int, alike: Mapping[int, Hashable]) -> int | None:
+    def _deeper(self, tasks: Sequence[tuple[Run, int]], at: int, alike: Rows) -> int | None:
         """How many of the tasks are placed once the gang holds; None, and none from `at` on, where it can't."""
         if self._holds():
             return at
@@ -241,17 +244,12 @@ class SearchAttempt(Attempt):
             rows = np.setdiff1d(rows, same)
         return None
 
-    def _same(self, task: Task, row: int, rows: Rows, alike: Mapping[int, Hashable]) -> list[int]:
+    def _same(self, task: Task, row: int, rows: Rows, alike: Rows) -> Rows:
         """The rows of the nodes that lead no further than this one does."""
-        candidates = rows
+        same = rows[alike[rows] == alike[row]]
         if self._claiming(task.cls):
-            candidates = rows[self.session.state.claimed.alike(task, row)[rows]]
-        state = self.session.placer.state_of(row)
-        return [
-            other
-            for other in candidates.tolist()
-            if alike[other] == alike[row] and self.session.placer.state_of(other) == state
-        ]
+            same = same[self.session.state.claimed.alike(task, row)[same]]
+        return same[self.session.placer.equal_state(row, same)]
 
     # -----------------------------------------------------------------------------------------------------------------
 

@@ -23,11 +23,14 @@ NEVER = "Never"
 def starving(session: Session, admits: Callable[[Job], bool]) -> dict[str, list[Job]]:
     """By queue name, the gangs that others may be evicted for now, in no order: none before which one of higher
     priority waits to be admitted to idle nodes."""
+    found = [j for j in eligible(session) if j.queue is not None and admits(j) and session.starving(j)]
+    if not found:
+        return {}
     out: dict[str, list[Job]] = {}
-    ahead = Ahead(session)
-    for job in eligible(session):
-        if job.queue is not None and admits(job) and session.starving(job) and not ahead.of(job):
-            out.setdefault(job.queue.name, []).append(job)
+    ahead = Ahead(session, lowest=min(job.priority for job in found))
+    for job in found:
+        if not ahead.of(job):
+            out.setdefault(job.queue_name, []).append(job)
     return out
 
 

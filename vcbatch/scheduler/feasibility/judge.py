@@ -1,4 +1,4 @@
-"""Which gangs can't start, whoever else goes: proven, and remembered as long as the nodes stay as they are."""
+"""Which gangs provably can't start even on empty nodes; kept until the nodes change."""
 
 from __future__ import annotations
 
@@ -36,6 +36,12 @@ class _Memory:
         self.stamp = stamp
         self.verdicts: dict[tuple[object, ...], bool] = {}
         self.nodes: EmptyNodes | None = None
+
+    def keep(self, key: tuple[object, ...], verdict: bool) -> None:
+        """Remember the verdict on gangs of a shape."""
+        if len(self.verdicts) >= _MOST_KEPT:
+            self.verdicts.clear()
+        self.verdicts[key] = verdict
 
 
 def forget_where_nodes_changed(state: ClusterState) -> None:
@@ -88,7 +94,7 @@ class Judge:
             if shape is not None and (verdict is None or not shape.lasting):
                 return bool(verdict)
             if plain is not None and verdict is not None:
-                self._memory.verdicts[plain] = verdict
+                self._memory.keep(plain, verdict)
         job.verdict = (self._memory, bool(verdict))
         return bool(verdict)
 
@@ -105,15 +111,12 @@ class Judge:
 
     def _of_shape(self, job: Job, shape: Shape) -> bool | None:
         """Whether gangs of this shape can't start; None where the cycle has no steps left to find out."""
-        verdicts = self._memory.verdicts
         claiming = not shape.lasting and not shape.foreign
-        known = None if claiming else verdicts.get(shape.key)
+        known = None if claiming else self._memory.verdicts.get(shape.key)
         if known is None:
             known = self._found(job, shape)
             if known is not None and not claiming:
-                if len(verdicts) >= _MOST_KEPT:
-                    verdicts.clear()
-                verdicts[shape.key] = known
+                self._memory.keep(shape.key, known)
         return known
 
     def _found(self, job: Job, shape: Shape) -> bool | None:

@@ -113,7 +113,7 @@ class InterPodIndex:
 
     def domains(self, key: str) -> Domains:
         """The number of each node's domain under a topology key, -1 without the label; [N]."""
-        return self.domains_of(key)[0]
+        return self._domain(key)[0]
 
     def affinity_rejections(self, task: Task) -> list[tuple[str, Mask]]:
         """The nodes that affinity and anti-affinity refuse, of the task and of pods that are there, with the reason;
@@ -153,10 +153,10 @@ class InterPodIndex:
             return None
         labelled = np.ones(len(self._infos), dtype=bool)
         for spread in soft:
-            labelled &= self.domains_of(spread.term.topology_key)[0] >= 0
+            labelled &= self._domain(spread.term.topology_key)[0] >= 0
         total = np.zeros(len(candidates))
         for spread in soft:
-            ids, count = self.domains_of(spread.term.topology_key)
+            ids, count = self._domain(spread.term.topology_key)
             counted = labelled & eligible(affinity=spread.honor_affinity, taints=spread.honor_taints)
             matching = np.where(counted, self._matching(spread.term, leaving=False), 0.0)
             per_domain = np.bincount(ids[labelled], weights=matching[labelled], minlength=max(count, 1))
@@ -192,7 +192,7 @@ class InterPodIndex:
     def _matching(self, term: PodTerm, *, leaving: bool = True) -> Counts:
         return self._count((term,), leaving=leaving)
 
-    def domains_of(self, key: str) -> tuple[Domains, int]:
+    def _domain(self, key: str) -> tuple[Domains, int]:
         """The number of each node's domain under a topology key, -1 without the label, and how many there are."""
         known = self._domains.get(key)
         if known is None:
@@ -207,7 +207,7 @@ class InterPodIndex:
 
     def _per_node(self, key: str, counts: Counts) -> Counts:
         """For each node the sum of `counts` over its domain; 0 without the label."""
-        ids, domains = self.domains_of(key)
+        ids, domains = self._domain(key)
         labelled = ids >= 0
         sums = np.bincount(ids[labelled], weights=counts[labelled], minlength=domains + 1)
         return np.where(labelled, sums[np.maximum(ids, 0)], 0.0)
@@ -237,7 +237,7 @@ class InterPodIndex:
         near = any(self._per_node(term.topology_key, counts).any() for term in terms)
         first = not near and all(self.means(term, task) for term in terms)
         for term in terms:
-            refused |= self.domains_of(term.topology_key)[0] < 0
+            refused |= self._domain(term.topology_key)[0] < 0
             if not first:
                 refused |= self._per_node(term.topology_key, counts) <= 0
         return refused
@@ -248,9 +248,9 @@ class InterPodIndex:
         hard = [s for s in task.cls.inter_pod.spreads if s.hard]
         labelled = np.ones(len(self._infos), dtype=bool)
         for spread in hard:
-            labelled &= self.domains_of(spread.term.topology_key)[0] >= 0
+            labelled &= self._domain(spread.term.topology_key)[0] >= 0
         for spread in hard:
-            ids, count = self.domains_of(spread.term.topology_key)
+            ids, count = self._domain(spread.term.topology_key)
             yield SPREAD_LABEL, ids < 0
             counted = labelled & eligible(affinity=spread.honor_affinity, taints=spread.honor_taints)
             matching = self._matching(spread.term, leaving=False)

@@ -40,7 +40,7 @@ class Books:
         changed: something that a cycle would look at changed since the last one.
         room_stamp: grows whenever a placement that failed might succeed now: capacity came or was given back, a node
             changed what it admits.
-        ground_stamp: grows whenever nodes came, went or changed, or pods on them that stay whoever else goes.
+        ground_stamp: grows whenever nodes came, went or changed, or pods on them that are never removed for others.
         staying: these pods, by UID.
         queues_stamp: grows when queues came, went or changed.
         static_stamp: grows when nodes came, went or changed labels, taints or images.

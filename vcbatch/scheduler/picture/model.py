@@ -115,7 +115,7 @@ class Task:
         self.preemptable = True
         """Whether it may be evicted for others (Volcano: true where nobody says)."""
         self.stays = False
-        """Whether it belongs to its node, or to the cluster itself, so that it is there whoever else goes."""
+        """Whether it belongs to its node, or to the cluster itself, so that it is never removed for others."""
         self.evicting = False
         """Whether its eviction was decided and isn't seen yet."""
         self.uid = uid
@@ -168,6 +168,7 @@ class Job:
         parked: what the picture's stamps were when it failed to start, None while it is to be tried.
         blocker: what parked it.
         searches: how often in turn a search for a placement of it ended without an answer.
+        searched: what it was last searched for in vain on; None while it wasn't.
         verdict: whether it can't start even on empty nodes, and what that was found on; None while nobody asked.
         told: what the last event about it was about.
         set_aside: why it isn't tried at all; empty where it is.
@@ -196,6 +197,7 @@ class Job:
         "row",
         "rules",
         "runs",
+        "searched",
         "searches",
         "seen",
         "set_aside",
@@ -231,6 +233,7 @@ class Job:
         self.runs: list[Run] | None = None
         self.blocker: Blocker | None = None
         self.searches = 0
+        self.searched: object = None
         self.verdict: tuple[object, bool] | None = None
         self.told: tuple[str, ...] = ()
         self.set_aside = ""

@@ -13,7 +13,7 @@ import numpy as np
 
 from vcbatch.scheduler.picture.classes import TaskClass
 from vcbatch.scheduler.picture.columns import Columns, Depths
-from vcbatch.scheduler.picture.model import Task
+from vcbatch.scheduler.picture.model import Run, Task
 from vcbatch.scheduler.picture.state import ClusterState
 from vcbatch.scheduler.placing.heads import DEPTH, NO, View, bonus_of
 from vcbatch.scheduler.placing.static_nodes import PluginSet, StaticCache, StaticNodes
@@ -78,6 +78,18 @@ class Placer:
         on what will be; [len(rows)]."""
         columns = Columns(self.nodes, cls, rows, self._depths_of(cls, 0, 1), promising=promising)
         return self._slots(cls, self.static(cls).mask, columns, promising=promising)
+
+    def places(self, runs: Sequence[Run], rows: Rows, *, promising: bool) -> dict[int, tuple[int, float]]:
+        """By class id, how many tasks of these runs there are, and how many the nodes of these rows take if they get no
+        others, as `slots`."""
+        classes = {run.cls.id: run.cls for run in runs}
+        counts: Counter[int] = Counter()
+        for run in runs:
+            counts[run.cls.id] += len(run.tasks)
+        return {
+            number: (counts[number], float(self.slots(cls, rows, promising=promising).sum()))
+            for number, cls in classes.items()
+        }
 
     def on_idle(
         self, cls: TaskClass, count: int, *, within: Rows | None = None, leaning: Leaning | None = None
@@ -240,6 +252,12 @@ class Placer:
         if nodes.leaving is not None:
             parts.append(nodes.leaving[:, row])
         return b"".join(part.tobytes() for part in parts)
+
+    def equal_state(self, row: int, rows: Rows) -> Mask:
+        """Which of these nodes have the same quantities as the one at `row`, as by `state_of`; [len(rows)]."""
+        nodes = self.nodes
+        tables = [nodes.alloc, nodes.load, nodes.releasing, *([] if nodes.leaving is None else [nodes.leaving])]
+        return np.logical_and.reduce([(table[:, rows] == table[:, [row]]).all(axis=0) for table in tables])
 
     def preferred(self, task: Task, rows: Rows, *, coupled: bool) -> Floats:
         """What is added to that by what the nodes are and, where pods decide about each other, by which pods are where;

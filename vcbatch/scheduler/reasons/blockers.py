@@ -55,8 +55,8 @@ class Blocker:
         """The same of a gang for which others would be evicted, if the policy didn't protect them."""
         return replace(self, reason=WaitReason.VICTIMS_PROTECTED, protected=protected)
 
-    def whoever_goes(self) -> Blocker:
-        """The same of a gang that the nodes couldn't take without any other pods either."""
+    def on_empty_nodes(self) -> Blocker:
+        """The same of a gang that can't start even on empty nodes."""
         return replace(
             self, reason=WaitReason.IMPOSSIBLE, text=f"{self.text}; {NEVER_FITS}" if self.text else NEVER_FITS
         )
