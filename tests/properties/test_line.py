@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.scheduler.cluster import Cluster
 from vcbatch.api.messages import first_in_line, read_wait
 from vcbatch.core.waiting import Surroundings, waiting_of
+from vcbatch.scheduler.reasons.said import MESSAGE_EVERY
 
 QUEUES = [{"metadata": {"name": "q"}, "spec": {"dequeueStrategy": "fifo"}}]
 GANGS = st.lists(
@@ -26,7 +27,18 @@ GANGS = st.lists(
 )
 
 
+LATER_FIRST = [
+    (1, "1", "Pending", False, ""),
+    (1, "1", "Pending", False, ""),
+    (1, "9", "Inqueue", True, ""),
+    (3, "1", "Pending", False, ""),
+    (1, "1", "Pending", False, ""),
+]
+"""The third is found impossible, so that the first two are admitted and the fourth is the first to wait."""
+
+
 @given(gangs=GANGS, nodes=st.integers(1, 2))
+@example(gangs=LATER_FIRST, nodes=1)
 @settings(max_examples=150)
 def test_who_holds_up_whom_is_what_the_scheduler_says(gangs: list[tuple[int, str, str, bool, str]], nodes: int) -> None:
     cluster = Cluster()
@@ -41,6 +53,7 @@ def test_who_holds_up_whom_is_what_the_scheduler_says(gangs: list[tuple[int, str
         cluster.gang(f"g{number}", members, minimum=size, phase=phase, cpu=cpu, queue="q", minResources=asks, **more)
     for _ in range(4):
         cluster.cycle()
+    cluster.cycle(after=2 * MESSAGE_EVERY.total_seconds())  # messages whose reason stays are written after a while
     (queue,) = cluster.scheduler.standings(cluster.now).queues or (None,)
     places = {} if queue is None else {gang.uid: place for place, gang in enumerate(queue.gangs)}
     for name, group in cluster.groups.items():

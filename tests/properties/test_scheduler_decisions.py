@@ -8,12 +8,12 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from tests.oracle.near import NearOracle
 from tests.oracle.strategies import policies, worlds
-from tests.oracle.worlds import NOW, objects, run
+from tests.oracle.worlds import NOW, first_pass, objects, run
 from vcbatch.api.resources import PODS
 from vcbatch.scheduler import Policy, Scheduler
 from vcbatch.scheduler.queues.demand import DemandBooks
@@ -42,10 +42,23 @@ def _oracle(world: Json, document: Json) -> NearOracle:
 @WORLDS
 @given(worlds(), policies())
 def test_batches_decide_as_one_task_at_a_time_does(world: Json, document: Json) -> None:
-    _, result = run(world, Policy.build(document))
+    _, result = run(world, first_pass(document))
     oracle = _oracle(world, document)
     assert {f"{b.namespace}/{b.name}": b.node for b in result.binds} == oracle.binds
     assert {f"{h.namespace}/{h.name}": h.node for h in result.held} == oracle.held
+
+
+@WORLDS
+@given(worlds(), policies())
+def test_the_search_changes_nothing_where_the_first_pass_starts_every_gang(world: Json, document: Json) -> None:
+    _, without = run(world, first_pass(document))
+    assume(not any(pod["metadata"]["name"] not in {b.name for b in without.binds} for pod in _pending(world)))
+    _, result = run(world, Policy.build(document))
+    assert (result.binds, result.held) == (without.binds, without.held)
+
+
+def _pending(world: Json) -> list[Json]:
+    return [pod for pod in world["pods"] if not pod["spec"].get("nodeName")]
 
 
 @WORLDS

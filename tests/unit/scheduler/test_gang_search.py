@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.unit.scheduler.cluster import Cluster
+from vcbatch.scheduler import Policy
 from vcbatch.scheduler.placing.search_budget import MOST_SEARCHES
 
 UNANSWERED = "neither found nor ruled out"
@@ -27,6 +30,20 @@ def test_a_large_pod_that_comes_last_still_gets_the_only_node_that_takes_it() ->
     pods(cluster, "1", "1", "4")
     cluster.cycle()
     assert cluster.placed("g") == {"g-worker-0": "b", "g-worker-1": "b", "g-worker-2": "a"}
+
+
+@pytest.mark.parametrize(("search", "placed"), [(True, {"g-worker-0": "b", "g-worker-1": "a"}), (False, {})])
+def test_the_policy_may_turn_the_search_off(search: bool, placed: dict[str, str]) -> None:
+    tiers = [{"plugins": [{"name": "gang"}, {"name": "predicates"}, {"name": "nodeorder"}]}]
+    configurations = [{"name": "allocate", "arguments": {"gangSearch": search}}]
+    document = {"actions": "allocate", "tiers": tiers, "configurations": configurations}
+    cluster = Cluster(Policy.build(document))
+    cluster.node("a", cpu="1", labels={"ssd": "y"})
+    cluster.node("b", cpu="1")
+    cluster.gang("g", 1, minimum=2)
+    cluster.pod("g", 1, nodeSelector={"ssd": "y"})
+    cluster.cycle()
+    assert cluster.placed("g") == placed
 
 
 def test_one_pod_too_many_for_the_sums_is_not_searched_for() -> None:

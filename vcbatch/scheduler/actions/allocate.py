@@ -12,7 +12,7 @@ from vcbatch.scheduler.actions.base import ERROR_CACHE, eligible, place_best_eff
 from vcbatch.scheduler.actions.domain_attempt import DomainAttempt
 from vcbatch.scheduler.actions.known_places import KnownPlaces
 from vcbatch.scheduler.actions.queue_line import QueueLine
-from vcbatch.scheduler.actions.search_attempt import attempt_of
+from vcbatch.scheduler.actions.search_attempt import SEARCH, attempt_of
 from vcbatch.scheduler.arguments import Argument, ArgumentSpec
 from vcbatch.scheduler.picture.model import Job, Queue, TaskStatus
 from vcbatch.scheduler.reasons.blockers import Blocker
@@ -46,6 +46,7 @@ class Allocate:
             **ERROR_CACHE.named,
             BACKFILL: Argument(default=False),
             RESERVATIONS: Argument(default=10, minimum=1),
+            SEARCH: Argument(default=True),
         }
     )
 

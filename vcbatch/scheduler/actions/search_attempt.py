@@ -29,6 +29,8 @@ from vcbatch.scheduler.topology.domains import Domain
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session
 
+SEARCH: Final = "gangSearch"
+"""The argument of `allocate` that turns the search off."""
 MOST_ORDERS: Final = 8
 """In how many orders the kinds of tasks of a gang are placed."""
 MOST_DOMAINS: Final = 16
@@ -282,5 +284,6 @@ class SearchAttempt(Attempt):
 
 def attempt_of(session: Session, job: Job, statement: Statement, *, domain: Domain | None = None) -> Attempt:
     """How a gang is placed whose members needn't be in one domain of the network, or in this one."""
-    kind = SubGangAttempt if job.rules else SearchAttempt
+    searching = session.policy.action_arguments.get("allocate", {}).get(SEARCH, True)
+    kind = SubGangAttempt if job.rules else SearchAttempt if searching else Attempt
     return kind(session, job, statement, domain=domain)
