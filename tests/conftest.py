@@ -13,17 +13,22 @@ from pytest_rerunfailures import suspended_finalizers
 
 from tests.scenarios import report
 from tests.support.determinism import import_all_modules
+from tests.support.examples import EXPLORE, examples
 
 # The same commit gives the same result each time: examples follow from the test alone, and none is kept between runs.
 # Nothing depends on the time that an example takes, because a busy machine says nothing about the code.
 _UNTIMED = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
-hypothesis.settings.register_profile("default", derandomize=True, database=None, **_UNTIMED)
+_USUAL = hypothesis.settings().max_examples
+hypothesis.settings.register_profile(
+    "default", derandomize=True, database=None, max_examples=examples(_USUAL), **_UNTIMED
+)
 if hypothesis.settings.get_current_profile_name() == "ci":  # as Hypothesis chooses where CI is set
     hypothesis.settings.load_profile("default")
 # `make explore` draws other examples from a seed that it prints. A failure prints its example, which is then added to
 # the test with @example, or as a test of its own.
-EXPLORE = "explore"
-hypothesis.settings.register_profile(EXPLORE, derandomize=False, database=None, print_blob=True, **_UNTIMED)
+hypothesis.settings.register_profile(
+    EXPLORE, derandomize=False, database=None, max_examples=_USUAL, print_blob=True, **_UNTIMED
+)
 
 HERE = Path(__file__).parent
 REAL = (HERE / "cluster", HERE / "integration")

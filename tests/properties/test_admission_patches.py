@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.corpus.corpus import cases, changed, world
+from tests.support.examples import examples
 from vcbatch.api import admission
 from vcbatch.api.admission import Operation, Request
 from vcbatch.api.defaults import json_patch
@@ -55,7 +56,7 @@ def filled(request: Request, made: Json) -> Any:
     return admission.mutate(again, WORLD)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(request=requests())
 def test_a_patch_is_minimal_and_settles(request: Request) -> None:
     given_object: Json = request.object or {}

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.support.admission_http import app_over
 from tests.support.admission_world import World, queue
 from tests.support.asgi import JSON_TYPE, ask
+from tests.support.examples import examples
 from vcbatch.api import supported
 from vcbatch.api.admission import Settings
 from vcbatch.api.model import Json
@@ -99,7 +100,7 @@ def post(path: str, body: bytes) -> Any:
     return asyncio.run(ask(APP, "POST", path, body, headers=JSON_TYPE))
 
 
-relaxed = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+relaxed = settings(max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.mark.parametrize("path", sorted(PATHS))

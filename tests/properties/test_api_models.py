@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.admission_world import World
+from tests.support.examples import examples
 from vcbatch.api import admission, crd
 from vcbatch.api.admission import Operation
 from vcbatch.api.command import Command
@@ -93,7 +94,7 @@ def objects(kind: str) -> st.SearchStrategy[Json]:
 
 
 @pytest.mark.parametrize("kind", sorted(MODELS))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=st.data())
 def test_parse_and_dump_give_back_what_was_given(kind: str, data: st.DataObject) -> None:
     given_object = data.draw(objects(kind))
@@ -102,7 +103,7 @@ def test_parse_and_dump_give_back_what_was_given(kind: str, data: st.DataObject)
     assert given_object == before
 
 
-@settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=examples(80), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(job=objects("Job"))
 def test_defaulting_a_job_twice_changes_nothing_more(job: Json) -> None:
     before = copy.deepcopy(job)
@@ -112,7 +113,7 @@ def test_defaulting_a_job_twice_changes_nothing_more(job: Json) -> None:
     assert jsonpatch.apply_patch(job, json_patch(job, once)) == once
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(queue=objects("Queue"))
 def test_defaulting_a_queue_twice_changes_nothing_more(queue: Json) -> None:
     once = default_queue(queue)
@@ -120,7 +121,7 @@ def test_defaulting_a_queue_twice_changes_nothing_more(queue: Json) -> None:
     assert once["spec"]["weight"] >= 1
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(group=objects("PodGroup"))
 def test_a_podgroup_only_ever_changes_its_queue(group: Json) -> None:
     annotations = {"scheduling.volcano.sh/queue-name": "team"}
@@ -132,7 +133,7 @@ json_values = nested(st.sampled_from(["a", "b~/", "c/d"]), size=3, leaves_at_mos
 json_objects = st.dictionaries(st.sampled_from("abc"), json_values)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(before=json_objects, after=json_objects)
 def test_a_patch_leads_from_one_object_to_the_other(before: Json, after: Json) -> None:
     patched = jsonpatch.apply_patch(before, json_patch(before, after))
@@ -171,7 +172,7 @@ def damaged(draw: st.DrawFn, kind: str) -> Json:
 
 
 @pytest.mark.parametrize("kind", sorted(MODELS))
-@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=examples(100), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=st.data())
 def test_damaged_objects_are_judged_and_never_an_error(kind: str, data: st.DataObject) -> None:
     resource = next(resource for resource in CUSTOM_RESOURCES if resource.kind == kind)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from tests.support.virtual_time import run
 from tests.unit.apiserver.core.servers import Answer, server
 from tests.unit.apiserver.kinds.support import TABLE
@@ -105,7 +106,7 @@ async def _play(entry: Served, seed: int) -> list[Answer]:
 
 
 @pytest.mark.parametrize("entry", STORED, ids=[entry.resource.plural for entry in STORED])
-@settings(max_examples=4)
+@settings(max_examples=examples(4))
 @given(seed=st.integers(min_value=0, max_value=2**32))
 def test_no_object_makes_a_kind_fail(entry: Served, seed: int) -> None:
     for answer in run(_play(entry, seed)):

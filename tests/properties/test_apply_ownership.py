@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from vcbatch.local.apiserver import apply, kinds
 from vcbatch.local.apiserver.apply.fieldset import from_json, to_json
 from vcbatch.local.apiserver.apply.merge import leaves
@@ -82,7 +83,7 @@ def own(config):
     }
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(STEPS)
 def test_after_an_apply_the_object_says_what_was_applied(steps):
     live = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}}
@@ -105,7 +106,7 @@ def test_after_an_apply_the_object_says_what_was_applied(steps):
         assert applied_to(live, config, manager, force=False) == live
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(CONFIGS, CONFIGS)
 def test_what_only_this_manager_applied_goes_with_its_configuration(first, second):
     live = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}}
@@ -115,7 +116,7 @@ def test_what_only_this_manager_applied_goes_with_its_configuration(first, secon
     assert not gone & set(leaves(live, SHAPE))
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(CONFIGS)
 def test_field_sets_survive_their_wire_form(config):
     fields = frozenset(leaves(config, SHAPE))

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from tests.unit.scheduler.cluster import Cluster
 from tests.unit.scheduler.test_backfill import POLICY
 from vcbatch.scheduler import Policy
@@ -19,7 +20,7 @@ CYCLES = timedelta(seconds=5)
 """More than all cycles of a run take together."""
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(nodes=st.integers(1, 3), gangs=GANGS, arriving=st.integers(0, 4))
 def test_nobody_starts_later_than_it_was_told(nodes: int, gangs: list[tuple[int, int, int]], arriving: int) -> None:
     cluster = Cluster(Policy.parse(POLICY))

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from tests.support.batch_world import BatchWorld, Crash, Stale, is_active, is_tracked
+from tests.support.examples import examples
 from vcbatch.api.names import COMPLETION_INDEX
 
 Json = dict[str, Any]
@@ -265,4 +266,4 @@ def _indexes(text: str) -> set[int]:
 
 
 TestBatchJobMachine = BatchJobMachine.TestCase
-TestBatchJobMachine.settings = settings(max_examples=25, stateful_step_count=40)
+TestBatchJobMachine.settings = settings(max_examples=examples(25), stateful_step_count=40)

@@ -11,6 +11,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.fakes.api import FakeApi
+from tests.support.examples import examples
 from tests.support.virtual_time import EPOCH
 from tests.unit.webhooks.certificate_world import NAMESPACE, SECRET, Replica, SetClock, bundles, cluster, held, trusts
 from vcbatch.api.resources import SECRETS
@@ -58,7 +59,7 @@ def after(held: Held, plan: rotation.Plan, now: datetime) -> Held:
     return Held(authorities=kept, signs=True, leaf=leaf)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(held=holdings, trusted=st.booleans())
 def test_from_whatever_is_there_one_step_leads_to_what_serves(held: Held, trusted: bool) -> None:
     plan = decide(held, now=EPOCH, names=NAMES, trusted=lambda _: trusted)
@@ -70,7 +71,7 @@ def test_from_whatever_is_there_one_step_leads_to_what_serves(held: Held, truste
     assert all(one.span.ends > EPOCH for one in then.authorities)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(held=holdings, trusted=st.booleans())
 def test_what_was_done_isnt_done_again(held: Held, trusted: bool) -> None:
     """Of two replicas that look at the same moment, or of one that crashed after its write, none writes again."""
@@ -81,7 +82,7 @@ def test_what_was_done_isnt_done_again(held: Held, trusted: bool) -> None:
     assert list(again.keep) == [one.fingerprint for one in then.authorities]
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(held=holdings, trusted=st.booleans())
 def test_a_leaf_that_serves_is_only_replaced_by_one_that_is_trusted(held: Held, trusted: bool) -> None:
     plan = decide(held, now=EPOCH, names=NAMES, trusted=lambda _: trusted)
@@ -200,7 +201,7 @@ async def lived_through(count: int, life: list[tuple[str, int, list[str]]], *, f
         world.check()
 
 
-@settings(max_examples=25, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@settings(max_examples=examples(25), phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(count=st.integers(1, 3), life=st.lists(steps, min_size=30, max_size=60), forced=st.booleans())
 def test_no_api_server_ever_meets_a_leaf_that_it_cant_trust(
     count: int, life: list[tuple[str, int, list[str]]], forced: bool

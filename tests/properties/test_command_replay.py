@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from tests.support.examples import examples
 from tests.support.job_lives import ask, phase_of, run_pods, submit
 from tests.support.lives import Death, Stage, Story, assert_alike, assert_deaths_change_nothing, misfortunes, tell
 from vcbatch.api.resources import COMMANDS, CRONJOBS, JOBS, PODGROUPS, PODS, QUEUES
@@ -106,7 +107,7 @@ def test_neither_does_late_news_and_dying_often(name: str) -> None:
     story, _ = STORIES[name]
     whole = tell(story)
 
-    @settings(max_examples=10)
+    @settings(max_examples=examples(10))
     @given(misfortunes(COMMANDS, JOBS, PODS, PODGROUPS))
     def check(misfortune: Any) -> None:
         assert_alike(tell(story, **misfortune), whole, str(misfortune))

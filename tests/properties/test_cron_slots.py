@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from vcbatch.api.cron import parse_cron
 from vcbatch.core.cronjob.slots import Slots, slots_of
 
@@ -167,13 +168,13 @@ def _field(low: int, high: int) -> st.SearchStrategy[str]:
     return st.just("*") | st.lists(part, min_size=1, max_size=3).map(",".join)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.tuples(*(_field(low, high) for low, high in BOUNDS)).map(" ".join), st.integers(min_value=0))
 def test_any_line_around_some_change(line: str, number: int) -> None:
     _check(line, _changes()[number % len(_changes())])
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     st.tuples(*(_field(low, high) for low, high in BOUNDS)).map(" ".join),
     st.sampled_from(["UTC", "America/New_York", "Europe/Dublin", "Australia/Lord_Howe", "Africa/Casablanca"]),

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from tests.support.cron_world import Crash, CronWorld
+from tests.support.examples import examples
 from vcbatch.api.cron import parse_cron
 from vcbatch.api.names import CRONJOB_SCHEDULED_TIMESTAMP
 from vcbatch.api.timestamps import parse_time
@@ -167,7 +168,7 @@ class CronJobMachine(RuleBasedStateMachine):
         assert due is None or due <= max(starts)
 
 
-CronJobMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=40)
+CronJobMachine.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=40)
 TestCronJobMachine = CronJobMachine.TestCase
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from tests.support.examples import examples
 from tests.support.job_lives import end_pods, job_spec, run_pods
 from tests.support.lives import Stage, Story, assert_alike, assert_deaths_change_nothing, misfortunes, tell
 from tests.support.virtual_time import EPOCH
@@ -94,7 +95,7 @@ def test_dying_at_any_write_changes_nothing(name: str) -> None:
 def test_neither_does_late_news_and_dying_often(name: str) -> None:
     whole = tell(STORIES[name])
 
-    @settings(max_examples=15)
+    @settings(max_examples=examples(15))
     @given(misfortunes(CRONJOBS, JOBS))
     def check(misfortune: Any) -> None:
         assert_alike(tell(STORIES[name], **misfortune), whole, str(misfortune))

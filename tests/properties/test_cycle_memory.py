@@ -13,11 +13,12 @@ from hypothesis import HealthCheck, given, settings
 
 from tests.oracle import eviction_strategies, strategies
 from tests.oracle.worlds import run
+from tests.support.examples import examples
 from vcbatch.scheduler import Policy
 from vcbatch.scheduler.simulation import Simulation, World
 
 Json = dict[str, Any]
-SETTINGS = settings(max_examples=40, suppress_health_check=list(HealthCheck))
+SETTINGS = settings(max_examples=examples(40), suppress_health_check=list(HealthCheck))
 
 
 def _left(cycle: Callable[[], object]) -> set[str]:

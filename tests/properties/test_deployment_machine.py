@@ -15,6 +15,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from tests.support.examples import examples
 from tests.support.workload_world import MOVES, WorkloadWorld, is_active, is_ready
 from vcbatch.api.names import POD_TEMPLATE_HASH, REVISION
 from vcbatch.api.resources import DEPLOYMENTS, REPLICASETS
@@ -199,5 +200,5 @@ class DeploymentMachine(RuleBasedStateMachine):
         return self.replicas + (number(rolling["maxSurge"], self.replicas, up=True) if rolling else 0)
 
 
-DeploymentMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=20)
+DeploymentMachine.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=20)
 TestDeployments = DeploymentMachine.TestCase

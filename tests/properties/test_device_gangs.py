@@ -9,6 +9,7 @@ from typing import NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from tests.unit.scheduler.test_device_counters import HALF, WHOLE
 from tests.unit.scheduler.test_device_gangs import Gangs
 
@@ -68,14 +69,14 @@ def _chosen(cluster: Gangs, gang: str, wanted: Sequence[str]) -> Iterator[tuple[
 
 
 @given(world=worlds, wanted=classes)
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_a_gang_that_fits_as_a_whole_starts(world: World, wanted: list[str]) -> None:
     cluster = _play(world, wanted)
     assert len(cluster.placed("g0")) == (len(wanted) if _fits(world, wanted) else 0)
 
 
 @given(world=worlds, gangs=st.lists(classes, min_size=2, max_size=4))
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_gangs_are_given_what_there_is(world: World, gangs: list[list[str]]) -> None:
     cluster = _play(world, *gangs)
     chosen: list[tuple[str, int]] = []

@@ -11,6 +11,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from tests.unit.scheduler.cluster import Json
 from tests.unit.scheduler.test_device_counters import counters
 from tests.unit.scheduler.test_device_shares import Shares
@@ -230,7 +231,7 @@ def _fits(world: World, gang: Wanted, given_: Sequence[Given], pods: int) -> boo
 
 
 @given(world=worlds(), wanted=st.lists(gangs, min_size=1, max_size=6), drops=st.lists(st.integers(0, 5), max_size=3))
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_what_is_given_away_is_there_and_who_would_fit_does_not_wait(
     world: World, wanted: list[Wanted], drops: list[int]
 ) -> None:
@@ -252,7 +253,7 @@ def test_what_is_given_away_is_there_and_who_would_fit_does_not_wait(
     takes=st.lists(st.tuples(st.sampled_from(NODES), st.integers(0, 3), st.integers(0, 4)), max_size=12),
     order=st.randoms(use_true_random=False),
 )
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_giving_back_undoes_taking_in_any_order(world: World, takes: list[tuple[str, int, int]], order: Any) -> None:
     def made(name: str, node: str, spec: Json) -> ResourceSlice:
         pool = {"name": node, "generation": 1, "resourceSliceCount": 2}

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from vcbatch.api.duration import (
     MalformedDuration,
     format_duration,
@@ -19,13 +20,13 @@ from vcbatch.api.duration import (
 UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(nanoseconds=st.integers(-(2**63), 2**63 - 1))
 def test_what_is_written_is_read_back(nanoseconds: int) -> None:
     assert parse_nanoseconds(format_nanoseconds(nanoseconds)) == nanoseconds
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(parts=st.lists(st.tuples(st.integers(0, 999), st.sampled_from(sorted(UNITS))), min_size=1, max_size=5))
 def test_parts_add_up(parts: list[tuple[int, str]]) -> None:
     text = "".join(f"{count}{unit}" for count, unit in parts)
@@ -33,7 +34,7 @@ def test_parts_add_up(parts: list[tuple[int, str]]) -> None:
     assert parse_nanoseconds(f"-{text}") == -parse_nanoseconds(text)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(text=st.text(alphabet="0123456789.nuµmsh+- ", max_size=10))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:

@@ -11,6 +11,7 @@ import numpy as np
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from tests.unit.scheduler.cluster import Cluster
 from vcbatch.api.pod import Pod
 from vcbatch.api.resources import PODS
@@ -24,8 +25,8 @@ from vcbatch.scheduler.session import Session
 from vcbatch.scheduler.statement import Statement
 
 Json = dict[str, Any]
-SETTINGS = settings(max_examples=20, suppress_health_check=list(HealthCheck))
-FEWER = settings(SETTINGS, max_examples=15)
+SETTINGS = settings(max_examples=examples(20), suppress_health_check=list(HealthCheck))
+FEWER = settings(SETTINGS, max_examples=examples(15))
 ROUNDS = 60
 PRIORITIES = {"low": 1, "mid": 5, "high": 10}
 

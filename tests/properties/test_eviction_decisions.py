@@ -9,11 +9,12 @@ from hypothesis import HealthCheck, example, given, settings
 from tests.oracle.eviction_strategies import policies, shuffles, worlds
 from tests.oracle.shuffle import ShuffleOracle
 from tests.oracle.worlds import first_pass
+from tests.support.examples import examples
 from vcbatch.scheduler.simulation import Simulation, World
 
 Json = dict[str, Any]
-SETTINGS = settings(max_examples=250, suppress_health_check=list(HealthCheck))
-FEWER = settings(SETTINGS, max_examples=60)
+SETTINGS = settings(max_examples=examples(250), suppress_health_check=list(HealthCheck))
+FEWER = settings(SETTINGS, max_examples=examples(60))
 
 
 def _pod(gang: str, i: int = 0, *, node: str = "", **requests: str) -> Json:

@@ -13,11 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from tests.unit.scheduler.cluster import START, Cluster
 from vcbatch.api.timestamps import format_time
 from vcbatch.scheduler import Policy
 
-SETTINGS = settings(max_examples=4, suppress_health_check=[HealthCheck.too_slow])
+SETTINGS = settings(max_examples=examples(4), suppress_health_check=[HealthCheck.too_slow])
 CPUS = 12
 CYCLES = 40
 TINY = 1e-6

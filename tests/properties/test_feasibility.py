@@ -9,6 +9,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from tests.oracle.emptied import HOSTNAME, Node, Pod, could_start
+from tests.support.examples import examples
 from tests.unit.scheduler.cluster import Cluster
 from vcbatch.scheduler import WaitReason
 
@@ -96,7 +97,7 @@ def _world(nodes: list[Node], others: list[tuple[int, int]], staying: list[int])
     return cluster
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     nodes=node_sets(),
     pods=pod_sets(),

@@ -9,6 +9,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from tests.unit.scheduler.cluster import Cluster
 from vcbatch.scheduler import CycleResult, Policy
 from vcbatch.scheduler.picture.model import TaskStatus
@@ -38,7 +39,7 @@ MINIMAL = (
   arguments: {minimizeVictims: true}
 """
 )
-SETTINGS = settings(max_examples=40)
+SETTINGS = settings(max_examples=examples(40))
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Any
 from hypothesis import HealthCheck, event, example, given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from tests.unit.scheduler.cluster import Cluster
 
 NODES = "abcd"
@@ -106,7 +107,7 @@ gangs_of = st.lists(st.tuples(kinds_of, st.integers(1, 3)), min_size=1, max_size
 )
 
 
-@settings(max_examples=250, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(250), suppress_health_check=list(HealthCheck))
 @given(nodes_of, gangs_of)
 @example([Node(1, "x", ssd=True), Node(1, "x", ssd=False)], (Kind(1), Kind(1, ssd=True)))
 @example([Node(2, "x", ssd=False), *[Node(2, "y", ssd=False)] * 2], (Kind(1, near="zone"),) * 4)

@@ -6,6 +6,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from tests.unit.scheduler.cluster import Cluster
 from vcbatch.api.reasons import WaitReason
 from vcbatch.api.resources import PODGROUPS
@@ -61,7 +62,7 @@ class World(Cluster):
                 pass
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.lists(st.sampled_from(STEPS), min_size=5, max_size=20))
 def test_who_waits_for_a_podgroup_that_is_not_there_says_so_and_nobody_else(play: list[tuple[str, int]]) -> None:
     world = World()

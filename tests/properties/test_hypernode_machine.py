@@ -12,6 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 
+from tests.support.examples import examples
 from tests.support.stage_machine import StageMachine
 from vcbatch.api.resources import HYPERNODES, NODES
 
@@ -96,5 +97,5 @@ def _members(hyper_node: Json, found: dict[str, Json]) -> set[str]:
     return {values.get(name, name) for name in named}
 
 
-HyperNodeMachine.TestCase.settings = settings(max_examples=30, stateful_step_count=15)
+HyperNodeMachine.TestCase.settings = settings(max_examples=examples(30), stateful_step_count=15)
 TestHyperNodeMachine = HyperNodeMachine.TestCase

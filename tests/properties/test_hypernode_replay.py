@@ -7,6 +7,7 @@ from typing import Any
 
 from hypothesis import given, settings
 
+from tests.support.examples import examples
 from tests.support.lives import Stage, assert_alike, assert_deaths_change_nothing, misfortunes, tell
 from vcbatch.api.resources import HYPERNODES, NODES
 
@@ -83,7 +84,7 @@ def test_dying_at_any_write_changes_nothing() -> None:
 def test_neither_does_late_news_and_dying_often() -> None:
     whole = tell(_nodes_come_move_and_go, discovery=DISCOVERY)
 
-    @settings(max_examples=25)
+    @settings(max_examples=examples(25))
     @given(misfortunes(HYPERNODES, NODES))
     def check(misfortune: Any) -> None:
         assert_alike(tell(_nodes_come_move_and_go, discovery=DISCOVERY, **misfortune), whole, str(misfortune))

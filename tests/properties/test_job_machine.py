@@ -22,6 +22,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from tests.support.examples import examples
 from tests.support.faulty_job_world import FaultyWorld
 from tests.support.job_world import Json, job_object, task
 from vcbatch.api import names
@@ -415,5 +416,5 @@ def _retries(pod: Json) -> int:
 
 TestJobMachine = JobMachine.TestCase
 TestJobMachine.settings = settings(
-    max_examples=60, stateful_step_count=30, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=examples(60), stateful_step_count=30, suppress_health_check=[HealthCheck.too_slow]
 )

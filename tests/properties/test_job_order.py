@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from tests.support.job_world import Json, World, job_object, task
 from vcbatch.api.resources import PODS
 
@@ -58,7 +59,7 @@ def play(replicas: Sequence[int], slack: int, fates: Sequence[tuple[str, str]], 
     return said | {"phase": status["state"]["phase"], "tasks": status["ledger"].get("tasks")}
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(replicas=st.lists(st.integers(1, 3), min_size=1, max_size=2), slack=st.integers(0, 2), data=st.data())
 def test_the_order_of_events_decides_nothing(replicas: list[int], slack: int, data: st.DataObject) -> None:
     pods = [f"j-t{number}-{index}" for number, count in enumerate(replicas) for index in range(count)]

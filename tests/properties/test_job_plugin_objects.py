@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from tests.support.job_world import World, job_object, task
 from vcbatch.api.resources import CONFIGMAPS, NETWORKPOLICIES, PODS, SECRETS, SERVICES
 from vcbatch.api.timestamps import format_time
@@ -44,7 +45,7 @@ def act(world: World, action: str, kind: Any) -> None:
             pass
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(
     first=st.lists(st.tuples(st.sampled_from(ACTIONS), st.sampled_from(list(NAMES))), max_size=3),
     later=st.lists(st.tuples(st.sampled_from(ACTIONS), st.sampled_from(list(NAMES))), max_size=8),

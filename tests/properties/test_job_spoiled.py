@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from tests.support.job_world import Json, World, job_object, task
 from vcbatch.api.resources import JOBS
 
@@ -69,7 +70,7 @@ def _spoil_pods(world: World, annotations: dict[str, str]) -> None:
         pod["metadata"]["annotations"] |= annotations
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(
     status=statuses,
     annotations=st.dictionaries(

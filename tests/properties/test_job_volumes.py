@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from tests.support.examples import examples
 from tests.support.job_world import Json, World, job_object, task
 from vcbatch.api import names
 from vcbatch.api.resources import JOBS, PERSISTENTVOLUMECLAIMS
@@ -154,4 +155,6 @@ class VolumeMachine(RuleBasedStateMachine):
 
 
 TestVolumeMachine = VolumeMachine.TestCase
-TestVolumeMachine.settings = settings(max_examples=40, stateful_step_count=30, suppress_health_check=list(HealthCheck))
+TestVolumeMachine.settings = settings(
+    max_examples=examples(40), stateful_step_count=30, suppress_health_check=list(HealthCheck)
+)

@@ -16,6 +16,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from tests.support.examples import examples
 from tests.support.flow_world import FINISHED, Crash, FlowWorld, entry
 
 Json = dict[str, Any]
@@ -247,5 +248,5 @@ class JobFlowMachine(RuleBasedStateMachine):
         return sorted(f"f-{name}" for name, found in self.oracle.state.items() if found == state)
 
 
-JobFlowMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=30)
+JobFlowMachine.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=30)
 TestJobFlowMachine = JobFlowMachine.TestCase

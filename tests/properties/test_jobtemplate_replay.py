@@ -6,6 +6,7 @@ from typing import Any
 
 from hypothesis import given, settings
 
+from tests.support.examples import examples
 from tests.support.lives import NAMESPACE, Stage, assert_alike, assert_deaths_change_nothing, misfortunes, tell
 from vcbatch.api.names import CREATED_BY_JOB_TEMPLATE
 from vcbatch.api.resources import JOBS, JOBTEMPLATES
@@ -53,7 +54,7 @@ def test_dying_at_any_write_changes_nothing() -> None:
 def test_neither_does_late_news_and_dying_often() -> None:
     whole = tell(_jobs_come_and_go)
 
-    @settings(max_examples=25)
+    @settings(max_examples=examples(25))
     @given(misfortunes(JOBS, JOBTEMPLATES))
     def check(misfortune: Any) -> None:
         assert_alike(tell(_jobs_come_and_go, **misfortune), whole, str(misfortune))

@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from tests.unit.scheduler.cluster import Cluster
 from vcbatch.scheduler import DEFAULT_POLICY, CycleResult, Policy
 from vcbatch.scheduler.plugins.base import Leaning, Plugin
@@ -54,7 +55,7 @@ def placed(policy: Policy, cpus: list[int], gangs: Gangs) -> CycleResult:
     return cluster.cycle()
 
 
-@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), suppress_health_check=list(HealthCheck))
 @given(st.lists(st.integers(1, 16), min_size=1, max_size=8), gangs)
 def test_known_places_are_those_found_task_by_task(cpus: list[int], gangs: Gangs) -> None:
     short, long = placed(SHORT, cpus, gangs), placed(LONG, cpus, gangs)

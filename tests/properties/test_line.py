@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from tests.unit.scheduler.cluster import Cluster
 from vcbatch.api.messages import first_in_line, read_wait
 from vcbatch.core.waiting import Surroundings, waiting_of
@@ -39,7 +40,7 @@ LATER_FIRST = [
 
 @given(gangs=GANGS, nodes=st.integers(1, 2))
 @example(gangs=LATER_FIRST, nodes=1)
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_who_holds_up_whom_is_what_the_scheduler_says(gangs: list[tuple[int, str, str, bool, str]], nodes: int) -> None:
     cluster = Cluster()
     cluster.queue("q", dequeueStrategy="fifo")

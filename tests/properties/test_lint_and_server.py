@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from tests.corpus.corpus import cases
 from tests.properties.test_types_of_values import KINDS, base, fields_of, put
+from tests.support.examples import examples
 from tests.support.virtual_time import VirtualClock, VirtualTimeLoop
 from tests.unit.apiserver.core.servers import Answer, Client, server
 from vcbatch.api.resources import QUEUES, Resource
@@ -211,7 +212,7 @@ def ask() -> Iterator[Callable[[Resource, str], str]]:
         runner.run(made.__aexit__(None, None, None))
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(300), suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(spoiled())
 @example((QUEUES, json.dumps({**QUEUE, "metadata": {"name": "q", "namespace": "default"}, "spec": {}})))
 @example((QUEUES, json.dumps({**QUEUE, "metadata": {"name": "q"}, "spec": {"parent": "default"}})))

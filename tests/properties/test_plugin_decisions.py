@@ -12,9 +12,10 @@ from tests.oracle.near_strategies import related
 from tests.oracle.numa_strategies import aligned
 from tests.oracle.plugins import FullOracle
 from tests.oracle.worlds import first_pass, run
+from tests.support.examples import examples
 
 Json = dict[str, Any]
-WORLDS = settings(max_examples=150, suppress_health_check=list(HealthCheck))
+WORLDS = settings(max_examples=examples(150), suppress_health_check=list(HealthCheck))
 
 
 def _agree(world: Json, document: Json) -> None:
@@ -42,7 +43,7 @@ def test_usage(case: tuple[Json, Json]) -> None:
     _agree(*case)
 
 
-@settings(WORLDS, max_examples=300)
+@settings(WORLDS, max_examples=examples(300))
 @given(related())
 def test_inter_pod_affinity(case: tuple[Json, Json]) -> None:
     _agree(*case)
@@ -54,13 +55,13 @@ def test_network_topology_aware(case: tuple[Json, Json]) -> None:
     _agree(*case)
 
 
-@settings(WORLDS, max_examples=500)
+@settings(WORLDS, max_examples=examples(500))
 @given(carded())
 def test_deviceshare(case: tuple[Json, Json]) -> None:
     _agree(*case)
 
 
-@settings(WORLDS, max_examples=300)
+@settings(WORLDS, max_examples=examples(300))
 @given(aligned())
 def test_numa_aware(case: tuple[Json, Json]) -> None:
     _agree(*case)

@@ -15,6 +15,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 
+from tests.support.examples import examples
 from tests.support.stage_machine import StageMachine
 from vcbatch.api.names import DEFAULT_SCHEDULER, GROUP_MIN_MEMBER, GROUP_NAME
 from vcbatch.api.resources import PODGROUPS, PODS, REPLICASETS
@@ -120,5 +121,5 @@ def _group_of(pod: Json) -> str:
     return f"podgroup-{owners[0]['uid']}"
 
 
-PodGroupMachine.TestCase.settings = settings(max_examples=30, stateful_step_count=15)
+PodGroupMachine.TestCase.settings = settings(max_examples=examples(30), stateful_step_count=15)
 TestPodGroupMachine = PodGroupMachine.TestCase

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from tests.support.examples import examples
 from tests.support.lives import Stage, Story, assert_alike, assert_deaths_change_nothing, misfortunes, tell
 from vcbatch.api.names import DEFAULT_SCHEDULER, GROUP_MIN_MEMBER, GROUP_NAME
 from vcbatch.api.resources import PODGROUPS, PODS, REPLICASETS, STATEFULSETS
@@ -143,7 +144,7 @@ def test_neither_does_late_news_and_dying_often(name: str) -> None:
     story, _ = STORIES[name]
     whole = tell(story)
 
-    @settings(max_examples=15)
+    @settings(max_examples=examples(15))
     @given(misfortunes(PODS, PODGROUPS, REPLICASETS, STATEFULSETS))
     def check(misfortune: Any) -> None:
         assert_alike(tell(story, **misfortune), whole, str(misfortune))

@@ -13,13 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.properties.test_eviction_cycles import POLICY, SETTINGS, Play, World, worlds
+from tests.support.examples import examples
 from tests.unit.scheduler.slow_cluster import SlowCluster
 from vcbatch.scheduler import CycleResult, Policy
 from vcbatch.scheduler.picture.model import Job, Task, TaskStatus
 from vcbatch.scheduler.reservations.promises import OVERDUE
 
 Json = dict[str, Any]
-MORE = settings(SETTINGS, max_examples=40)
+MORE = settings(SETTINGS, max_examples=examples(40))
 LONGEST = 4
 """Cycles that something takes at most."""
 ACTIONS = [

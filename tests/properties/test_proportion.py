@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.oracle.shares import Claimant, deserved
+from tests.support.examples import examples
 from vcbatch.scheduler.plugins.proportion import real_capability, water_fill
 
 COLUMNS = 3  # cpu, memory, pods: pods are no share of a queue's
@@ -46,7 +47,7 @@ def queues(draw: st.DrawFn) -> dict[str, np.ndarray]:
     return {"total": total, "weights": weights, "request": request, "most": most, "guarantee": guarantee}
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(queues())
 def test_what_all_deserve_is_no_more_than_there_is(world: dict[str, np.ndarray]) -> None:
     """Guarantees aside: Volcano's formula, which this is, raises a queue to its guarantee after it has shared out the
@@ -55,7 +56,7 @@ def test_what_all_deserve_is_no_more_than_there_is(world: dict[str, np.ndarray])
     assert (found.sum(axis=0) <= world["total"] + 1e-6).all()
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(queues())
 def test_nobody_deserves_more_than_it_asks_for_or_may_have_nor_less_than_its_guarantee(
     world: dict[str, np.ndarray],
@@ -66,7 +67,7 @@ def test_nobody_deserves_more_than_it_asks_for_or_may_have_nor_less_than_its_gua
     assert (found >= world["guarantee"] - 1e-6).all()
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(queues())
 def test_nothing_is_kept_back_while_somebody_asks_for_it(world: dict[str, np.ndarray]) -> None:
     """The shares add up to the capacity, or to what is asked for where that is less. It holds for each resource in
@@ -84,7 +85,7 @@ def test_nothing_is_kept_back_while_somebody_asks_for_it(world: dict[str, np.nda
             assert found[:, column].sum() == pytest.approx(wanted, abs=1.0)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=6), st.integers(1, 5_000))
 def test_queues_that_all_want_everything_share_by_weight(weights: list[int], size: int) -> None:
     count = len(weights)
@@ -100,7 +101,7 @@ def test_queues_that_all_want_everything_share_by_weight(weights: list[int], siz
     np.testing.assert_allclose(found[:, 0], size * np.array(weights) / sum(weights), rtol=1e-6)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(queues())
 def test_all_rounds_at_once_give_what_one_after_the_other_gives(world: dict[str, np.ndarray]) -> None:
     names = ("cpu", "memory", "pods")
@@ -114,7 +115,7 @@ def test_all_rounds_at_once_give_what_one_after_the_other_gives(world: dict[str,
     np.testing.assert_allclose(water_fill(**world)[:, :2], np.array(wanted)[:, [0, 1]], rtol=1e-6, atol=0.5)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(queues())
 def test_without_guarantees_all_rise_to_one_level(world: dict[str, np.ndarray]) -> None:
     """Resource by resource, each queue has the level times its weight, or all that it asks for and may have."""

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from vcbatch.api.quantity import (
     NANO,
     MalformedQuantity,
@@ -45,7 +46,7 @@ def factor(suffix: str) -> Fraction:
     return (BINARY | DECIMAL).get(suffix) or Fraction(10) ** int(suffix[1:])
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(sign=st.sampled_from(["", "+", "-"]), number=numbers, suffix=suffixes)
 @example(sign="", number="0.0000000001", suffix="")
 @example(sign="-", number="9999999999999999999999", suffix="Ei")
@@ -60,7 +61,7 @@ def test_a_quantity_is_its_fraction_rounded_away_from_zero_to_billionths(sign: s
     assert got.nano == (-want if sign == "-" else want)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(text=texts)
 @example(text="437.5Ki")
 def test_the_canonical_text_is_the_same_amount_and_comes_to_rest(text: str) -> None:
@@ -74,7 +75,7 @@ def test_the_canonical_text_is_the_same_amount_and_comes_to_rest(text: str) -> N
     assert parse_quantity(again).format() == again
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(nano=amounts, notation=st.sampled_from(Notation))
 def test_every_amount_can_be_written_in_every_notation(nano: int, notation: Notation) -> None:
     quantity = Quantity(nano, notation)
@@ -83,7 +84,7 @@ def test_every_amount_can_be_written_in_every_notation(nano: int, notation: Nota
     assert "." not in quantity.format()
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(units=st.integers(-(10**15), 10**15) | st.integers(-(2**12), 2**12).map(lambda number: number * 1024))
 def test_whole_units_are_written_as_they_are_read(units: int) -> None:
     assert decimal_text(units) == milli_text(1000 * units) == Quantity(units * NANO).format()
@@ -94,7 +95,7 @@ def test_whole_units_are_written_as_they_are_read(units: int) -> None:
     assert parse_quantity(milli_text(units)) == Quantity(units * 10**6)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(left=amounts, right=amounts, times=st.integers(-1000, 1000))
 def test_arithmetic_is_exact(left: int, right: int, times: int) -> None:
     a, b = Quantity(left), Quantity(right)
@@ -107,7 +108,7 @@ def test_arithmetic_is_exact(left: int, right: int, times: int) -> None:
     assert a.milli() == (math.ceil if left > 0 else math.floor)(Fraction(left, 10**6))
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(text=st.text(max_size=12))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:

@@ -16,6 +16,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from tests.support.examples import examples
 from tests.support.job_world import START
 from vcbatch.api import names
 from vcbatch.api.command import Command
@@ -230,5 +231,5 @@ class QueueMachine(RuleBasedStateMachine):
         return name == above
 
 
-QueueMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=25)
+QueueMachine.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=25)
 TestQueueMachine = QueueMachine.TestCase

@@ -6,6 +6,7 @@ from typing import Any
 
 from hypothesis import given, settings
 
+from tests.support.examples import examples
 from tests.support.job_lives import ask
 from tests.support.lives import Stage, assert_alike, assert_deaths_change_nothing, misfortunes, tell
 from vcbatch.api.names import CLOSED_BY_PARENT
@@ -65,7 +66,7 @@ def test_dying_at_any_write_changes_nothing() -> None:
 def test_neither_does_late_news_and_dying_often() -> None:
     whole = tell(_close_and_open)
 
-    @settings(max_examples=20)
+    @settings(max_examples=examples(20))
     @given(misfortunes(QUEUES, COMMANDS, PODGROUPS))
     def check(misfortune: Any) -> None:
         assert_alike(tell(_close_and_open, **misfortune), whole, str(misfortune))

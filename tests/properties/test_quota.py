@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tests.oracle.quota import ROOT, Amounts, Gang, Quota, Spec
 from tests.oracle.worlds import NOW
+from tests.support.examples import examples
 from vcbatch.api.meta import ObjectMeta
 from vcbatch.api.node import Node, NodeStatus
 from vcbatch.api.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements
@@ -36,7 +37,7 @@ from vcbatch.scheduler.plugins.capacity import Capacity
 from vcbatch.scheduler.session import Session
 
 WORLDS = settings(
-    max_examples=60,
+    max_examples=examples(60),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
 GPU = "example.com/gpu"
@@ -219,7 +220,7 @@ _NONE_GUARANTEED = World(
 
 
 @example(_NONE_GUARANTEED, {"cpu": 1000.0, GPU: 1000.0}, Random(0))
-@settings(WORLDS, max_examples=150)
+@settings(WORLDS, max_examples=examples(150))
 @given(worlds(), amounts(4, least=1), st.randoms(use_true_random=False))
 def test_victims_are_those_of_the_document(world: World, request: Amounts, random: Any) -> None:
     state, oracle = world.state(), world.oracle

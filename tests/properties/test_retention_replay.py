@@ -8,6 +8,7 @@ from typing import Any
 
 from hypothesis import given, settings
 
+from tests.support.examples import examples
 from tests.support.job_lives import ask, end_pods, phase_of, run_pods, submit
 from tests.support.lives import Stage, assert_alike, assert_deaths_change_nothing, misfortunes, tell
 from vcbatch.api.resources import CONFIGMAPS, JOBS, PODGROUPS, PODS, SERVICES
@@ -48,7 +49,7 @@ def test_dying_at_any_write_changes_nothing() -> None:
 def test_neither_does_late_news_and_dying_often() -> None:
     whole = tell(_time_goes_by)
 
-    @settings(max_examples=10)
+    @settings(max_examples=examples(10))
     @given(misfortunes(JOBS, PODS, PODGROUPS))
     def check(misfortune: Any) -> None:
         assert_alike(tell(_time_goes_by, **misfortune), whole, str(misfortune))

@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 from tests.oracle.near import NearOracle
 from tests.oracle.strategies import policies, worlds
 from tests.oracle.worlds import NOW, first_pass, objects, run
+from tests.support.examples import examples
 from vcbatch.api.resources import PODS
 from vcbatch.scheduler import Policy, Scheduler
 from vcbatch.scheduler.queues.demand import DemandBooks
 
 Json = dict[str, Any]
-WORLDS = settings(max_examples=150, suppress_health_check=list(HealthCheck))
-FEWER = settings(WORLDS, max_examples=60)
+WORLDS = settings(max_examples=examples(150), suppress_health_check=list(HealthCheck))
+FEWER = settings(WORLDS, max_examples=examples(60))
 
 FULL = Policy.build(
     {

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.oracle.eviction_strategies import policies, worlds
 from tests.oracle.worlds import NOW, scheduler
+from tests.support.examples import examples
 from vcbatch.scheduler import Policy
 from vcbatch.scheduler.gang_order import Gangs
 from vcbatch.scheduler.picture.model import Job
@@ -23,7 +24,7 @@ from vcbatch.scheduler.session import Session
 Json = dict[str, Any]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(worlds(), policies(), st.randoms(use_true_random=False))
 def test_every_order_is_total_and_always_the_same(world: Json, document: Json, chance: random.Random) -> None:
     policy = Policy.build(document)
@@ -48,7 +49,7 @@ def test_every_order_is_total_and_always_the_same(world: Json, document: Json, c
         assert session.victim_order(shuffled(victims), actor) == session.victim_order(shuffled(victims), actor)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(worlds(), policies())
 def test_what_people_are_told_of_the_order_is_the_order(world: Json, document: Json) -> None:
     policy = Policy.build(document)
@@ -79,7 +80,7 @@ class HighestLast(Priority):
 MINE = Extensions(plugins={"mine": HighestLast})
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(worlds(), policies(), st.booleans())
 def test_gangs_from_the_last_are_in_their_order_reversed(world: Json, document: Json, own: bool) -> None:
     """Before anything is decided, and after all of it was."""

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from tests.support.protobuf import chunk, encode, varint
 from vcbatch.local.apiserver.errors import StatusError
 from vcbatch.local.apiserver.protobuf import decode
@@ -103,13 +104,13 @@ def bodies(draw):
     return {**draw(objects(known)), "apiVersion": api_version, "kind": kind}
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(bodies())
 def test_what_is_encoded_is_what_is_decoded(obj):
     assert decode(encode(obj)) == obj
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(bodies(), st.data())
 def test_damaged_bodies_are_refused_or_read_but_never_break(obj, data):
     body = bytearray(encode(obj))
@@ -119,7 +120,7 @@ def test_damaged_bodies_are_refused_or_read_but_never_break(obj, data):
     _refused_or_read(damaged)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.binary(max_size=64))
 def test_noise_is_refused_or_read_but_never_breaks(noise):
     _refused_or_read(noise)

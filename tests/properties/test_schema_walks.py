@@ -7,6 +7,7 @@ import copy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from vcbatch.local.apiserver.errors import DecodeError
 from vcbatch.local.apiserver.schema import builtin
 from vcbatch.local.apiserver.schema.embedded import validate_embedded
@@ -62,7 +63,7 @@ SCHEMAS = st.fixed_dictionaries(
 OBJECTS = st.dictionaries(NAMES.filter(lambda name: name != "metadata"), JSON, max_size=4)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(SCHEMAS, OBJECTS)
 def test_pruning_and_defaulting_settle_at_once(schema, obj):
     node = compile_schema(schema)
@@ -75,7 +76,7 @@ def test_pruning_and_defaulting_settle_at_once(schema, obj):
     assert obj == settled
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(SCHEMAS, OBJECTS, OBJECTS)
 def test_validation_changes_nothing_and_forgives_what_did_not_change(schema, obj, other):
     node = compile_schema(schema)
@@ -88,7 +89,7 @@ def test_validation_changes_nothing_and_forgives_what_did_not_change(schema, obj
     assert (obj, other) == before
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.sampled_from(sorted(structs())), st.data())
 def test_built_in_decoding_settles_at_once_or_refuses(key, data):
     names = [*structs()[key].fields, "unheardOf"]

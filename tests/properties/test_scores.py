@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.oracle import scores as oracle
 from tests.oracle.scores import Place
 from tests.oracle.worlds import NOW, scheduler
+from tests.support.examples import examples
 from tests.unit.scheduler.scoring import plugin_of, policy
 from vcbatch.scheduler.picture.columns import Columns, Depths
 from vcbatch.scheduler.picture.model import Task
@@ -175,7 +176,7 @@ def _flat_where_alike(points: list[float]) -> list[float]:
     return [p - min(points) for p in points]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(world=_worlds(), score=st.sampled_from([*ONE_BY_ONE, *TOGETHER]))
 def test_scores_of_nodeorder(world: tuple[list[Place], Json], score: str) -> None:
     places, pod = world
@@ -190,7 +191,7 @@ def test_scores_of_nodeorder(world: tuple[list[Place], Json], score: str) -> Non
     assert got == want
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(world=_worlds(), weights=st.fixed_dictionaries({n: st.integers(0, 3) for n in ("cpu", "memory", GPU)}))
 def test_binpack(world: tuple[list[Place], Json], weights: dict[str, int]) -> None:
     places, pod = world
@@ -205,7 +206,7 @@ def test_binpack(world: tuple[list[Place], Json], weights: dict[str, int]) -> No
     assert got == pytest.approx([oracle.packed(place, pod, weights) for place in places])
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     world=_worlds(),
     wishes=st.dictionaries(

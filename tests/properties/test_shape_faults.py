@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.properties.test_admission_service_never_fails import ODD, POD, places, spoiled
+from tests.support.examples import examples
 from vcbatch.api.crd import shape
 from vcbatch.api.crd.schemas import core_type
 
@@ -16,7 +17,7 @@ SCHEMA = core_type("PodTemplateSpec")
 TEMPLATE: Any = {"metadata": {"labels": {"a": "b"}}, "spec": POD}
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(data=st.data())
 def test_what_fits_has_no_faults_and_what_does_not_has_some(data: st.DataObject) -> None:
     made = copy.deepcopy(TEMPLATE)

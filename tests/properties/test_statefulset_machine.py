@@ -16,6 +16,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
+from tests.support.examples import examples
 from tests.support.workload_world import MOVES, WorkloadWorld, is_active, is_ready
 from vcbatch.api.names import REVISION_HASH, STATEFUL_POD_INDEX
 from vcbatch.api.resources import CONTROLLERREVISIONS, PERSISTENTVOLUMECLAIMS, STATEFULSETS
@@ -166,5 +167,5 @@ class StatefulSetMachine(RuleBasedStateMachine):
         assert len(revisions) <= _LIMIT + len(used | {status["updateRevision"], status["currentRevision"]})
 
 
-StatefulSetMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=20)
+StatefulSetMachine.TestCase.settings = settings(max_examples=examples(40), stateful_step_count=20)
 TestStatefulSets = StatefulSetMachine.TestCase

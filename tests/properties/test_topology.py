@@ -8,12 +8,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.oracle.topology import HyperNode, Network
+from tests.support.examples import examples
 from tests.unit.scheduler.cluster import Cluster
 from tests.unit.scheduler.domains import SOFT, hard, hyper_node, send
 from vcbatch.scheduler import Policy
 
 Json = dict[str, Any]
-WORLDS = settings(max_examples=120, suppress_health_check=list(HealthCheck))
+WORLDS = settings(max_examples=examples(120), suppress_health_check=list(HealthCheck))
 
 PLUGINS = ("gang", "predicates", "nodeorder", "binpack", "network-topology-aware")
 
