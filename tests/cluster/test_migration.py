@@ -168,7 +168,7 @@ def _there(plane: ControlPlane, shell: Shell, history: Recorder, kept: set[str])
     steps = shell.steps()
     titles = [step["title"] for step in steps]
     before = titles.index("Install vcbatch")
-    in_flight = titles.index("Let jobs in flight arrive, where you can wait")
+    in_flight = titles.index("Wait for jobs in transition (optional)")
     for number, step in enumerate(steps[:before]):
         if number != in_flight:
             shell.must("\n".join(step["commands"]))
@@ -226,7 +226,7 @@ def _back(plane: ControlPlane, volcano: VolcanoSide, shell: Shell, running: Json
     }
     assert managers == {("queue-controller", "Apply")}
     titles = [step["title"] for step in shell.steps("--back")]
-    assert "Free the state of queues" not in titles
+    assert "Release ownership of queue states" not in titles
     for queue in ("default", "later"):
         assert volcano.queue_state(queue, "Closing") == 200
         assert volcano.queue_state(queue, "Open") == 200
@@ -241,6 +241,6 @@ def test_a_queue_whose_state_another_manager_set_is_freed_by_the_plan(plane: Con
     plane.call("PATCH", path, {"status": {"state": "Open"}}, content_type="application/merge-patch+json")
     assert volcano.queue_state("research", "Closed") == 409
     shell = Shell(plane, tmp_path)
-    step = next(one for one in shell.steps("--back") if one["title"] == "Free the state of queues")
+    step = next(one for one in shell.steps("--back") if one["title"] == "Release ownership of queue states")
     shell.must("\n".join(step["commands"]))
     assert volcano.queue_state("research", "Closed") == 200

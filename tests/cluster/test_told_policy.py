@@ -56,7 +56,7 @@ def test_a_user_is_told_by_whose_policy_a_job_waits(control_plane: ControlPlane,
         assert (listed.returncode, "is forbidden" in listed.stderr) == (1, True), "no more than the one"
 
         control_plane.must_kubectl("delete", "rolebinding", "vcbatch-policy-readers", "--namespace", NAMESPACE)
-        refused = f"Lease {NAMESPACE}/vcbatch-scheduler may not be read"
+        refused = f"no permission to read Lease {NAMESPACE}/vcbatch-scheduler"
         wait_until("the right is gone", lambda: refused in order().get("policyUnknown", ""))
         assert seen[-1]["by"] == "priority and age"
 

@@ -70,7 +70,7 @@ class TimeoutType(click.ParamType):
                 return min(timedelta(microseconds=nanoseconds // 1000), NO_LIMIT)
         except (ValueError, OverflowError):
             pass
-        raise click.BadParameter(f"{text!r} isn't a time such as 30s, 2m or 0 (no limit)", ctx=ctx, param=param)
+        raise click.BadParameter(f"invalid duration {text!r} (e.g. 30s, 2m; 0 means no limit)", ctx=ctx, param=param)
 
 
 _CLUSTER = (
@@ -78,20 +78,20 @@ _CLUSTER = (
         "--kubeconfig",
         metavar="FILE",
         type=click.Path(dir_okay=False, path_type=Path),
-        help="Which server, and as whom; otherwise $KUBECONFIG, ~/.kube/config, or what `vcbatch up` runs.",
+        help="Kubeconfig file.  [default: $KUBECONFIG, ~/.kube/config, or the server of `vcbatch up`]",
     ),
-    click.option("--context", metavar="NAME", help="Context of the kubeconfig."),
+    click.option("--context", metavar="NAME", help="Kubeconfig context."),
 )
 _NAMESPACE = click.option(
     "-n",
     "--namespace",
     metavar="NAME",
-    help="Namespace; otherwise that of the context.",
+    help="Namespace.  [default: from the kubeconfig context]",
     shell_complete=namespace_names,
 )
 _TIMEOUT = click.option(
     "--request-timeout",
     metavar="TIME",
     type=TimeoutType(),
-    help="How long one request may take: 30s, 2m, or 0 for no limit.",
+    help="Timeout of a single request: 30s, 2m, or 0 for no limit.",
 )

@@ -30,9 +30,9 @@ class DurationType(click.ParamType):
             return value
         seconds = _seconds(str(value))
         if seconds is None:
-            self.fail(f"{value!r} is no duration: want something like 1s, 500ms, 1m30s, or seconds", param, ctx)
+            self.fail(f"invalid duration {value!r} (e.g. 1s, 500ms, 1m30s, or seconds)", param, ctx)
         if seconds <= 0:
-            self.fail(f"{value!r} is not above zero", param, ctx)
+            self.fail(f"invalid duration {value!r}: must be greater than zero", param, ctx)
         return seconds
 
 
@@ -88,33 +88,43 @@ def component_options(function: F) -> F:
                 type=click.Path(dir_okay=False, path_type=Path),
                 default=None,
                 metavar="FILE",
-                help="Cluster to work on.  [default: $KUBECONFIG, ~/.kube/config, or the pod's service account]",
+                help="Kubeconfig file.  [default: $KUBECONFIG, ~/.kube/config, or the pod's service account]",
             ),
-            click.option("--context", default=None, metavar="NAME", help="Context of the kubeconfig."),
-            bool_option("--leader-elect", "Work only while holding the Lease, so that replicas may stand by."),
+            click.option("--context", default=None, metavar="NAME", help="Kubeconfig context."),
+            bool_option(
+                "--leader-elect", "Run leader election before starting work. Required for more than one replica."
+            ),
             click.option(
                 "--leader-elect-resource-namespace",
                 default=COMPONENTS_NAMESPACE,
                 show_default=True,
                 metavar="NAMESPACE",
-                help="Where the Lease is.",
+                help="Namespace of the Lease.",
             ),
-            _duration("--leader-elect-lease-duration", "15s", "How old the Lease gets before another may take it."),
-            _duration("--leader-elect-renew-deadline", "10s", "How long the leader goes on without renewing it."),
-            _duration("--leader-elect-retry-period", "2s", "How long to wait between tries."),
+            _duration(
+                "--leader-elect-lease-duration",
+                "15s",
+                "Time after which a Lease that isn't renewed can be acquired by another replica.",
+            ),
+            _duration(
+                "--leader-elect-renew-deadline", "10s", "Time after which a leader that can't renew the Lease stops."
+            ),
+            _duration("--leader-elect-retry-period", "2s", "Time between attempts to acquire or renew the Lease."),
             click.option(
                 "--healthz-address",
                 type=AddressType(),
                 default=None,
-                help="Serve /healthz and /readyz there.  [default: nowhere]",
+                help="Address of /healthz and /readyz.  [default: disabled]",
             ),
             click.option(
                 "--listen-address",
                 type=AddressType(),
                 default=None,
-                help="Serve /metrics there.  [default: nowhere]",
+                help="Address of /metrics.  [default: disabled]",
             ),
-            click.option("--log-level", type=click.Choice(list(LEVELS)), default="info", show_default=True),
+            click.option(
+                "--log-level", type=click.Choice(list(LEVELS)), default="info", show_default=True, help="Log level."
+            ),
             tracing_option,
         )
     ):

@@ -18,16 +18,16 @@ _FILE = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 
 @click.group("config")
 def command() -> None:
-    """Check a scheduling policy, or show what it comes to."""
+    """Validate a scheduler configuration, or print the effective one."""
 
 
 @command.command("check")
 @click.argument("file", type=_FILE)
 @extensions_option
 def check(file: Path, extensions: Extensions) -> int:
-    """Say everything that is wrong with the policy in FILE, and what it had better say otherwise, each with its line.
+    """Validate the scheduler configuration in FILE, and report errors and warnings with their lines.
 
-    FILE - is standard input. Exit code 0 where the scheduler can use it, 1 where it can't.
+    FILE can be - for standard input. Exits 0 if the configuration is valid, 1 if not.
     """
     try:
         policy = Policy.parse(policy_text(file), extensions=extensions)
@@ -49,9 +49,9 @@ def check(file: Path, extensions: Extensions) -> int:
 @click.argument("file", type=_FILE, required=False)
 @extensions_option
 def show(file: Path | None, extensions: Extensions) -> int:
-    """Print the policy in FILE, or the built-in one, with everything that it leaves to defaults.
+    """Print the effective scheduler configuration: FILE or the built-in one, with all defaults filled in.
 
-    What is printed is a policy file that means the same.
+    The output is a valid configuration file.
     """
     say(effective(Policy.default() if file is None else read_policy(file, extensions=extensions)), end="")
     return 0

@@ -30,12 +30,12 @@ from vcbatch.runtime.events.own_object import OwnObject
 @component_options
 @click.option(
     "--scheduler-name", "scheduler_names", multiple=True, default=(DEFAULT_SCHEDULER,), show_default=True,
-    metavar="NAME", help="Make PodGroups for plain pods with this schedulerName; may be repeated.",
+    metavar="NAME", help="Create PodGroups for plain pods with this schedulerName; may be repeated.",
 )  # fmt: skip
 @controllers_options
 @click.option(
     "--sharding-conf", type=click.Path(exists=True, dir_okay=False, path_type=Path), default=None, metavar="FILE",
-    help="Volcano's sharding.yaml: which nodes are for which of several schedulers.  [default: no NodeShards]",
+    help="Volcano's sharding.yaml, which assigns nodes to schedulers.  [default: no NodeShards]",
 )  # fmt: skip
 def command(
     scheduler_names: tuple[str, ...],
@@ -45,8 +45,7 @@ def command(
     sharding_conf: Path | None,
     **options: Any,
 ) -> int:
-    """Run the controllers of Jobs, CronJobs, JobFlows, JobTemplates, Queues, PodGroups, Commands and HyperNodes on the
-    cluster of the kubeconfig."""
+    """Run the controllers of Jobs, CronJobs, JobFlows, JobTemplates, Queues, PodGroups, Commands and HyperNodes."""
     add_job_plugins()
     discovery = followed(controller_conf, parse_discovery)
     sharding = followed(sharding_conf, parse_sharding)

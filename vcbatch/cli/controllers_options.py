@@ -26,10 +26,10 @@ def controllers_options(function: F) -> F:
             type=click.Path(exists=True, dir_okay=False, path_type=Path),
             default=None,
             metavar="FILE",
-            help="Volcano's volcano-controller.conf: what HyperNodes are made from.  [default: none]",
+            help="Volcano's volcano-controller.conf, which configures HyperNode discovery.  [default: none]",
         ),
         bool_option(
-            "--inherit-owner-annotations", "Let the annotations of a workload count for the PodGroup of its pods."
+            "--inherit-owner-annotations", "Copy the annotations of a workload to the PodGroup generated for its pods."
         ),
     ):
         function = option(function)

@@ -12,10 +12,10 @@ from vcbatch.cli.output import deliver
 @click.command("crds")
 @click.option(
     "--output", "-o", type=click.Path(file_okay=False, path_type=Path), default=None, metavar="DIR",
-    help="Write one file per kind there, in place of printing them.",
+    help="Write one file per kind to this directory instead of standard output.",
 )  # fmt: skip
 def command(output: Path | None) -> int:
-    """Print the CustomResourceDefinitions as one YAML stream: `vcbatch crds | kubectl apply -f -`."""
+    """Print the CustomResourceDefinitions as YAML: `vcbatch crds | kubectl apply --server-side -f -`."""
     from vcbatch.api.crd import documents
 
     files = documents()

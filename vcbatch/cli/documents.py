@@ -63,7 +63,7 @@ def _decompressed(data: bytes) -> bytes:
     unpacker = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
     unpacked = unpacker.decompress(data, LARGEST_FILE + 1)
     if len(unpacked) <= LARGEST_FILE and not unpacker.eof:
-        raise EOFError("ends in the middle")
+        raise EOFError("unexpected end of file")
     return unpacked
 
 
@@ -78,7 +78,10 @@ def _parsed(text: str, path: Path, *, letters: bool, lenient: bool) -> Iterator[
         yield from _json(text, path, lenient=lenient)
         return
     if len(text) > MANIFESTS.size:
-        raise CliError(f"{path}: larger than {MANIFESTS.size} bytes as YAML", hint="As JSON it may be larger.")
+        raise CliError(
+            f"{path}: larger than {MANIFESTS.size} bytes as YAML",
+            hint="The limit for JSON is higher: convert the file to JSON.",
+        )
     try:
         for document in yaml_documents(text, letters=letters):
             if document.node is not None and document.repeated:
@@ -92,9 +95,9 @@ def _parsed(text: str, path: Path, *, letters: bool, lenient: bool) -> Iterator[
 def _repeated(faults: list[str], *, lenient: bool) -> None:
     """Raises `CliError` for fields that are written twice; warns where the reader is `lenient`."""
     if not lenient:
-        raise CliError("\n".join(faults), hint="Leave one of them in.")
+        raise CliError("\n".join(faults), hint="Remove the duplicates.")
     for fault in faults:
-        note(f"warning: {fault}; the last one counts")
+        note(f"warning: {fault}; the last value is used")
 
 
 def _json(text: str, path: Path, *, lenient: bool) -> Iterator[object]:
@@ -142,7 +145,7 @@ def _places(text: str, start: int, end: int, path: Path, keys: list[str]) -> Ite
     for one in found:
         yield f"{path}:{one.moved(line - 1, column - 1).place}: {one.moved(line - 1, column - 1)}"
     if not found:
-        yield from (f"{path}:{line}:{column}: the key {key!r} is written twice in one mapping" for key in keys)
+        yield from (f"{path}:{line}:{column}: duplicate key {key!r}" for key in keys)
 
 
 def _too_deep(path: Path, text: str, start: int) -> CliError:
@@ -162,7 +165,7 @@ def _unpacked(document: object, path: Path) -> Iterator[Json]:
             yield from _unpacked(item, path)
         return
     if not isinstance(document, Mapping):
-        raise CliError(f"{path}: must hold objects, got {str(document)[:60]!r}")
+        raise CliError(f"{path}: must contain objects, got {str(document)[:60]!r}")
     known = cast("Json", document)
     kind, items = known.get("kind"), known.get("items")
     if isinstance(kind, str) and kind.endswith("List") and isinstance(items, list):

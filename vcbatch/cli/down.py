@@ -26,20 +26,20 @@ _PATIENCE = timedelta(seconds=10)
 @state_dir_option
 @click.option(
     "--timeout", type=click.FloatRange(min=0), default=45.0, show_default=True, metavar="SECONDS",
-    help="How long pods may take to end before they are killed.",
+    help="Time for pods to terminate before they are killed.",
 )  # fmt: skip
 @click.option(
     "--unaccounted", is_flag=True,
-    help="Only end the pods that run here although the database has lost them; the server goes on.",
+    help="Stop only pods that are missing in the database; keep the server running.",
 )  # fmt: skip
 def command(state_dir: Path, timeout: float, unaccounted: bool) -> int:
-    """Stop the local server and the processes of its pods. Jobs and their state are kept for the next `vcbatch up`.
+    """Stop the local server and its pods. Jobs and their state are kept for the next `vcbatch up`.
 
-    Where nothing runs there is nothing to do, and that is no error.
+    Exits 0 if no server is running.
     """
     state = StateDir(state_dir)
     if not state.exists():
-        say(f"vcbatch isn't running ({state.path} doesn't exist)")
+        say(f"vcbatch is not running ({state.path} doesn't exist)")
         return 0
     state.require_own()
     server = state.running()
@@ -51,10 +51,10 @@ def command(state_dir: Path, timeout: float, unaccounted: bool) -> int:
     state.forget()
     _forget_losses(state)
     if server is None and not leftover:
-        say("vcbatch isn't running")
+        say("vcbatch is not running")
     else:
-        containers = f"{leftover} container{'s' if leftover != 1 else ''} of a server that is gone"
-        say("vcbatch is stopped" if server else f"ended {containers}")
+        containers = f"{leftover} container{'s' if leftover != 1 else ''}"
+        say("vcbatch stopped" if server else f"stopped {containers} left by a previous server")
     return 0
 
 
@@ -63,7 +63,7 @@ def _end_unaccounted(state: StateDir, server: Server | None) -> int:
     from vcbatch.local.kubelet import end_unaccounted
 
     if server is None:
-        raise CliError("vcbatch isn't running", hint="`vcbatch down` ends all pods that still run here.")
+        raise CliError("vcbatch is not running", hint="To stop all remaining pods, use `vcbatch down`.")
 
     async def fetch(api: Api) -> set[str]:
         return {pod["metadata"]["uid"] for pod in (await api.list(PODS)).items}
@@ -71,7 +71,7 @@ def _end_unaccounted(state: StateDir, server: Server | None) -> int:
     known = Access(kubeconfig=state.kubeconfig, request_timeout=_PATIENCE).once(fetch)
     ended = asyncio.run(end_unaccounted(state.kubelet, known=known))
     _forget_losses(state)
-    say(f"ended {ended} container{'' if ended == 1 else 's'} of pods that aren't in the database")
+    say(f"stopped {ended} container{'' if ended == 1 else 's'} of pods that are missing in the database")
     return 0
 
 
@@ -91,11 +91,11 @@ def _stop(server: Server, timeout: float) -> None:
         raise CliError(f"vcbatch (pid {server.pid}) belongs to another user") from None
     if _gone(server, timeout):
         return
-    note(f"vcbatch (pid {server.pid}) didn't stop in {timeout:.0f} s; killing it")
+    note(f"vcbatch (pid {server.pid}) did not stop within {timeout:.0f} s; killing it")
     with suppress(ProcessLookupError):
         os.kill(server.pid, signal.SIGKILL)
     if not _gone(server, 10.0):
-        raise CliError(f"vcbatch (pid {server.pid}) can't be killed")
+        raise CliError(f"vcbatch (pid {server.pid}) could not be killed")
 
 
 def _gone(server: Server, timeout: float) -> bool:

@@ -20,7 +20,7 @@ def feature_gates_option(function: F) -> F:
         default="",
         metavar="NAME=BOOL,...",
         callback=_features,
-        help=f"Volcano's feature gates, of which {QUEUE_GATES} (default false) is known.",
+        help=f"Feature gates. Supported: {QUEUE_GATES} (default false).",
     )(function)
 
 
@@ -30,6 +30,6 @@ def _features(_context: click.Context, _parameter: click.Parameter, value: str) 
     for pair in filter(None, value.split(",")):
         name, _, said = pair.strip().partition("=")
         if name != QUEUE_GATES or said.lower() not in ("true", "false"):
-            raise click.BadParameter(f"must be {QUEUE_GATES}=true or =false, got {pair!r}")
+            raise click.BadParameter(f"must be {QUEUE_GATES}=true or {QUEUE_GATES}=false, got {pair!r}")
         features[name] = said.lower() == "true"
     return features

@@ -30,5 +30,5 @@ def _add(entry: EntryPoint) -> None:
     plugin = entry.load()
     flags = getattr(plugin, "FLAGS", {})
     if not callable(plugin) or not isinstance(flags, dict):
-        raise TypeError(f"{entry.value} is no class that takes a plan and flags, with a dict FLAGS")
+        raise TypeError(f"{entry.value} must be a class that takes a plan and flags, with a dict FLAGS")
     register(entry.name, flags=flags, make=plugin)

@@ -102,7 +102,7 @@ def fault(api_version: str, kind: str) -> str:
     group, slash, version = api_version.rpartition("/")
     if "/" in group or (slash and not group) or not version:
         return f"apiVersion must be VERSION or GROUP/VERSION, got {api_version!r}"
-    what = f"no kind {kind} in {api_version}"
+    what = f"unknown kind {kind} in {api_version}"
     if not slash and _VERSION.fullmatch(version) is None:
         return f"{what}: {_other_version(api_version, kind)}"
     if group in _OURS:
@@ -118,7 +118,7 @@ def fault(api_version: str, kind: str) -> str:
         return ""
     near = next((known for known in sorted(_GROUPS) if _nearly(group, known)), "")
     if near:
-        return f"{what}: is the group {near} meant?"
+        return f"{what}: did you mean group {near}?"
     if "." not in group:
         return f"{what}: {_meant(group, kind)}"
     if group.endswith(".volcano.sh") and _homes(kind):
@@ -129,25 +129,25 @@ def fault(api_version: str, kind: str) -> str:
 def _other_version(api_version: str, kind: str) -> str:
     homes = _homes(kind)
     if homes:
-        return f"{kind} is of {' or '.join(homes)}"
+        return f"{kind} is in {' or '.join(homes)}"
     near = difflib.get_close_matches(api_version, [*_GROUPS, "v1"], n=1, cutoff=_ALIKE)
-    return f"is {near[0]} meant, with a version?" if near and near[0] != "v1" else "is v1 meant?"
+    return f"did you mean {near[0]}/VERSION?" if near and near[0] != "v1" else "did you mean v1?"
 
 
 def _meant(group: str, kind: str) -> str:
     """Where the kind is to be found, which one was meant, or which there are in the group."""
     homes = _homes(kind)
     if homes:
-        return f"{kind} is of {' or '.join(homes)}"
+        return f"{kind} is in {' or '.join(homes)}"
     known = _kinds_of(group)
     close = _close(kind, list(known))
     if close:
-        return f"is {close} of {known[close]} meant?"
+        return f"did you mean {close} in {known[close]}?"
     everywhere = _close(kind, [name for each in _GROUPS for name in _kinds_of(each)])
     if everywhere:
-        return f"is {everywhere} of {' or '.join(_homes(everywhere))} meant?"
-    there = ", ".join(sorted(f"{name} of {place}" for name, place in known.items()))
-    return f"there is {there}" if there else "groups of others have a dot in their names"
+        return f"did you mean {everywhere} in {' or '.join(_homes(everywhere))}?"
+    there = ", ".join(sorted(f"{name} in {place}" for name, place in known.items()))
+    return f"available: {there}" if there else "API groups of other projects contain a dot"
 
 
 def _kinds_of(group: str) -> dict[str, str]:

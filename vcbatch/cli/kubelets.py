@@ -182,12 +182,12 @@ class Kubelets:
     def _running(self, namespace: str, name: str) -> Kubelet:
         """The kubelet that runs this pod. Raises `StatusError` where none does."""
         if self._virtual is not None and (node := self._virtual.node_of(namespace, name)) is not None:
-            why = f'pod "{name}" is on node "{node}", which only pretends to run it'
-            raise StatusError(405, "MethodNotAllowed", f"{why}: there is no output, and nothing to connect to")
+            why = f'pod "{name}" is on simulated node "{node}"'
+            raise StatusError(405, "MethodNotAllowed", f"{why}: it has no containers or logs")
         if self._machine is None:
-            raise bad_request("no pod runs on this machine (--kubelet-mode none): there is nothing to connect to")
+            raise bad_request("no pods run locally (--kubelet-mode none)")
         if self._kubelet is None:
-            raise StatusError(503, "ServiceUnavailable", "the kubelet isn't running yet")
+            raise StatusError(503, "ServiceUnavailable", "the kubelet is still starting")
         return self._kubelet
 
 

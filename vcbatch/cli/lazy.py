@@ -49,14 +49,15 @@ class LazyGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            meant = self.meant_by(args[0], ctx)
-            if not meant:
-                raise
-            message = f"{error.format_message()}\n\nDid you mean this?\n  {ctx.command_path} {meant}"
+            if args[0].startswith("-"):
+                raise  # an option of a command
+            message, meant = f'unknown command "{args[0]}" for "{ctx.command_path}"', self.meant_by(args[0], ctx)
+            if meant:
+                message += f"\n\nDid you mean this?\n  {ctx.command_path} {meant}"
             raise click.UsageError(message, ctx=error.ctx) from None
 
     def meant_by(self, word: str, ctx: click.Context) -> str:
         """The command that somebody may have meant by this word; empty where it is like none."""
-        import difflib
+        from vcbatch.api.spelling import nearest
 
-        return next(iter(difflib.get_close_matches(word, self.list_commands(ctx), n=1, cutoff=0.6)), "")
+        return nearest(word, self.list_commands(ctx))

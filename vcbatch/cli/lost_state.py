@@ -23,10 +23,10 @@ def warnings_of(state: StateDir, *, losses: Sequence[Loss], pods: Sequence[Unacc
     alive = unaccounted.running(state.kubelet, pods)
     if alive:
         named = ", ".join(map(str, alive[:_NAMED])) + (", ..." if len(alive) > _NAMED else "")
-        what = "1 pod that isn't in the database still runs" if len(alive) == 1 else (
-            f"{len(alive)} pods that aren't in the database still run"
+        what = "1 pod that is missing in the database is still running" if len(alive) == 1 else (
+            f"{len(alive)} pods that are missing in the database are still running"
         )  # fmt: skip
-        said.append(f"{what} on this machine: {named}. They are left alone; `{end_command(state)}` ends them")
+        said.append(f"{what}: {named}. To stop them, run `{end_command(state)}`")
     return said
 
 

@@ -14,36 +14,36 @@ from vcbatch.cli.lazy import Commands, LazyGroup
 from vcbatch.cli.output import CliError, complain
 
 _COMMANDS: Commands = {
-    "up": ("vcbatch.cli.up", "Start everything on this machine: no cluster, no containers, no root."),
-    "down": ("vcbatch.cli.down", "Stop what `vcbatch up` started, and every process of its pods."),
-    "status": ("vcbatch.cli.status", "Show the local server, its nodes, queues and jobs."),
-    "run": ("vcbatch.cli.run.command", "Run a program as a job, and end with its exit code."),
-    "job": ("vcbatch.cli.resources.job", "List, explain, follow, suspend, move and cancel jobs."),
-    "wait": ("vcbatch.cli.wait.command", "Wait until jobs and other objects are as asked."),
-    "apply": ("vcbatch.cli.apply.command", "Make objects as files say, after showing what that changes."),
-    "delete": ("vcbatch.cli.apply.delete", "Delete the objects that files describe."),
-    "queue": ("vcbatch.cli.resources.queue", "Show and steer queues."),
-    "jobflow": ("vcbatch.cli.resources.flow", "Show and steer flows of jobs."),
-    "jobtemplate": ("vcbatch.cli.resources.template", "Show the templates of flows."),
-    "cronjob": ("vcbatch.cli.resources.cron", "Show and steer jobs on a schedule."),
+    "up": ("vcbatch.cli.up", "Start a local server, without a cluster, containers or root."),
+    "down": ("vcbatch.cli.down", "Stop the local server and its pods."),
+    "status": ("vcbatch.cli.status", "Show the status of the local server."),
+    "run": ("vcbatch.cli.run.command", "Run a program as a job and exit with its exit code."),
+    "job": ("vcbatch.cli.resources.job", "Manage jobs."),
+    "wait": ("vcbatch.cli.wait.command", "Wait for a condition on jobs or other objects."),
+    "apply": ("vcbatch.cli.apply.command", "Apply manifests after showing a diff."),
+    "delete": ("vcbatch.cli.apply.delete", "Delete the objects in manifests."),
+    "queue": ("vcbatch.cli.resources.queue", "Manage queues."),
+    "jobflow": ("vcbatch.cli.resources.flow", "Manage job flows."),
+    "jobtemplate": ("vcbatch.cli.resources.template", "Show job templates."),
+    "cronjob": ("vcbatch.cli.resources.cron", "Manage cron jobs."),
     "pod": ("vcbatch.cli.resources.pod", "Show the pods of jobs."),
-    "hypernode": ("vcbatch.cli.resources.hypernode", "Show domains of the network."),
-    "cluster": ("vcbatch.cli.resources.cluster", "Show nodes, what is asked for of them, and how jobs stand."),
-    "doctor": ("vcbatch.cli.resources.doctor", "Check that everything works, and say what to do."),
-    "lint": ("vcbatch.cli.lint.command", "Check manifests as a server would, without one."),
-    "simulate": ("vcbatch.cli.simulate", "Say what the scheduler would do with given objects."),
-    "snapshot": ("vcbatch.cli.snapshot", "Save what the scheduler sees of a cluster."),
-    "replay": ("vcbatch.cli.replay", "Do again what the scheduler did, or would do in a changed cluster."),
-    "config": ("vcbatch.cli.config", "Check a scheduling policy, or show what it comes to."),
+    "hypernode": ("vcbatch.cli.resources.hypernode", "Inspect network topology (HyperNodes)."),
+    "cluster": ("vcbatch.cli.resources.cluster", "Show nodes, requested resources and job counts."),
+    "doctor": ("vcbatch.cli.resources.doctor", "Diagnose the installation and suggest fixes."),
+    "lint": ("vcbatch.cli.lint.command", "Validate manifests offline."),
+    "simulate": ("vcbatch.cli.simulate", "Simulate scheduling of the objects in files."),
+    "snapshot": ("vcbatch.cli.snapshot", "Save a snapshot of the scheduler's input."),
+    "replay": ("vcbatch.cli.replay", "Replay recorded scheduling cycles, or run a what-if simulation."),
+    "config": ("vcbatch.cli.config", "Validate a scheduler configuration, or print the effective one."),
     "controllers": ("vcbatch.cli.controllers", "Run the controllers on a cluster."),
-    "scheduler": ("vcbatch.cli.scheduler", "Run the gang scheduler on a cluster."),
-    "webhooks": ("vcbatch.cli.webhooks", "Run the admission service of a cluster."),
+    "scheduler": ("vcbatch.cli.scheduler", "Run the scheduler on a cluster."),
+    "webhooks": ("vcbatch.cli.webhooks", "Run the admission webhooks on a cluster."),
     "install": ("vcbatch.cli.install.command", "Install or upgrade vcbatch on a cluster, without Helm."),
-    "uninstall": ("vcbatch.cli.install.command:uninstall", "Remove what `vcbatch install` made; jobs stay."),
-    "migrate": ("vcbatch.cli.migrate.command", "Check a cluster with Volcano, and print the way to vcbatch and back."),
+    "uninstall": ("vcbatch.cli.install.command:uninstall", "Uninstall vcbatch; CRDs and jobs are kept."),
+    "migrate": ("vcbatch.cli.migrate.command", "Plan a migration from Volcano, or back."),
     "crds": ("vcbatch.cli.crds", "Print or write the CustomResourceDefinitions."),
-    "policies": ("vcbatch.cli.policies", "Print or write admission as policies, for clusters without webhooks."),
-    "completion": ("vcbatch.cli.completion.command", "Print a script for completion in bash, zsh or fish."),
+    "policies": ("vcbatch.cli.policies", "Print or write admission policies, for clusters without webhooks."),
+    "completion": ("vcbatch.cli.completion.command", "Print a shell completion script (bash, zsh or fish)."),
 }
 
 _EXTRAS = {
@@ -69,12 +69,12 @@ _COMPONENTS = frozenset({"controllers", "scheduler", "webhooks"})
 """What runs until a signal ends it, which is then no failure."""
 
 _SECTIONS = {
-    "up": "On this machine",
+    "up": "Local server",
     "run": "Jobs",
-    "queue": "Queues, flows, schedules, nodes",
-    "doctor": "Check and foresee",
-    "controllers": "Run a cluster",
-    "completion": "Others",
+    "queue": "Queues, flows, schedules and nodes",
+    "doctor": "Validate and simulate",
+    "controllers": "Operate a cluster",
+    "completion": "Other commands",
 }
 """Titles in the list of commands, by the first command below each."""
 
@@ -102,9 +102,9 @@ class _Root(LazyGroup):
 )
 @click.version_option(__version__, "-V", "--version", message="vcbatch %(version)s")
 def cli() -> None:
-    """Gang-scheduled batch jobs for machine-learning training, with Volcano's API.
+    """Batch system for machine-learning training on Kubernetes, compatible with Volcano's API.
 
-    Start with `vcbatch up`, then use `vcbatch run`, or kubectl.
+    To get started, run `vcbatch up`, then submit jobs with `vcbatch run` or kubectl.
     """
 
 
@@ -125,6 +125,13 @@ def _end_as_first_process() -> None:
         signal.signal(signal.SIGTERM, lambda *_: os._exit(128 + signal.SIGTERM))
 
 
+def _misused(error: click.UsageError) -> CliError:
+    """Wrong usage as an error of this command line: lower case, and where the usage is described."""
+    message = error.format_message()
+    where = error.ctx.command_path if error.ctx is not None else _called()
+    return CliError(message[:1].lower() + message[1:], hint=f"See '{where} --help' for usage.")
+
+
 def main() -> NoReturn:
     """Exit code 0 for success, 1 for an error, 2 for wrong usage, 130 after Ctrl-C."""
     _end_as_first_process()
@@ -132,8 +139,11 @@ def main() -> NoReturn:
         sys.exit(cli.main(prog_name=_called(), standalone_mode=False) or 0)
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
+    except click.UsageError as error:
+        complain(_misused(error))
+        sys.exit(error.exit_code)
     except click.ClickException as error:
-        error.show()
+        complain(CliError(error.format_message()))
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
@@ -145,8 +155,8 @@ def main() -> NoReturn:
         if not command or (error.name or "").startswith("vcbatch"):
             raise
         extra = f"vcbatch[{_EXTRAS[command]}]"
-        hint = f"Install it with: pip install '{extra}'"
-        complain(CliError(f"`vcbatch {command}` needs {error.name}, which {extra} brings", hint=hint))
+        hint = f"pip install '{extra}'"
+        complain(CliError(f"`vcbatch {command}` requires {error.name}; install {extra}", hint=hint))
         sys.exit(1)
     except _ReaderGone:
         sys.stderr.close()  # the reader has gone, and so has anybody to complain to

@@ -84,9 +84,7 @@ def unknown(manifest: Manifest) -> str:
     """Why vcbatch can't do anything with an object whose kind it doesn't know."""
     from vcbatch.cli.known_kinds import fault
 
-    return fault(manifest.api_version, manifest.kind) or (
-        f"vcbatch doesn't know {manifest.kind} of {manifest.api_version}"
-    )
+    return fault(manifest.api_version, manifest.kind) or (f"unsupported kind {manifest.kind} in {manifest.api_version}")
 
 
 def files_option(function: F) -> F:
@@ -94,7 +92,7 @@ def files_option(function: F) -> F:
     return click.option(
         "-f", "--filename", "files", multiple=True, required=True, metavar="FILE",
         type=click.Path(exists=True, allow_dash=True, path_type=Path),
-        help="YAML or JSON file, a folder of such files with all below it, or - for standard input; may be repeated.",
+        help="YAML or JSON file, directory (recursive), or - for standard input; may be repeated.",
     )(function)  # fmt: skip
 
 
@@ -108,7 +106,7 @@ def spread(paths: Sequence[Path]) -> list[Path]:
             continue
         inside = sorted(one for one in path.rglob("*") if one.suffix in _SUFFIXES and one.is_file())
         if not inside:
-            raise CliError(f"{path}: no manifests ({', '.join(sorted(_SUFFIXES))}) in this folder")
+            raise CliError(f"{path}: no manifests ({', '.join(sorted(_SUFFIXES))}) in this directory")
         found += inside
     return found
 
@@ -152,7 +150,7 @@ def gathered(paths: Sequence[Path]) -> tuple[list[Manifest], list[Unfit]]:
                 if one.api_version and one.kind and one.name:
                     found.append(one)
                 else:
-                    text = "no object: it needs apiVersion, kind and metadata.name"
+                    text = "not an object: apiVersion, kind and metadata.name are required"
                     unfit.append(Unfit(file=one.file, place=one.placed.place, text=text))
         except YamlError as error:
             place = Place(error.line, error.column)

@@ -57,12 +57,16 @@ class NodeSizeType(click.ParamType):
             try:
                 amount = parse_quantity(text).nano
             except MalformedQuantity as error:
-                self.fail(f"{one!r}: {error}" if equals else f"{one!r} isn't NAME=AMOUNT", param, ctx)
+                self.fail(f"{one!r}: {error}" if equals else f"must be NAME=QUANTITY, got {one!r}", param, ctx)
             if name not in _NODE_RESOURCES and ("/" not in name or qualified_name(name)):
                 known = ", ".join(_NODE_RESOURCES)
-                self.fail(f"{name!r} is no resource of a node: want {known} or one such as nvidia.com/gpu", param, ctx)
+                self.fail(
+                    f"unknown node resource {name!r}: must be {known} or an extended resource (e.g. nvidia.com/gpu)",
+                    param,
+                    ctx,
+                )
             if name in found:
-                self.fail(f"{name} is given twice", param, ctx)
+                self.fail(f"duplicate resource {name}", param, ctx)
             if amount < 0 or (name in _NEEDED and amount == 0):
                 self.fail(f"{one!r}: must be {'positive' if name in _NEEDED else 'zero or more'}", param, ctx)
             if name != "cpu" and amount % NANO:
@@ -86,7 +90,7 @@ class BoolType(click.ParamType):
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> bool:
         said = value if isinstance(value, bool) else parse_bool(str(value))
         if said is None:
-            self.fail(f"{value!r} is neither true nor false", param, ctx)
+            self.fail(f"must be true or false, got {value!r}", param, ctx)
         return said
 
 
@@ -122,5 +126,5 @@ def state_dir_option(function: F) -> F:
         type=click.Path(file_okay=False, path_type=Path),
         default=default_state_dir,
         show_default="$XDG_STATE_HOME/vcbatch, or ~/.local/state/vcbatch",
-        help="Where everything is kept; one server per directory.",
+        help="State directory of the local server.",
     )(cast("F", command))

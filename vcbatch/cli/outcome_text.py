@@ -23,7 +23,7 @@ def text_of(outcome: Outcome, *, title: str = "") -> str:
     blocks[1:1] = ["\n".join(_wrapped(f"a plugin failed: {failure}", indent=0, hang=2)) for failure in outcome.failures]
     strangers = [*_evictions(outcome, ""), *_strays(outcome)]
     if strangers:
-        blocks.append("\n".join(["pods of no gang", *strangers]))
+        blocks.append("\n".join(["pods without a gang", *strangers]))
     return "\n\n".join(blocks) + "\n"
 
 
@@ -31,13 +31,13 @@ def _summary(outcome: Outcome) -> str:
     counts = [
         (len(outcome.binds), "bound"),
         (len(outcome.evicted), "evicted"),
-        (len(outcome.pipelined), "promised a place"),
-        (len(outcome.allocated), "held a place"),
+        (len(outcome.pipelined), "pipelined"),
+        (len(outcome.allocated), "reserved"),
     ]
-    said = [f"{count} {_plural(count, 'pod')} {word}" for count, word in counts if count] or ["nothing to do"]
+    said = [f"{count} {_plural(count, 'pod')} {word}" for count, word in counts if count] or ["no changes"]
     waiting = len(outcome.reasons)
     if waiting:
-        said.append(f"{waiting} {_plural(waiting, 'gang')} {'waits' if waiting == 1 else 'wait'}")
+        said.append(f"{waiting} {_plural(waiting, 'gang')} pending")
     rounds = len(outcome.rounds)
     return f"{rounds} {_plural(rounds, 'round')}: {', '.join(said)}"
 
@@ -49,8 +49,8 @@ def _gang(outcome: Outcome, gang: str) -> str:
         at = _when(outcome, nth) if len(outcome.rounds) > 1 else ""
         bound = {key(b): b.node for b in done.binds if outcome.gangs.get(key(b)) == gang}
         lines += _places(f"bound{at}", bound)
-    lines += _places("promised, once others are gone", _of(outcome, outcome.pipelined, gang))
-    lines += _places("held, until the rest of the gang can start", _of(outcome, outcome.allocated, gang))
+    lines += _places("pipelined (waiting for evicted pods to terminate)", _of(outcome, outcome.pipelined, gang))
+    lines += _places("reserved (waiting for the rest of the gang)", _of(outcome, outcome.allocated, gang))
     lines += _evictions(outcome, gang)
     why = outcome.reasons.get(gang)
     if why is not None:

@@ -45,7 +45,7 @@ def extensions_option(function: F) -> F:
     return click.option(
         "--plugin", "extensions", multiple=True, callback=read, metavar="FILE",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help="Python file with PLUGINS or ACTIONS of your own, which the policy may name; may be repeated.",
+        help="Python file that defines custom scheduler PLUGINS or ACTIONS; may be repeated.",
     )(function)  # fmt: skip
 
 
@@ -68,7 +68,7 @@ def load(files: Sequence[Path]) -> Extensions:
         found = (_registry(module, "PLUGINS", path), _registry(module, "ACTIONS", path))
         if not any(found):
             raise CliError(
-                f"{path}: defines neither PLUGINS nor ACTIONS", hint='Such as PLUGINS = {"my-name": MyClass}'
+                f"{path}: defines neither PLUGINS nor ACTIONS", hint='For example: PLUGINS = {"my-plugin": MyClass}'
             )
         try:
             plugins.update({name: _plugin(name, cls) for name, cls in found[0].items()})
@@ -114,7 +114,7 @@ def _registry(module: Any, name: str, path: Path) -> Mapping[str, object]:
     if not isinstance(found, Mapping) or not all(
         isinstance(key, str) for key in cast("Mapping[object, object]", found)
     ):
-        raise CliError(f"{path}: {name} must be a dict with names as keys, got {found!r}")
+        raise CliError(f"{path}: {name} must be a dict keyed by name, got {found!r}")
     return cast("Mapping[str, object]", found)
 
 
@@ -124,7 +124,7 @@ def _plugin(name: str, found: object) -> type[Plugin]:
             f"plugin {name!r} must be a subclass of vcbatch.scheduler.plugins.base.Plugin, got {found!r}"
         )
     if name in PLUGINS:
-        raise UnusableExtension(f"plugin {name!r} is one of vcbatch's own names")
+        raise UnusableExtension(f"plugin name {name!r} is reserved by vcbatch")
     _refuse_misspelt(name, found)
     if not isinstance(cast("object", found.ARGUMENTS), ArgumentSpec):
         raise UnusableExtension(f"plugin {name!r}: ARGUMENTS must be an ArgumentSpec, got {found.ARGUMENTS!r}")
@@ -140,8 +140,8 @@ def _refuse_misspelt(name: str, cls: type[Plugin]) -> None:
             close = difflib.get_close_matches(attribute, hooks, n=1, cutoff=_ALIKE)
             if close and not attribute.startswith("_"):
                 raise UnusableExtension(
-                    f"plugin {name!r}: {cls.__name__} defines {attribute!r}, which no scheduler asks for; "
-                    f"did you mean {close[0]!r}? (A helper of your own may be called _{attribute}.)"
+                    f"plugin {name!r}: {cls.__name__} defines {attribute!r}, which isn't a plugin hook; "
+                    f"did you mean {close[0]!r}? (Rename a helper method to _{attribute}.)"
                 )
 
 
@@ -150,12 +150,12 @@ def _action(name: str, found: object) -> Action:
         made = found() if isinstance(found, type) else found
     except Exception as error:  # whatever the code of somebody else raises
         raise UnusableExtension(
-            f"action {name!r} can't be made without arguments: {type(error).__name__}: {error}"
+            f"action {name!r} can't be instantiated without arguments: {type(error).__name__}: {error}"
         ) from error
     if not callable(getattr(made, "execute", None)) or not isinstance(getattr(made, "arguments", None), ArgumentSpec):
         raise UnusableExtension(
             f"action {name!r} must have a method execute(session) and an ArgumentSpec `arguments`, got {found!r}"
         )
     if name in ACTIONS:
-        raise UnusableExtension(f"action {name!r} is one of vcbatch's own names")
+        raise UnusableExtension(f"action name {name!r} is reserved by vcbatch")
     return cast("Action", made)

@@ -35,7 +35,7 @@ async def pods_to_come(api: Api, objects: Sequence[msgspec.Struct]) -> list[Pod]
     except ApiError as error:
         if error.code not in (403, 404):
             raise
-        note(f"left out: pods that jobs are still to make ({error.message})")
+        note(f"omitted: pods that jobs haven't created yet ({error.message})")
         return []
     classes: list[Json] = [msgspec.to_builtins(obj) for obj in objects if isinstance(obj, PriorityClassView)]
     return [pod for job in jobs for pod in _members(job, gangs, classes)]
@@ -55,7 +55,7 @@ def _members(job: Json, gangs: set[str], classes: Sequence[Json]) -> list[Pod]:
     try:
         group, made = members_of(job, values, source="snapshot")
     except CliError as error:
-        note(f"left out: the pods of {error}")
+        note(f"omitted: pods of {error}")
         return []
     meta = group["metadata"]
     if f"{meta['namespace']}/{meta['name']}" not in gangs:

@@ -13,6 +13,7 @@ from vcbatch.api.resources import HYPERNODES, NAMESPACES, NODES, QUEUES
 from vcbatch.cli.follow_up import with_options
 from vcbatch.cli.output import CliError, complain
 from vcbatch.cli.state import StateDir, default_state_dir
+from vcbatch.cli.suggestions import suggestion
 from vcbatch.cli.terminal import clean
 from vcbatch.cli.trouble import silence
 from vcbatch.runtime.client.kubeconfig import (
@@ -101,7 +102,12 @@ class Access:
 
     def refusal(self, error: ApiError) -> CliError:
         """What the server's answer is to a person, and what to do next."""
-        return _refusal(error, self._connection.server if self._connection else "the server")
+        if self._connection is None:
+            return _refusal(error, "the server")
+        refused = _refusal(error, self._connection.server)
+        if meant := suggestion(error, self._connection, namespace=self.namespace):
+            refused.hint = meant
+        return refused
 
     def streaming(
         self, work: Callable[[HttpApi], Coroutine[Any, Any, T]], *, streams: int = ClientLimits().streams
@@ -153,10 +159,10 @@ class Access:
         try:
             yield
         except NothingConfigured as error:
-            hint = "Start a server on this machine with `vcbatch up`, or name a cluster's kubeconfig."
+            hint = "Start a local server with `vcbatch up`, or pass --kubeconfig."
             raise CliError(str(error), hint=hint) from error
         except (KubeconfigError, CertificateRefusedError) as error:
-            hint = "Look at it with `kubectl config view`, or choose another with --kubeconfig or --context."
+            hint = "Check it with `kubectl config view`, or pass another --kubeconfig or --context."
             raise CliError(str(error), hint=hint) from error
         except ApiError as error:
             raise self.refusal(error) from error
@@ -166,7 +172,7 @@ def _url(server: str) -> str:
     """The address that `--master` or `--server` gives, which may leave out the scheme. Raises `KubeconfigError`."""
     url = server if "://" in server else f"http://{server}"
     if not url.startswith(("http://", "https://")):
-        raise KubeconfigError(f"{server!r} is no address of a server: http:// and https:// are spoken")
+        raise KubeconfigError(f"invalid server address {server!r}: must be http:// or https://")
     return url.rstrip("/")
 
 
@@ -178,36 +184,34 @@ def _refusal(error: ApiError, server: str) -> CliError:
     message, hint = clean(str(error)), ""
     if error.code == 0:
         message = silence(server, error)
-        hint = "Is it running, and reachable from here? --kubeconfig and --context choose another server."
+        hint = "Check that the server is running and reachable, or pass another --kubeconfig or --context."
     elif error.code == 401 and error.reason == NO_CREDENTIALS:
-        hint = "Look at the user of the kubeconfig's context, or choose another with --context."
+        hint = "Check the user of the kubeconfig context, or pass another --context."
     elif error.code == 401:
-        message = f"{server} doesn't know you: {message}"
-        hint = "Log in again, or choose other credentials with --context."
+        message = f"{server} rejected the credentials: {message}"
+        hint = "Log in again, or pass another --context."
     elif (missing := error.missing_right) is not None and missing.user == _ANONYMOUS:
-        message = f"{server} takes you for nobody, who may not {missing.what}"
-        hint = "Look at the user of the kubeconfig's context, or choose another with --context."
+        message = f"{server} treats you as anonymous; anonymous users can't {missing.what}"
+        hint = "Check the user of the kubeconfig context, or pass another --context."
     elif missing is not None:
         message, hint = str(missing), missing.remedy
         if not missing.namespace and missing.plural not in _CLUSTER_WIDE:
-            hint += "\n  -n NAMESPACE asks for what is in one namespace alone."
+            hint += "\n  To limit the request to one namespace, use -n NAMESPACE."
     elif error.code == 403 and str(error).startswith("forbidden: "):  # a path that is no resource's
-        hint = "`kubectl auth can-i --list` shows what you may do; whoever runs the cluster can give you the right."
+        hint = "List your permissions with `kubectl auth can-i --list`, or ask your cluster administrator."
     elif error.code == 403:
-        hint = "That isn't about your rights: the cluster's own rules refuse it."
+        hint = "Rejected by an admission rule of the cluster, not by RBAC."
     elif error.code == 400 and "field label not supported" in message:
-        hint = (
-            "Servers know metadata.name and metadata.namespace of all kinds, of pods some more; -l selects by labels."
-        )
+        hint = "All kinds support metadata.name and metadata.namespace, pods also others. To select by labels, use -l."
     elif error.not_found and not error.details.get("name"):
-        message = f"{server} doesn't have this kind of object: {message}"
-        hint = "If it is a cluster without vcbatch: `vcbatch crds | kubectl apply -f -` installs the definitions."
+        message = f"{server} doesn't serve this kind: {message}"
+        hint = "If the CRDs aren't installed: `vcbatch crds | kubectl apply --server-side -f -`"
     elif error.not_found and error.details.get("kind") not in _CLUSTER_WIDE:
-        hint = "Is it in another namespace? Choose one with --namespace."
+        hint = "Check the namespace (--namespace)."
     elif error.already_exists:
-        hint = "Choose another name, or delete the one that is there."
+        hint = "Choose another name, or delete the existing object."
     elif error.conflict:
-        hint = "Somebody else changed it at the same time; try again."
+        hint = "The object was changed by another client; try again."
     elif error.transient:
         message = silence(server, error)
         hint = "Try again in a minute."

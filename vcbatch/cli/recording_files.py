@@ -16,7 +16,7 @@ from vcbatch.scheduler.simulation.world import WorldError
 
 _CHUNK = 1 << 20
 _GZIP = b"\x1f\x8b"
-_WHAT_IS = "`vcbatch snapshot` makes one, and --record-cycles; `vcbatch simulate` reads manifests."
+_WHAT_IS = "Snapshots are written by `vcbatch snapshot` and --record-cycles. For manifests, use `vcbatch simulate`."
 
 
 def read_recording(path: Path) -> Recording:
@@ -29,12 +29,12 @@ def read_recording(path: Path) -> Recording:
         return Recording.read(_lines(path))
     except OtherVersionError as error:
         raise CliError(
-            f"{path}: {error}", hint="Replay it with the vcbatch that wrote it, or save it anew with this one."
+            f"{path}: {error}", hint="Replay it with the version of vcbatch that wrote it, or save a new snapshot."
         ) from error
     except WorldError as error:
         raise CliError(f"{path}: not a snapshot: {error}", hint=_WHAT_IS) from error
     except zlib.error as error:
-        raise CliError(f"{path}: its compressed data is damaged: {error}") from error
+        raise CliError(f"{path}: corrupted compressed data: {error}") from error
     except OSError as error:
         raise CliError(f"{path}: {error.strerror or error}") from error
 
@@ -75,5 +75,5 @@ def _decoded(line: bytes, path: Path) -> Mapping[str, Any]:
     except (ValueError, RecursionError) as error:
         raise CliError(f"{path}: not a snapshot: {error}", hint=_WHAT_IS) from error
     if not isinstance(found, Mapping):
-        raise CliError(f"{path}: not a snapshot: a line is {type(found).__name__}", hint=_WHAT_IS)
+        raise CliError(f"{path}: not a snapshot: expected objects, got {type(found).__name__}", hint=_WHAT_IS)
     return cast("Mapping[str, Any]", found)

@@ -37,17 +37,19 @@ _ROUNDS = 10
 @click.argument("file", type=_FILE)
 @click.option(
     "--what-if", "added", multiple=True, type=_FILE, metavar="FILE",
-    help="Add the objects in FILE, or put them in place of those of their names; may be repeated.",
+    help="Add or replace the objects in FILE; may be repeated.",
 )  # fmt: skip
 @click.option(
     "--without", "removed", multiple=True, metavar="KIND/[NAMESPACE/]NAME",
-    help="Take an object away: a job or a PodGroup with its pods; a node, whose pods wait again. May be repeated.",
+    help="Remove an object: a job or PodGroup with its pods, or a node, whose pods become pending; may be repeated.",
 )  # fmt: skip
-@click.option("--policy", "policy_file", type=_FILE, default=None, metavar="FILE", help="What if this were the policy.")
+@click.option(
+    "--policy", "policy_file", type=_FILE, default=None, metavar="FILE", help="Scheduler configuration to simulate."
+)
 @extensions_option
 @click.option(
     "--rounds", type=click.IntRange(1, 10_000), default=_ROUNDS, show_default=True, metavar="N",
-    help="Cycles at most, where no recorded ones are done again.",
+    help="Maximum number of simulated cycles.",
 )  # fmt: skip
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(
@@ -59,13 +61,13 @@ def command(
     rounds: int,
     output: str,
 ) -> int:
-    """Do again what FILE recorded, or say what the scheduler would do with the cluster in it.
+    """Replay the cycles recorded in FILE, or simulate changes to the cluster in it.
 
-    FILE is of `vcbatch snapshot`, or one of those that `vcbatch scheduler --record-cycles DIR` writes: then each of its
-    cycles is decided again and compared with what was decided then; exit code 1 where one differs.
+    FILE is written by `vcbatch snapshot`, or by `vcbatch scheduler --record-cycles DIR`. Recorded cycles are computed
+    again and compared with the recorded decisions; exits 1 if one differs.
 
-    With --what-if, --without or --policy the cluster as it was at the end of FILE is scheduled twice, as it is and
-    changed, and the difference is shown.
+    With --what-if, --without or --policy the final state in FILE is scheduled twice, unchanged and changed, and the
+    difference is printed.
     """
     recording = read_recording(file)
     changed = bool(added or removed or policy_file)
@@ -99,7 +101,7 @@ def _verify(recording: Recording, extensions: Extensions, output: str) -> int:
         differing += not done.same
         say(json.dumps(_cycle_json(done)) if output == "json" else _cycle_text(done))
     count = recording.cycles
-    note(f"{count} cycle{'' if count == 1 else 's'} done again, {differing or 'none'} decided otherwise")
+    note(f"{count} cycle{'' if count == 1 else 's'} replayed, {differing or 'none'} with different decisions")
     return 1 if differing else 0
 
 
@@ -226,10 +228,10 @@ def _difference_text(before: Outcome, after: Outcome) -> str:
     changes = [line for gang in gangs for line in _gang_change(before, after, gang)]
     still = [gang for gang in gangs if _waits_otherwise(before, after, gang)]
     for gang in still[:_STILL_SHOWN]:
-        changes += [gang, f"  waits: {_why(after, gang)} still", f"    {_cause(after, gang)}"]
+        changes += [gang, f"  waits: {_why(after, gang)} (unchanged)", f"    {_cause(after, gang)}"]
     if len(still) > _STILL_SHOWN:
-        changes.append(f"and {len(still) - _STILL_SHOWN} more wait still, with other numbers")
-    return "\n".join([*lines, *(changes or ["nothing changes for any gang"])])
+        changes.append(f"... and {len(still) - _STILL_SHOWN} more pending for the same reason, with other numbers")
+    return "\n".join([*lines, *(changes or ["no changes"])])
 
 
 _STILL_SHOWN = 5
@@ -255,7 +257,7 @@ def _pods(count: int) -> str:
 
 
 def _wait(count: int) -> str:
-    return "1 gang waits" if count == 1 else f"{count} gangs wait"
+    return f"{count} gang{'' if count == 1 else 's'} pending"
 
 
 def _gang_change(before: Outcome, after: Outcome, gang: str) -> list[str]:

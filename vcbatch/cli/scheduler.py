@@ -46,29 +46,29 @@ from vcbatch.scheduler.simulation.recording import Settings
 @component_options
 @click.option(
     "--scheduler-conf", type=click.Path(exists=True, dir_okay=False, path_type=Path), default=None, metavar="FILE",
-    help="Policy file, as Volcano's; read again when it changes.  [default: a built-in policy]",
+    help="Scheduler configuration file (Volcano's format); reloaded on change.  [default: built-in]",
 )  # fmt: skip
 @click.option(
     "--scheduler-configmap", default=None, metavar="NAMESPACE/NAME[:KEY]",
-    help="ConfigMap with the policy, in place of a file; read again when it changes.",
+    help="ConfigMap with the scheduler configuration; reloaded on change.",
 )  # fmt: skip
 @extensions_option
 @click.option(
     "--scheduler-name", "names", multiple=True, default=(DEFAULT_SCHEDULER,), show_default=True, metavar="NAME",
-    help="Place pods with this schedulerName; may be repeated.",
+    help="schedulerName of the pods to schedule; may be repeated.",
 )  # fmt: skip
 @click.option(
-    "--default-queue", default=DEFAULT, show_default=True, metavar="QUEUE", help="Queue of PodGroups that name none."
+    "--default-queue", default=DEFAULT, show_default=True, metavar="QUEUE", help="Queue of PodGroups without a queue."
 )
 @click.option(
     "--schedule-period", type=DurationType(), default="1s", show_default=True,
-    help="A cycle starts when something changed; after a long one, rest this long at most.",
+    help="Upper bound for the pause between scheduling cycles.",
 )  # fmt: skip
 @feature_gates_option
 @share_options
 @click.option(
     "--record-cycles", type=click.Path(file_okay=False, path_type=Path), default=None, metavar="DIR",
-    help="Record what it is told and decides in a ring of files there, for `vcbatch replay`.",
+    help="Record input and decisions to a ring of files in this directory, for `vcbatch replay`.",
 )  # fmt: skip
 def command(
     scheduler_conf: Path | None,
@@ -85,9 +85,9 @@ def command(
     record_cycles: Path | None,
     **options: Any,
 ) -> int:
-    """Run the gang scheduler on the cluster of the kubeconfig."""
+    """Run the scheduler."""
     if scheduler_conf is not None and scheduler_configmap is not None:
-        raise click.UsageError("--scheduler-conf and --scheduler-configmap exclude each other")
+        raise click.UsageError("--scheduler-conf and --scheduler-configmap are mutually exclusive")
     if scheduler_conf is not None:
         read_policy(scheduler_conf, extensions=extensions)  # a bad one is refused before there is a connection
     common = ComponentOptions(**options)
@@ -161,8 +161,8 @@ def _policy_fault(followed: FollowedPolicy, source: str) -> str:
     """Without the words of the policy, in which there may be passwords: an event and the log have them."""
     if not followed.fault:
         return "" if followed.policy is not None else "not read yet"
-    holds = "nothing is scheduled" if followed.policy is None else "the last good one is in force"
-    return f"{source} can't be used, {holds}"
+    holds = "nothing is scheduled" if followed.policy is None else "the last valid configuration stays in use"
+    return f"{source} is invalid; {holds}"
 
 
 def _source(

@@ -32,7 +32,7 @@ class LeasePlace:
         """Read `namespace/name`. Raises `ValueError`."""
         namespace, slash, name = text.partition("/")
         if not (namespace and slash and name) or "/" in name:
-            raise ValueError(f"{text!r} is not of the form NAMESPACE/NAME")
+            raise ValueError(f"must be NAMESPACE/NAME, got {text!r}")
         return LeasePlace(namespace=namespace, name=name)
 
     def __str__(self) -> str:
@@ -56,19 +56,20 @@ async def told(api: Api, place: LeasePlace, *, now: datetime) -> Told:
         lease = await api.get(LEASES, place.name, namespace=place.namespace)
     except ApiError as error:
         if error.not_found:
-            raise UntoldError(f"there is no Lease {place}") from error
+            raise UntoldError(f"Lease {place} not found") from error
         if error.code == 403:
-            raise UntoldError(f"Lease {place} may not be read") from error
+            raise UntoldError(f"no permission to read Lease {place}") from error
         raise
     try:
         notice = LeaseNotice.read(words(lease, "metadata", "annotations"), now=now)
     except WorldError as error:
-        raise UntoldError(f"what Lease {place} says of it can't be read here: {error}") from error
+        raise UntoldError(f"the configuration in Lease {place} can't be read: {error}") from error
     if notice is None:
-        raise UntoldError(f"Lease {place} doesn't say it")
+        raise UntoldError(f"Lease {place} has no configuration")
     holder = holder_of(lease, now)
     if not holder:
-        return Told(notice=notice, doubt="nobody holds that Lease now")
+        return Told(notice=notice, doubt="that Lease has no holder")
     return Told(
-        notice=notice, doubt="" if holder == notice.identity else f"{holder}, which leads now, hasn't said its own"
+        notice=notice,
+        doubt="" if holder == notice.identity else f"the current leader {holder} hasn't published its configuration",
     )

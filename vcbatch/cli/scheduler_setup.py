@@ -27,7 +27,7 @@ F = TypeVar("F", bound=Callable[..., object])
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-_NAME_IT = "--policy or --scheduler-configmap names it"
+_NAME_IT = "pass --policy or --scheduler-configmap"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ class SetupOptions:
             found = await self._told(api, extensions, now, policy_too=named is None)
         if named is not None:
             where = self.policy_file if self.configmap is None else f"ConfigMap {self.configmap}"
-            found = Setup(settings=found.settings, policy=named, source=f"the policy in {where}")
+            found = Setup(settings=found.settings, policy=named, source=str(where))
         settings = replace(
             found.settings,
             # Without what may be secret.
@@ -124,21 +124,19 @@ class SetupOptions:
             if not policy_too:
                 return _started(settings)
             if settings.policy is None:
-                raise UntoldError(f"the policy in {found.notice.source} is too long for Lease {place}")
+                raise UntoldError(f"the configuration in {found.notice.source} is too large for Lease {place}")
             policy = Policy.parse(settings.policy, extensions=extensions)
         except PolicyError as error:
             fault = error.faults[0].text.partition(";")[0]
-            why = (
-                f"what Lease {place} says can't be used here: {fault} (--plugin names a file with plugins of your own)"
-            )
+            why = f"the configuration in Lease {place} can't be used: {fault} (pass custom plugins with --plugin)"
         except UntoldError as error:
             why = str(error)
         else:
-            source = f"the policy in {found.notice.source}" if found.notice.source else "the built-in policy"
+            source = found.notice.source or "built-in default"
             return Setup(settings=settings, policy=policy, source=source, lease=str(place), doubt=found.doubt)
         if self.lease is not None:
             raise CliError(f"--scheduler-lease {self.lease}: {why}")
-        return replace(_started(settings), unknown=f"the scheduler's policy isn't known, as {why}: {_NAME_IT}")
+        return replace(_started(settings), unknown=f"scheduler configuration unknown: {why}; {_NAME_IT}")
 
 
 def _started(settings: Settings) -> Setup:
@@ -156,8 +154,8 @@ def _left(local: LocalScheduler, extensions: Extensions, now: datetime) -> Setup
     try:
         policy = Policy.default() if text is None else Policy.parse(text, extensions=extensions)
     except PolicyError as error:
-        raise CliError(f"the policy of vcbatch up can't be read again: {error}") from error
-    source = f"the policy of vcbatch up, {'built in' if file is None else file}"
+        raise CliError(f"the scheduler configuration of `vcbatch up` can't be read: {error}") from error
+    source = f"{'built-in default' if file is None else file} (vcbatch up)"
     return Setup(settings=replace(local.settings, taken=now), policy=policy, source=source)
 
 
@@ -176,7 +174,7 @@ def setup_options(function: F) -> F:
         **others: Any,
     ) -> object:
         if policy_file is not None and scheduler_configmap is not None:
-            raise click.UsageError("--policy and --scheduler-configmap exclude each other")
+            raise click.UsageError("--policy and --scheduler-configmap are mutually exclusive")
         setup = SetupOptions(
             policy_file=policy_file,
             configmap=scheduler_configmap,
@@ -193,31 +191,31 @@ def setup_options(function: F) -> F:
     return cast("F", wrapped)
 
 
-_ELSE = "[default: what the scheduler says of itself, else {}]"
+_ELSE = "[default: as published by the scheduler, else {}]"
 _OPTIONS = (
     click.option(
         "--policy", "policy_file", type=_FILE, default=None, metavar="FILE",
-        help="The scheduler's policy file.  [default: what the scheduler says of itself]",
+        help="Scheduler configuration file.  [default: as published by the scheduler]",
     ),
     click.option(
         "--scheduler-configmap", default=None, metavar="NAMESPACE/NAME[:KEY]",
-        help="ConfigMap with the scheduler's policy.",
+        help="ConfigMap with the scheduler configuration.",
     ),
     click.option(
         "--scheduler-lease", default=None, metavar="NAMESPACE/NAME",
-        help="Lease on which the scheduler says its policy and how it was started.  "
-        f"[default: `vcbatch up` on this machine, else {COMPONENTS_NAMESPACE}/{SCHEDULER_LEASE}]",
+        help="Lease on which the scheduler publishes its configuration and flags.  "
+        f"[default: the local server, else {COMPONENTS_NAMESPACE}/{SCHEDULER_LEASE}]",
     ),
     click.option(
         "--plugin", "plugins", type=_FILE, multiple=True, metavar="FILE",
-        help="Python file with PLUGINS or ACTIONS of your own, which the policy may name; may be repeated.",
+        help="Python file that defines custom scheduler PLUGINS or ACTIONS; may be repeated.",
     ),
     click.option(
         "--scheduler-name", "scheduler_names", multiple=True, metavar="SCHEDULER",
-        help=f"The scheduler's schedulerName; may be repeated.  {_ELSE.format(DEFAULT_SCHEDULER)}",
+        help=f"schedulerName of the scheduler; may be repeated.  {_ELSE.format(DEFAULT_SCHEDULER)}",
     ),
     click.option(
         "--default-queue", default=None, metavar="QUEUE", shell_complete=queue_names,
-        help=f"The scheduler's queue of PodGroups that name none.  {_ELSE.format('default')}",
+        help=f"Queue of PodGroups without a queue.  {_ELSE.format('default')}",
     ),
 )  # fmt: skip

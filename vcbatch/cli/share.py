@@ -28,7 +28,7 @@ def share_options(function: F) -> F:
                 "node_selector",
                 multiple=True,
                 metavar="KEY:VALUE",
-                help="Use only nodes with one of these labels; may be repeated.  [default: all nodes]",
+                help="Schedule only on nodes with one of these labels; may be repeated.  [default: all nodes]",
             ),
             click.option(
                 "--scheduler-sharding-mode",
@@ -36,7 +36,7 @@ def share_options(function: F) -> F:
                 type=click.Choice([mode.value for mode in ShardingMode]),
                 default=ShardingMode.NONE.value,
                 show_default=True,
-                help="Use only the nodes of a NodeShard (hard), or these before others (soft).",
+                help="Restrict scheduling to the nodes of a NodeShard (hard), or prefer them (soft).",
             ),
             click.option(
                 "--scheduler-sharding-name",
@@ -44,7 +44,7 @@ def share_options(function: F) -> F:
                 default=DEFAULT_SCHEDULER,
                 show_default=True,
                 metavar="NAME",
-                help="The NodeShard of this scheduler.",
+                help="NodeShard of this scheduler.",
             ),
             click.option(
                 "--leader-elect-resource-name",
@@ -52,7 +52,7 @@ def share_options(function: F) -> F:
                 default=SCHEDULER_LEASE,
                 show_default=True,
                 metavar="NAME",
-                help="The Lease to hold. Schedulers that share a cluster need one each.",
+                help="Lease for leader election. Schedulers that share a cluster need different Leases.",
             ),
         )
     ):
@@ -86,7 +86,7 @@ def read_share(
 def _pair(text: str) -> tuple[str, str]:
     key, colon, value = text.strip().partition(":")
     if not key or not colon:
-        raise CliError(f"--node-selector: got {text!r}, want key:value")
+        raise CliError(f"--node-selector: must be KEY:VALUE, got {text!r}")
     return key.strip(), value.strip()
 
 
@@ -95,13 +95,13 @@ def _instance(environment: Mapping[str, str], *, leader_elect: bool) -> tuple[st
     if environment.get(ENABLE, "") != "true":
         return "", None
     if leader_elect:
-        raise CliError(f"{ENABLE} is true, so every instance has work to do: set --leader-elect=false")
+        raise CliError(f"{ENABLE}=true requires --leader-elect=false")
     name, number = environment.get(POD_NAME, ""), environment.get(NUMBER, "")
     base, _, index = name.rpartition("-")
     if not base or not index.isdecimal():
-        raise CliError(f"{POD_NAME}: got {name!r}, want the pod's name, which ends with its index (NAME-0)")
+        raise CliError(f"{POD_NAME}: must be a pod name with an index (NAME-0), got {name!r}")
     if not number.isdecimal() or not 1 <= int(number) <= _MOST:
-        raise CliError(f"{NUMBER}: got {number!r}, want how many instances there are, 1 to {_MOST}")
+        raise CliError(f"{NUMBER}: must be the number of instances, 1 to {_MOST}, got {number!r}")
     if int(index) >= int(number):
-        raise CliError(f"{POD_NAME}: got {name!r}, but {NUMBER} is {number}: the last is {base}-{int(number) - 1}")
+        raise CliError(f"{POD_NAME}: must be at most {base}-{int(number) - 1} ({NUMBER} is {number}), got {name!r}")
     return name, Ring(f"{base}-{i}" for i in range(int(number)))

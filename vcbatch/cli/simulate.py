@@ -42,7 +42,7 @@ class TimeType(click.ParamType):
         try:
             return parse_time(str(value))
         except ValueError:
-            self.fail(f"{value!r} is no time such as 2026-06-01T00:00:00Z", param, ctx)
+            self.fail(f"invalid time {value!r} (e.g. 2026-06-01T00:00:00Z)", param, ctx)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,24 +62,26 @@ class _Options:
 )  # fmt: skip
 @click.option(
     "--policy", "policy_file", type=click.Path(exists=True, dir_okay=False, path_type=Path), default=None,
-    metavar="FILE", help="Policy file, as for `vcbatch scheduler`.  [default: the built-in policy, or the case's own]",
+    metavar="FILE", help="Scheduler configuration file.  [default: built-in, or the configuration of the case]",
 )  # fmt: skip
 @extensions_option
 @click.option(
-    "--actions", default=None, metavar="LIST", help='Actions in place of the policy\'s: "allocate, backfill".'
+    "--actions", default=None, metavar="LIST", help='Override the actions of the configuration: "allocate, backfill".'
 )
 @click.option(
     "--rounds", type=click.IntRange(1, 10_000), default=1, show_default=True, metavar="N",
-    help="Cycles at most, each on what the one before decided; it ends when nothing is left to decide.",
+    help="Maximum number of cycles; stops earlier if a cycle changes nothing.",
 )  # fmt: skip
 @click.option(
     "--scheduler-name", "names", multiple=True, default=(DEFAULT_SCHEDULER,), show_default=True, metavar="NAME",
-    help="Place pods with this schedulerName, and those that name none; may be repeated.",
+    help="schedulerName of the pods to schedule (also pods without one); may be repeated.",
 )  # fmt: skip
 @click.option(
-    "--default-queue", default=DEFAULT, show_default=True, metavar="QUEUE", help="Queue of PodGroups that name none."
+    "--default-queue", default=DEFAULT, show_default=True, metavar="QUEUE", help="Queue of PodGroups without a queue."
 )
-@click.option("--at", type=TimeType(), default=None, help="When it happens.  [default: now; cases: 2026-06-01]")
+@click.option(
+    "--at", type=TimeType(), default=None, help="Start time of the simulation.  [default: now; cases: 2026-06-01]"
+)
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(
     files: tuple[Path, ...],
@@ -92,15 +94,16 @@ def command(
     at: datetime | None,
     output: str,
 ) -> int:
-    """Say what the scheduler would do with the objects in FILEs, without a cluster.
+    """Simulate scheduling of the objects in FILEs, without a cluster.
 
-    FILEs hold objects as `kubectl get -o yaml` prints them, YAML or JSON, which make one world together: nodes, queues,
-    jobs, PodGroups, pods, priority classes, HyperNodes and whatever else decides. Or they hold recorded cases
-    (`name`, `actions`, `tiers`, objects) or worlds (`id`, `policy`, objects; one a line), each run by itself.
+    FILEs are YAML or JSON as printed by `kubectl get -o yaml`: nodes, queues, jobs, PodGroups, pods, PriorityClasses,
+    HyperNodes and other kinds that the scheduler reads. All files form one input set. FILEs can also contain recorded
+    cases (`name`, `actions`, `tiers`, objects) or worlds (`id`, `policy`, objects; one per line); each is simulated
+    separately.
 
-    Bound pods run in the next round, evicted ones are gone. With -o json each case or world is one line:
-    `id` or `name`, `binds`, `evicted`, `pipelined`, `allocated`, `podGroupPhase`, `taskStatusCounts`, `reasons`,
-    or `error` where it can't be run. Exit code 1 where there was an error.
+    Pods bound in one cycle run in the next; evicted pods are deleted. With -o json each case or world is one line with
+    `id` or `name`, `binds`, `evicted`, `pipelined`, `allocated`, `podGroupPhase`, `taskStatusCounts`, `reasons`, or
+    `error` if it can't be simulated. Exits 1 after an error.
     """
     policy = None if policy_file is None else read_policy(policy_file, extensions=extensions)
     options = _Options(policy=policy, actions=actions, rounds=rounds, names=names, default_queue=default_queue, at=at)
@@ -134,7 +137,7 @@ def _runs(files: tuple[Path, ...], options: _Options) -> Iterator[_Run]:
         for number, document in enumerate(documents(path), start=1):
             origin = Origin(path, number)
             if Recording.recognises(document):
-                raise CliError(f"{path}: a snapshot", hint=f"Use `vcbatch replay {path}`.")
+                raise CliError(f"{path}: is a snapshot", hint=f"Use `vcbatch replay {path}`.")
             if Case.recognises(document):
                 cases += 1
                 yield (
@@ -146,11 +149,11 @@ def _runs(files: tuple[Path, ...], options: _Options) -> Iterator[_Run]:
                 objects += 1
                 collected.add(document, source=origin)
     if not objects and not cases:
-        raise CliError(f"{', '.join(map(str, files))}: no objects and no cases")
+        raise CliError(f"{', '.join(map(str, files))}: no objects or cases found")
     if objects:
         collected.say_ignored()
         if "nodes" not in collected.objects:
-            note(f"{', '.join(map(str, files))}: no Node among the objects, so nothing can be placed")
+            note(f"{', '.join(map(str, files))}: no Node objects; nothing can be scheduled")
         yield "name", ",".join(path.stem for path in files), False, lambda: _world(collected, options)
 
 

@@ -25,11 +25,10 @@ from vcbatch.seams.api import Api, ApiError
 @setup_options
 @cluster_access_options
 def command(access: Access, file: Path | None, setup: SetupOptions) -> int:
-    """Save what the scheduler sees of a cluster to FILE, for `vcbatch replay`.
+    """Save the scheduler's input from a cluster to FILE, for `vcbatch replay`.
 
-    Everything is read with your own rights; kinds that you may not list are left out, and named. Of each object only
-    what the scheduler reads is kept: no environment, no command, no Secret. Of jobs whose gangs aren't admitted yet the
-    pods are added that they would make.
+    Reads with your permissions; kinds that you can't list are omitted, with a note. Only fields that the scheduler
+    reads are saved: no environment variables, commands or Secrets. The pods that jobs have yet to create are included.
     """
     now = datetime.now(UTC)
     path = file or Path(f"vcbatch-snapshot-{now:%Y%m%dT%H%M%S}.jsonl.gz")
@@ -42,9 +41,9 @@ def command(access: Access, file: Path | None, setup: SetupOptions) -> int:
     count, found = access.streaming(work)
     say(f"{path}: {count} objects")
     if found.unknown:
-        note(f"with the built-in policy; {found.unknown}")
+        note(f"scheduler configuration: built-in default; {found.unknown}")
     elif found.doubt:
-        note(f"with {found.source}, as Lease {found.lease} says; {found.doubt}")
+        note(f"scheduler configuration: {found.source}, from Lease {found.lease}; {found.doubt}")
     return 0
 
 
@@ -59,7 +58,7 @@ async def read_objects(api: Api) -> list[msgspec.Struct]:
         except ApiError as error:
             if error.code != 403:
                 raise
-            note(f"left out: {read.resource.plural} ({error.message})")
+            note(f"omitted: {read.resource.plural} ({error.message})")
             continue
         found += sorted(items, key=lambda obj: obj.metadata.key)
     return found

@@ -53,7 +53,7 @@ class StateDir:
                 return
         except OSError as error:
             raise CliError(f"the state directory {self.path} can't be read: {error.strerror}") from error
-        raise CliError(f"{self.path} is not a state directory of vcbatch: it was left unchanged")
+        raise CliError(f"{self.path} is not a vcbatch state directory; it was left unchanged")
 
     def running(self) -> Server | None:
         """Who runs on it, if anybody does."""
@@ -90,7 +90,7 @@ class StateDir:
             who = f" (pid {other.pid})" if other else ""
             raise CliError(
                 f"vcbatch is already running on {self.path}{who}",
-                hint="Stop it with `vcbatch down`, or start another with --state-dir DIR.",
+                hint="Stop it with `vcbatch down`, or start another server with --state-dir DIR.",
             ) from None
         self._lock = lock
         pid = os.getpid()

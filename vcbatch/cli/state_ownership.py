@@ -14,8 +14,8 @@ from vcbatch.cli.output import CliError
 MARKER = "vcbatch-state"
 """The file that says that a directory is ours."""
 
-_TEXT = "This directory belongs to `vcbatch up`, which keeps its state here. `vcbatch down` stops what runs on it.\n"
-_HINT = "Choose a new or an empty directory with --state-dir."
+_TEXT = "State directory of `vcbatch up`. To stop its server, run `vcbatch down`.\n"
+_HINT = "Pass a new or empty directory with --state-dir."
 # What versions before the marker left: names are anybody's, so what is in the files decides.
 _OLD_LOCK = "up.lock"
 _OLD_DATABASE = "state.db"
@@ -92,18 +92,18 @@ def _check(path: Path) -> None:
         if found.st_mode & stat.S_IWOTH:
             import shlex  # commands that only ask for the path don't need it
 
-            hint = f"See what is in it, then make it yours alone: chmod 700 {shlex.quote(str(path))}"
-            raise CliError(f"everybody may write to the state directory {path}, and {unchanged}", hint=hint)
+            hint = f"Check its contents, then restrict access: chmod 700 {shlex.quote(str(path))}"
+            raise CliError(f"the state directory {path} is world-writable; {unchanged}", hint=hint)
         return
     if path.resolve() in (Path("/"), Path.home().resolve()):
-        raise CliError(f"{path} can't be a state directory: it is there for other things, and {unchanged}", hint=_HINT)
+        raise CliError(f"{path} is not usable as a state directory; {unchanged}", hint=_HINT)
     if not is_unused(path):
         names = sorted(entry.name for entry in islice(path.iterdir(), 100))
         some = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
-        raise CliError(f"{path} is not a state directory of vcbatch: it has other files ({some}), and {unchanged}",
+        raise CliError(f"{path} is not a vcbatch state directory: it contains other files ({some}); {unchanged}",
                        hint=_HINT)  # fmt: skip
     if found.st_mode & (stat.S_IWOTH | stat.S_ISVTX):
-        raise CliError(f"{path} can't be a state directory: others may write to it, and {unchanged}", hint=_HINT)
+        raise CliError(f"{path} can't be a state directory: it is writable by other users; {unchanged}", hint=_HINT)
 
 
 def _mark(path: Path) -> None:

@@ -34,13 +34,13 @@ _PATIENCE = timedelta(seconds=10)
 
 @click.command("status")
 @state_dir_option
-@click.option("--all", "-a", "show_all", is_flag=True, help="Also finished jobs, and every node.")
+@click.option("--all", "-a", "show_all", is_flag=True, help="Also show finished jobs, and all nodes.")
 def command(state_dir: Path, show_all: bool) -> int:
-    """Show the local server, its nodes, queues and jobs. Exit code 1 where nothing runs."""
+    """Show the local server with its nodes, queues and jobs. Exits 1 if no server is running."""
     state = StateDir(state_dir)
     server = state.running()
     if server is None:
-        raise CliError(f"vcbatch isn't running on {state.path}", hint="Start it with `vcbatch up`.")
+        raise CliError(f"vcbatch is not running on {state.path}", hint="Start it with `vcbatch up`.")
     say(_screen(state, server, show_all=show_all))
     return 0
 
@@ -55,13 +55,13 @@ def _screen(state: StateDir, server: Server, *, show_all: bool) -> str:
         nodes, queues, jobs, pods = access.once(fetch)
     except CliError as error:
         raise CliError(
-            f"vcbatch (pid {server.pid}) runs but doesn't answer: {error}", hint=f"Its log: {state.log}"
+            f"vcbatch (pid {server.pid}) is running but not responding: {error}", hint=f"Log: {state.log}"
         ) from error
     terminal, now = terminal_of(), datetime.now(UTC)
     warnings = lost_state_warnings(state, known={text(pod, "metadata", "uid") for pod in pods})
     most = None if show_all else _NODES_SHOWN
     sections = [
-        f"vcbatch runs at {access.connection().server} (pid {server.pid}); kubeconfig {state.kubeconfig}",
+        f"vcbatch is running at {access.connection().server} (pid {server.pid}); kubeconfig {state.kubeconfig}",
         *(terminal.paint(f"warning: {warning}", Tone.BAD) for warning in warnings),
         nodes_table(nodes, loads_of(pods), most=most, terminal=terminal),
         _queues(queues, jobs, terminal),
@@ -76,7 +76,7 @@ def _none(state: StateDir) -> str:
 
 
 def _queues(queues: Sequence[Json], jobs: Sequence[Json], terminal: Terminal) -> str:
-    rows: list[Row] = [("QUEUE", "STATE", "WEIGHT", "RUNNING", "WAITING")]
+    rows: list[Row] = [("QUEUE", "STATE", "WEIGHT", "RUNNING", "PENDING")]
     phases = Counter((job_queue(job), job_phase(job)) for job in jobs)
     for queue in queues:
         name = name_of(queue)
@@ -95,11 +95,11 @@ def _jobs(jobs: Sequence[Json], terminal: Terminal, now: datetime, *, show_all: 
     shown = live if show_all else live[:_JOBS_SHOWN]
     lines: list[str] = []
     if shown:
-        rows: list[Row] = [("JOB", "PHASE", "PODS", "AGE", "WHY"), *(_job_row(job, now) for job in shown)]
+        rows: list[Row] = [("JOB", "PHASE", "PODS", "AGE", "REASON"), *(_job_row(job, now) for job in shown)]
         lines.append(table(rows, terminal=terminal, flexible=(4,)))
     rest = len(jobs) - len(shown)
     if rest:
-        lines.append(f"... and {rest} more, see --all" if shown else f"{rest} finished, see --all")
+        lines.append(f"... and {rest} more (--all)" if shown else f"{rest} finished (--all)")
     return "\n".join(lines)
 
 

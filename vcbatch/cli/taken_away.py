@@ -43,7 +43,7 @@ def take_away(objects: Objects, what: str) -> None:
         return
     key = _KEYS.get(_SHORT.get(word, word))
     if key is None:
-        raise CliError(f"--without {what}: the scheduler reads no {kind!r}", hint=_FORM)
+        raise CliError(f"--without {what}: unknown kind {kind!r}", hint=_FORM)
     known = objects.get(key, {})
     full = f"{'default' if _NAMESPACED[key] else ''}/{name}" if "/" not in name else name
     if full not in known:
@@ -56,14 +56,14 @@ def take_away(objects: Objects, what: str) -> None:
         _clear(objects.get(_KEY_OF[PODS], {}), name)
 
 
-_FORM: Final = "Write it as KIND/NAME or KIND/NAMESPACE/NAME, such as node/gpu-1 or job/team/train."
+_FORM: Final = "Use KIND/NAME or KIND/NAMESPACE/NAME, e.g. node/gpu-1 or job/team/train."
 
 
 def _missing(what: str, names: Any) -> CliError:
     found = sorted(name.removeprefix("/") for name in names)
     more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
-    hint = f"There are: {', '.join(found[:_MOST_NAMED])}{more}." if found else "There is none of that kind."
-    return CliError(f"--without {what}: there is no such object", hint=hint)
+    hint = f"Available: {', '.join(found[:_MOST_NAMED])}{more}" if found else "No objects of that kind."
+    return CliError(f"--without {what}: object not found", hint=hint)
 
 
 def gangs_of(objects: Objects, job: str) -> list[str]:

@@ -16,7 +16,9 @@ F = TypeVar("F", bound=Callable[..., object])
 
 def tracing_option(function: F) -> F:
     """`--tracing`, off by default."""
-    text = "Send spans to an OpenTelemetry collector (OTLP over HTTP), as the OTEL_* variables say."
+    text = (
+        "Export traces to an OpenTelemetry collector (OTLP over HTTP), configured by the OTEL_* environment variables."
+    )
     return click.option("--tracing", is_flag=True, help=text)(function)
 
 
@@ -29,12 +31,12 @@ def tracing(service: str, instance: str, *, on: bool) -> Iterator[OtelTracer | N
     try:
         tracer = OtelTracer.sending(service, instance)
     except ImportError as error:
-        hint = "Install it with: pip install 'vcbatch[otel]'"
+        hint = "pip install 'vcbatch[otel]'"
         raise CliError(
-            f"--tracing needs {error.name or 'OpenTelemetry'}, which vcbatch[otel] brings", hint=hint
+            f"--tracing requires {error.name or 'OpenTelemetry'}; install vcbatch[otel]", hint=hint
         ) from error
     except UnsupportedTracingError as error:
-        raise CliError(f"--tracing: {error}", hint="Spans are sent over HTTP in protobuf, or not at all.") from error
+        raise CliError(f"--tracing: {error}", hint="Only OTLP over HTTP with protobuf is supported.") from error
     try:
         yield tracer
     finally:

@@ -29,11 +29,11 @@ class Trouble:
         now = self._clock()
         if self._told is None or now - self._told >= _QUIET_SECONDS:
             self._told = now
-            self._tell(f"{silence(self._server, error)}. Trying again ...")
+            self._tell(f"{silence(self._server, error)}. Retrying ...")
 
 
 def silence(server: str, error: ApiError) -> str:
     """That a server doesn't answer, or can't serve anybody now, and what there is instead of an answer."""
     if error.code == 0:
-        return f"{server} doesn't answer: {clean(str(error))}"
-    return f"{server} can't serve this now ({error.code} {error.reason}): {clean(str(error))}"
+        return f"{server} can't be reached: {clean(str(error))}"
+    return f"{server} is unavailable ({error.code} {error.reason}): {clean(str(error))}"

@@ -35,44 +35,44 @@ _LAST_WORDS = 4096  # bytes
 @state_dir_option
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=None, metavar="N",
-    help="Port of the API server on 127.0.0.1; 0 takes a free one.  [default: the last one used, else 6443]",
+    help="Port of the API server on 127.0.0.1; 0 selects a free port.  [default: the last one used, else 6443]",
 )  # fmt: skip
-@click.option("--detach", "-d", is_flag=True, help="Return once it is ready; `vcbatch down` stops it.")
+@click.option("--detach", "-d", is_flag=True, help="Run in the background; return when ready.")
 @click.option(
     "--virtual-nodes", type=click.IntRange(0, 10_000), default=0, metavar="N",
-    help="Also have N nodes whose pods only pretend to run, to try out scheduling at scale.",
+    help="Add N simulated nodes, for scheduling tests at scale.",
 )  # fmt: skip
 @click.option(
     "--virtual-node-size", type=NodeSizeType(), default=None, metavar="RESOURCES",
-    help="What each of them has, such as cpu=8,memory=32Gi,nvidia.com/gpu=2,pods=20,ephemeral-storage=100Gi.  "
-         f"[default, also of what is not named: {DEFAULT_SIZE}]",
+    help="Capacity of a simulated node, e.g. cpu=8,memory=32Gi,nvidia.com/gpu=2,pods=20.  "
+         f"[default: {DEFAULT_SIZE}]",
 )  # fmt: skip
 @click.option(
     "--kubelet-mode", type=click.Choice(["auto", "userns", "nss", "plain", "none"]), default="auto", show_default=True,
-    help="How pods are set apart from each other and from the machine; none runs no pods here, only on virtual nodes.",
+    help="Pod isolation mode; none runs pods only on simulated nodes.",
 )  # fmt: skip
 @click.option(
     "--webhooks", type=click.Choice(["in-process", "external"]), default="in-process", show_default=True,
-    help="Who judges what is submitted: vcbatch's admission, in this process, or webhooks that you configure by URL.",
+    help="Admission: in-process, or external webhooks that you register by URL.",
 )  # fmt: skip
 @click.option(
     "--scheduler-conf", type=click.Path(exists=True, dir_okay=False, path_type=Path), default=None, metavar="FILE",
-    help="The scheduler's policy; read again when it changes.  [default: a built-in policy]",
+    help="Scheduler configuration file; reloaded on change.  [default: built-in]",
 )  # fmt: skip
 @click.option(
     "--plugin", "plugins", multiple=True, metavar="FILE",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Python file with scheduler PLUGINS or ACTIONS of your own, which the policy may name; may be repeated.",
+    help="Python file that defines custom scheduler PLUGINS or ACTIONS; may be repeated.",
 )  # fmt: skip
 @feature_gates_option
 @controllers_options
 @click.option(
     "--record-cycles", type=click.Path(file_okay=False, path_type=Path), default=None, metavar="DIR",
-    help="Record what the scheduler is told and decides in a ring of files there, for `vcbatch replay`.",
+    help="Record input and decisions of the scheduler to a ring of files in this directory, for `vcbatch replay`.",
 )  # fmt: skip
 @click.option(
     "--listen-address", type=AddressType(), default=None, metavar="HOST:PORT",
-    help="Serve /metrics of the controllers and the scheduler there.  [default: nowhere]",
+    help="Address of /metrics of the controllers and the scheduler.  [default: disabled]",
 )  # fmt: skip
 @click.option("--ready-fd", type=int, default=None, hidden=True)
 def command(
@@ -92,14 +92,14 @@ def command(
     listen_address: Address | None,
     ready_fd: int | None,
 ) -> int:
-    """Start an API server, the controllers, the scheduler and a kubelet on this machine.
+    """Start a local API server with controllers, scheduler and kubelet.
 
-    kubectl works with the kubeconfig that is printed. Pods run as processes of yours: no root, no container engine.
+    Prints a kubeconfig for kubectl. Pods run as processes of your user; no root or container engine is needed.
     """
     from vcbatch.cli.local.options import LocalOptions
 
     if virtual_node_size is not None and not virtual_nodes:
-        raise click.UsageError("--virtual-node-size needs --virtual-nodes")
+        raise click.UsageError("--virtual-node-size requires --virtual-nodes")
     options = LocalOptions(
         state=StateDir(state_dir),
         port=port,
@@ -129,7 +129,7 @@ def _here(options: LocalOptions, ready_fd: int | None) -> int:
             _tell(ready_fd, {"ready": report})
             return
         _announce(options.state, report, time.monotonic() - started)
-        say("Ctrl-C stops it.")
+        say("Press Ctrl-C to stop.")
 
     try:
         return run(options, ready=ready, to_log=ready_fd is not None)
@@ -198,7 +198,7 @@ def _detached(options: LocalOptions) -> int:
         if state.path == default_state_dir()
         else f"vcbatch down --state-dir {shlex.quote(str(state.path))}"
     )
-    say(f"It runs in the background: `{down}` stops it, {state.log} has its log.")
+    say(f"Running in the background. To stop it: `{down}`. Log: {state.log}")
     return 0
 
 
@@ -213,12 +213,12 @@ def _wait_for(reading: int, child: subprocess.Popen[bytes], log: Path) -> dict[s
     while not data.endswith(b"\n"):
         left = deadline - time.monotonic()
         if left <= 0:
-            raise CliError(f"vcbatch did not get ready in {_DETACH_SECONDS:.0f} s", hint=f"See {log}.")
+            raise CliError(f"vcbatch was not ready after {_DETACH_SECONDS:.0f} s", hint=f"See {log}.")
         if select.select([reading], [], [], min(left, 0.5))[0]:
             chunk = os.read(reading, 65536)
             if not chunk:  # it closed the pipe without a word
                 code = child.wait(timeout=10)
-                raise CliError(f"vcbatch ended at once with exit code {code}", hint=_last_words(log))
+                raise CliError(f"vcbatch failed to start (exit code {code})", hint=_last_words(log))
             data += chunk
     return json.loads(data)
 
@@ -229,4 +229,4 @@ def _last_words(log: Path) -> str:
         file.seek(max(0, log.stat().st_size - _LAST_WORDS))
         lines = file.read().decode(errors="replace").split("\n")
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")
-    return f"{last}\n  The whole log: {log}" if last else f"Its log: {log}"
+    return f"{last}\n  Log: {log}" if last else f"Log: {log}"

@@ -82,91 +82,93 @@ class _Options:
 @click.command("webhooks")
 @click.option(
     "--kubeconfig", type=click.Path(dir_okay=False, path_type=Path), default=None, metavar="FILE",
-    help="Cluster to work for.  [default: $KUBECONFIG, ~/.kube/config, or the pod's service account]",
+    help="Kubeconfig file.  [default: $KUBECONFIG, ~/.kube/config, or the pod's service account]",
 )  # fmt: skip
-@click.option("--context", default=None, metavar="NAME", help="Context of the kubeconfig.")
+@click.option("--context", default=None, metavar="NAME", help="Kubeconfig context.")
 @click.option(
     "--listen-address", default="127.0.0.1", show_default=True, metavar="HOST",
-    help="Serve there; an API server on another machine needs one that it reaches. Empty: on every address.",
+    help="Address to listen on; must be reachable from the API servers. Empty: all addresses.",
 )  # fmt: skip
-@click.option("--port", type=click.IntRange(1, 65535), default=8443, show_default=True, metavar="N", help="With TLS.")
+@click.option("--port", type=click.IntRange(1, 65535), default=8443, show_default=True, metavar="N", help="Port (TLS).")
 @click.option(
     "--tls-cert-file", type=_FILE, default=None, metavar="FILE",
-    help="Certificate in PEM; may be replaced.  [default: made and renewed by the service, in a Secret]",
+    help="TLS certificate (PEM); reloaded on change.  [default: generated and rotated, stored in a Secret]",
 )  # fmt: skip
-@click.option("--tls-private-key-file", type=_FILE, default=None, metavar="FILE", help="Its key in PEM.")
+@click.option(
+    "--tls-private-key-file", type=_FILE, default=None, metavar="FILE", help="Private key of the certificate (PEM)."
+)
 @click.option(
     "--tls-secret-name", default="volcano-admission-secret", show_default=True, metavar="NAME",
-    help="Without files: the Secret of the certificates, shared by all replicas.",
+    help="Secret of the generated certificates, shared by all replicas.",
 )  # fmt: skip
 @click.option(
     "--webhook-namespace", default="volcano-system", show_default=True, metavar="NAME",
-    help="Without files: where the Secret and the Service are.",
+    help="Namespace of the Secret and the Service.",
 )  # fmt: skip
 @click.option(
     "--webhook-service-name", default=SERVICE, show_default=True, metavar="NAME",
-    help="Without files: the Service that the certificate is for.",
+    help="Service in the generated certificate.",
 )  # fmt: skip
 @click.option(
     "--webhook-url", default="", metavar="https://HOST:PORT",
-    help="Without files: where API servers ask if not through the Service; the certificate is for HOST, too.",
+    help="URL for the API servers instead of the Service; HOST is added to the generated certificate.",
 )  # fmt: skip
 @click.option(
     "--manage-configurations", is_flag=True,
-    help="Write the rules into the webhook configurations, which exist, once the service is ready, and keep them so.",
+    help="Keep the rules and CA bundle of the existing webhook configurations up to date once ready.",
 )  # fmt: skip
 @click.option(
     "--ca-cert-file", type=_FILE, default=None, metavar="FILE",
-    help="With files and --manage-configurations: the authority of the certificate, in PEM; may be replaced.",
+    help="CA certificate of --tls-cert-file (PEM), for --manage-configurations; reloaded on change.",
 )  # fmt: skip
 @click.option(
     "--controllers-account", default="", metavar="NAMESPACE/NAME",
-    help="With --manage-configurations: the service account of `vcbatch controllers`, whose pods of Jobs aren't asked "
-    "about.  [default: vcbatch-controllers in --webhook-namespace]",
+    help="ServiceAccount of `vcbatch controllers`, exempt from pod validation (with --manage-configurations).  "
+    "[default: vcbatch-controllers in --webhook-namespace]",
 )  # fmt: skip
 @click.option(
     "--include-job-pods", is_flag=True,
-    help="With --manage-configurations: ask about pods and PodGroups of Jobs, too. On with --admission-conf and with "
-    f"the feature gate {QUEUE_GATES}, which are about them.",
+    help="Also validate pods and PodGroups of Jobs (with --manage-configurations). Implied by --admission-conf and "
+    f"the feature gate {QUEUE_GATES}.",
 )  # fmt: skip
 @click.option(
     "--graceful-shutdown-time", type=DurationType(), default="10s", show_default=True,
-    help="How long to send API servers elsewhere, at most, before the port closes.",
+    help="Maximum time to drain connections before shutdown.",
 )  # fmt: skip
 @click.option(
     "--healthz-address", type=AddressType(), default=None,
-    help="Serve /healthz, /readyz and /metrics without TLS there, besides the port.  [default: nowhere]",
+    help="Additional address of /healthz, /readyz and /metrics, without TLS.  [default: disabled]",
 )  # fmt: skip
 @click.option(
     "--admission-conf", type=_FILE, default=None, metavar="FILE",
-    help="Resource groups of pods, as Volcano's; may be replaced.  [default: none]",
+    help="Resource groups (Volcano's admission configuration); reloaded on change.  [default: none]",
 )  # fmt: skip
 @click.option(
     "--scheduler-name", multiple=True, default=(DEFAULT_SCHEDULER,), show_default=True, metavar="NAME",
-    help="Pods with this schedulerName are ours; may be repeated. The first is for jobs that name none.",
+    help="schedulerName of the pods to check; may be repeated. The first is the default for jobs.",
 )  # fmt: skip
 @click.option(
     "--max-queue-depth", type=click.IntRange(1, 64), default=QueueRules().max_depth, show_default=True, metavar="N",
-    help="How deep a queue may be below the root.",
+    help="Maximum depth of the queue hierarchy.",
 )  # fmt: skip
 @click.option(
     "--enable-queue-allocated-pods-check",
     is_flag=True,
-    help="Say in the refusal to delete a queue how many of its pods are placed.",
+    help="Include the number of allocated pods in the error when a queue can't be deleted.",
 )
 @click.option(
     "--enable-root-queue-protection/--disable-root-queue-protection", default=QueueRules().protect_root,
-    show_default=True, help="Refuse to change the limits of the root queue.",
+    show_default=True, help="Reject changes to the limits of the root queue.",
 )  # fmt: skip
 @click.option(
     "--check-queue-access", is_flag=True,
-    help="Ask the cluster whether who submits may create queues/submit of that queue (SubjectAccessReview).",
+    help="Require permission to create queues/submit of the queue (SubjectAccessReview).",
 )  # fmt: skip
 @feature_gates_option
-@click.option("--log-level", type=click.Choice(list(LEVELS)), default="info", show_default=True)
+@click.option("--log-level", type=click.Choice(list(LEVELS)), default="info", show_default=True, help="Log level.")
 @tracing_option
 def command(**options: Any) -> int:
-    """Run the admission service of the cluster of the kubeconfig."""
+    """Run the admission webhooks."""
     given = _checked(_Options(**options))
     shared = ComponentOptions(
         kubeconfig=given.kubeconfig,
@@ -269,7 +271,7 @@ class _Certificates:
 
 def _certificate_fault(certificates: _Certificates) -> str:
     if certificates.context.loaded is not None and not certificates.trusted.is_set():
-        return "not in the webhook configurations yet"
+        return "not yet written to the webhook configurations"
     return certificates.context.fault()
 
 
@@ -384,19 +386,19 @@ def _names(options: _Options) -> frozenset[str]:
 
 def _checked(options: _Options) -> _Options:
     if (options.tls_cert_file is None) != (options.tls_private_key_file is None):
-        raise click.UsageError("--tls-cert-file and --tls-private-key-file go together")
+        raise click.UsageError("--tls-cert-file and --tls-private-key-file must be used together")
     if options.manage_configurations and options.tls_cert_file is not None and options.ca_cert_file is None:
-        raise click.UsageError("--manage-configurations with --tls-cert-file needs --ca-cert-file")
+        raise click.UsageError("--manage-configurations with --tls-cert-file requires --ca-cert-file")
     account = options.controllers_account
     if account and re.fullmatch("[a-z0-9.-]+/[a-z0-9.-]+", account) is None:
-        raise click.BadParameter(f"{account!r} isn't NAMESPACE/NAME", param_hint="--controllers-account")
+        raise click.BadParameter(f"must be NAMESPACE/NAME, got {account!r}", param_hint="--controllers-account")
     try:
         url = urlsplit(options.webhook_url)
         good = not options.webhook_url or (url.scheme == "https" and bool(url.hostname))
     except ValueError:
         good = False
     if not good:
-        raise click.BadParameter(f"{options.webhook_url!r} isn't https://HOST:PORT", param_hint="--webhook-url")
+        raise click.BadParameter(f"must be https://HOST:PORT, got {options.webhook_url!r}", param_hint="--webhook-url")
     return options
 
 

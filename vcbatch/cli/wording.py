@@ -24,7 +24,7 @@ _WORDS: Final[Mapping[str, str]] = {
     "map": "a mapping", "array": "a list", "list": "a list", "map[string]string": "a mapping of strings",
     "[]string": "a list of strings", "date-time": _TIME, "v1.Time": _TIME, "byte": "text in base64",
     "[]uint8": "text in base64", "integer,string": "an integer or a string",
-    "resource.Quantity": "an amount such as 500m or 4Gi",
+    "resource.Quantity": "a quantity such as 500m or 4Gi",
     "v1.ObjectMeta": "a mapping", "v1.OwnerReference": _REFERENCE, "[]v1.OwnerReference": f"a list, each {_REFERENCE}",
     "v1.FieldsV1": "a mapping",
 }  # fmt: skip
@@ -74,7 +74,7 @@ def mistyped(field: str, wanted: str, value: Any) -> str:
 
 def unknown_field(field: str, meant: str = "") -> str:
     """The sentence for a field that the kind hasn't, with the one that was meant."""
-    return f"unknown field {field!r}" + (f"; is {meant!r} meant?" if meant else "")
+    return f"unknown field {field!r}" + (f"; did you mean {meant!r}?" if meant else "")
 
 
 def schema_faults(errors: Iterable[FieldError], obj: Any) -> Iterator[tuple[str, str]]:
@@ -132,10 +132,10 @@ def apply_fault(path: str, what: str, obj: Any) -> str:
     if found := re.fullmatch(r"expected (?P<wanted>[a-z]+(?: \(int or float\))?), got .*", what, re.DOTALL):
         return mistyped(path, found["wanted"], value_at(obj, path))
     if found := re.fullmatch(r"duplicate entries for key \[(?P<key>.*)\]", what, re.DOTALL):
-        return f"{path}: two elements with {_key(found['key'])}"
+        return f"{path}: duplicate elements with {_key(found['key'])}"
     if found := _KEYLESS.search(what):
         at = f"{path}[{found['index']}]" if found["index"] else path
-        return f"{at}: must have {found['key']}, by which elements are told apart"
+        return f"{at}: must have {found['key']}, which identifies the element"
     return f"{path}: {what}"
 
 

@@ -63,8 +63,7 @@ class Collected:
         if not isinstance(kind, str) or not isinstance(version, str):
             keys = ", ".join(sorted(map(str, document))[:8])
             raise CliError(
-                f"{source}: neither a Kubernetes object (`apiVersion` and `kind`) nor a recorded case, "
-                f"but something with: {keys}"
+                f"{source}: not a Kubernetes object (`apiVersion` and `kind`) or a recorded case; found keys: {keys}"
             )
         group = version.rpartition("/")[0]
         read = BY_KIND.get((group, kind))
@@ -76,7 +75,7 @@ class Collected:
             return
         meta = document.get("metadata")
         if not isinstance(meta, Mapping) or not isinstance(cast("Json", meta).get("name"), str):
-            raise CliError(f"{source}: a {kind} without metadata.name")
+            raise CliError(f"{source}: {kind}: metadata.name is required")
         known = dict(cast("Json", meta))
         if read.resource.namespaced and not known.get("namespace"):
             known["namespace"] = "default"
@@ -111,7 +110,7 @@ class Collected:
     def _add_job(self, document: Json, source: Origin) -> None:
         meta = document.get("metadata")
         if not isinstance(meta, Mapping) or not isinstance(cast("Json", meta).get("name"), str):
-            raise CliError(f"{source}: a Job without metadata.name")
+            raise CliError(f"{source}: Job: metadata.name is required")
         known = cast("Json", meta)
         name = f"{known.get('namespace') or 'default'}/{known['name']}"
         if name in self.jobs:
@@ -151,11 +150,11 @@ class Collected:
         """Tell which kinds were of no use."""
         if self.ignored:
             kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(self.ignored.items()))
-            note(f"ignored: {kinds} (the scheduler doesn't read these kinds)")
+            note(f"ignored: {kinds} (not used by the scheduler)")
 
 
 def _again(kind: str, name: str, source: Origin, before: Origin) -> None:
-    note(f"{source}: {kind} {name.removeprefix('/')} takes the place of the one in {before}")
+    note(f"{source}: {kind} {name.removeprefix('/')} replaces the one in {before}")
 
 
 def completed(lists: Lists, *, scheduler_names: Sequence[str], now: datetime) -> Lists:

@@ -80,13 +80,13 @@ def test_whatever_a_server_answers_a_command_ends_well(line: str, seed: int) -> 
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (Answer(raw=b""), "doesn't answer"),
+        (Answer(raw=b""), "can't be reached"),
         (Answer(body=b"<html>please log in</html>"), ""),
-        (refused(401, "Unauthorized", "Unauthorized"), "doesn't know you"),
+        (refused(401, "Unauthorized", "Unauthorized"), "rejected the credentials"),
         (refused(403, "Forbidden", "eve may not"), "eve may not"),
         (refused(500, "InternalError", "etcd is gone"), "etcd is gone"),
         (refused(503, "ServiceUnavailable", "starting", Retry_After="3600"), "starting"),
-        (refused(404, "NotFound", "the server could not find the requested resource"), "kind of object"),
+        (refused(404, "NotFound", "the server could not find the requested resource"), "doesn't serve this kind"),
     ],
     ids=["nothing", "html", "401", "403", "500", "503", "404"],
 )
@@ -105,7 +105,7 @@ def test_a_server_that_isnt_there_is_named() -> None:
         with mock.patch("time.sleep", lambda _: None):
             code, out, err = call(["vcctl", "job", "list"], url)
     assert code == 255
-    assert out.startswith(f"Failed to list job: {url} doesn't answer")
+    assert out.startswith(f"Failed to list job: {url} can't be reached")
     assert "reachable" in err
 
 

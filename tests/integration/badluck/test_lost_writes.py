@@ -90,7 +90,11 @@ async def test_pods_of_lost_writes_run_on_until_their_end_is_asked_for(
 
     said = await asyncio.to_thread(start_again, program)
     assert "warning: the database " in said
-    pods = "2 pods that aren't in the database still run" if all_lost else "1 pod that isn't in the database still runs"
+    pods = (
+        "2 pods that are missing in the database are still running"
+        if all_lost
+        else "1 pod that is missing in the database is still running"
+    )
     assert pods in said and "default/lost" in said
     command = f"vcbatch down --unaccounted --state-dir {program.state}"
     assert command in said

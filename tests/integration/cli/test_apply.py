@@ -55,9 +55,9 @@ def test_what_others_need_is_made_first_and_nothing_twice(shell: Shell) -> None:
     assert plan.ok().splitlines() == [
         "+ create queue/above",
         "+ create queue/below",
-        "    the server can judge it only once queue/above is there",
+        "    not validated: requires queue/above",
         "+ create job/below-job in default",
-        "    the server can judge it only once queue/below is there",
+        "    not validated: requires queue/below",
     ]
     assert plan.err == "3 to create, 0 to change, 0 unchanged\n"
     assert "not found" in shell.run("queue", "get", "above").err
@@ -129,7 +129,7 @@ def test_who_names_a_priority_class_of_the_same_file_is_judged_once_that_is_ther
         "+ create priorityclass/urgent",
         "+ create job/in-a-hurry in default",
         "+ create pod/in-a-hurry in default",
-        "    the server can judge it only once priorityclass/urgent is there",
+        "    not validated: requires priorityclass/urgent",
     ]
     made = shell.run("apply", "-f", file, "--yes").ok()
     assert made.splitlines()[-3:] == [
@@ -163,7 +163,7 @@ def test_where_one_is_refused_nothing_is_done(shell: Shell) -> None:
     assert said.code == 1
     assert "two.yaml:9:30: Queue/refused: spec.deserved.cpu: " in said.err
     assert "deserved[cpu]=4 must be <= capability[cpu]=2" in said.err
-    assert "1 object would be refused; nothing was changed" in said.err
+    assert "1 object rejected; nothing was changed" in said.err
     assert "not found" in shell.run("queue", "get", "fine").err
 
 
@@ -191,7 +191,7 @@ def test_what_a_person_has_set_is_taken_over_and_a_controllers_only_when_asked(s
     refused = shell.run("apply", "-f", file, "--yes")
     assert refused.code == 1
     assert 'conflict with "autoscaler"' in refused.err
-    assert "--force-conflicts takes over what others have set." in refused.err
+    assert "To take ownership of the fields, use --force-conflicts." in refused.err
     assert stored(shell, "shared")["spec"]["weight"] == 7
     shell.run("apply", "-f", file, "--yes", "--force-conflicts").ok()
     assert stored(shell, "shared")["spec"]["weight"] == 2
@@ -207,7 +207,7 @@ def test_what_a_person_has_set_is_taken_over_and_a_controllers_only_when_asked(s
         ),
         (QUEUE.replace("name: NAME", "generateName: a-"), "f.yaml:3:1: Queue/a- has no name"),
         ("a: [1\n", "f.yaml:2:1: not valid YAML: did not find expected"),
-        ("kind: Queue\n", "f.yaml:1:1: no object: it needs apiVersion, kind and metadata.name"),
+        ("kind: Queue\n", "f.yaml:1:1: not an object: apiVersion, kind and metadata.name are required"),
         ("", "f.yaml: no objects"),
     ],
 )
@@ -264,7 +264,7 @@ def test_all_that_is_wrong_in_the_files_is_told_in_one_run(shell: Shell) -> None
         "9:7: Job/many: spec.tasks[0].name: Invalid value: \"Member\": should match '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'",
         "11:7: Job/many: 'minAvailable' is greater than 'replicas' in task: Member, job: many",
         "23:19: Queue/many: duplicate field 'spec.weight', written first in line 23",
-        "25:1: no object: it needs apiVersion, kind and metadata.name",
+        "25:1: not an object: apiVersion, kind and metadata.name are required",
         next(line for line in told if line.startswith("27:1: no kind Thing in apps/v2: ")),
         "32:1: not valid YAML: did not find expected ',' or ']', while parsing a flow sequence that begins in line 31",
     ], said

@@ -26,7 +26,7 @@ def test_the_exit_code_is_the_programs_own_and_its_log_is_the_output(shell: Shel
     said = shell.run("run", "--env", "WHO=me", "train.py", "--epochs", "3")
     assert said.code == 3
     assert said.out == f"in {shell.folder} ['--epochs', '3'] me\n"
-    assert "submitted to queue default" in said.err
+    assert "created in queue default" in said.err
     assert "exited with code 3" in said.err
 
 
@@ -79,7 +79,7 @@ def test_a_log_that_is_not_there_yet_says_why(shell: Shell) -> None:
     shell.run("wait", "huge", "--for", "jsonpath={.status.state.reason}=NotEnoughResources").ok()
     said = shell.run("job", "logs", "huge")
     assert (said.code, said.out) == (0, "")
-    assert said.err.startswith("huge waits to be started: Impossible: ")
+    assert said.err.startswith("huge is pending: Impossible: ")
     shell.run("job", "delete", "huge").ok()
 
 
@@ -108,8 +108,8 @@ def test_a_time_limit(shell: Shell) -> None:
         (["nothing.py"], "nothing.py: no such file in"),
         (["./nothing"], "no program that can be run"),
         (["nothing-of-this-name"], "no such program on the PATH"),
-        (["--volume", "/data-of-no-one:/data", "true"], "/data-of-no-one: no such folder on this machine"),
-        (["--workdir", "nowhere", "true"], "/nowhere: no such folder on this machine"),
+        (["--volume", "/data-of-no-one:/data", "true"], "/data-of-no-one: no such directory"),
+        (["--workdir", "nowhere", "true"], "/nowhere: no such directory"),
     ],
 )
 def test_a_program_that_is_not_here_is_told_before_anything_is_submitted(
@@ -157,8 +157,10 @@ def test_without_a_terminal_ctrl_c_leaves_the_job_and_says_how_to_come_back(shel
     running.send_signal(signal.SIGINT)
     _, err = running.communicate(timeout=PATIENCE)
     assert running.returncode == 130
-    assert "left goes on without you:\n  vcbatch job logs -f left\n  vcbatch job cancel left\n" in err
-    assert shell.run("job", "cancel", "left").ok() == "job left is being cancelled\n"
+    assert (
+        "left is still running. To follow or cancel it:\n  vcbatch job logs -f left\n  vcbatch job cancel left\n" in err
+    )
+    assert shell.run("job", "cancel", "left").ok() == "job.batch.volcano.sh/left cancelled\n"
     assert shell.run("wait", "left", "--for", "terminated").code == 0
     assert "has ended already: it is Terminated" in shell.run("job", "cancel", "left").ok()
 
@@ -167,8 +169,8 @@ def test_without_a_terminal_ctrl_c_leaves_the_job_and_says_how_to_come_back(shel
     ("keys", "code", "told", "phase"),
     [
         (b"c\n", 130, "is cancelled", "terminated"),
-        (b"d\n", 0, "goes on without you", "running"),
-        (b"\x03", 130, "goes on without you", "running"),
+        (b"d\n", 0, "is still running", "running"),
+        (b"\x03", 130, "is still running", "running"),
     ],
 )
 def test_on_a_terminal_ctrl_c_asks(shell: Shell, keys: bytes, code: int, told: str, phase: str) -> None:

@@ -84,8 +84,8 @@ async def test_a_cluster_is_saved_without_its_secrets_and_scheduled_from_the_fil
     code, _, err = await vcbatch("snapshot", file, "--kubeconfig", server.kubeconfig)
     assert code == 0
     assert err == (
-        "with the built-in policy; the scheduler's policy isn't known, as there is no Lease "
-        "volcano-system/vcbatch-scheduler: --policy or --scheduler-configmap names it\n"
+        "scheduler configuration: built-in default; scheduler configuration unknown: Lease "
+        "volcano-system/vcbatch-scheduler not found; pass --policy or --scheduler-configmap\n"
     )
     code, _, err = await vcbatch("snapshot", file, "--kubeconfig", server.kubeconfig, "--scheduler-configmap", "a/b")
     assert code == 1

@@ -18,7 +18,7 @@ from vcbatch.runtime.client.wire import decode_json
 
 GOOD = "actions: enqueue, allocate\ntiers:\n- plugins:\n  - name: gang\n  - name: proportion\n"
 ELASTIC = "metrics: {type: elasticsearch, address: 'http://127.0.0.1:1', elasticsearch: {password: hunter2}}\n"
-UNKNOWN = "the scheduler's policy isn't known, as there is no Lease volcano-system/vcbatch-scheduler: "
+UNKNOWN = "scheduler configuration unknown: Lease volcano-system/vcbatch-scheduler not found; "
 
 
 async def test_a_scheduler_tells_its_policy_and_explain_goes_by_it(server: EmbeddedServer, tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ async def test_a_scheduler_tells_its_policy_and_explain_goes_by_it(server: Embed
         assert await asyncio.to_thread(scheduler.wait, 60) == 0
 
     kept = await order()
-    assert (kept["remembering"], kept["doubt"]) == (["fair-share"], "nobody holds that Lease now")
+    assert (kept["remembering"], kept["doubt"]) == (["fair-share"], "that Lease has no holder")
     before = json.loads((await annotations())[SCHEDULER_SETUP])
     with component("scheduler", server, tmp_path / "log"):
         said = await until(annotations, lambda found: json.loads(found[SCHEDULER_SETUP]) != before)

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.kubectl
 
 GOOD = "actions: enqueue, allocate, backfill\ntiers:\n- plugins:\n  - name: gang\n  - name: predicates\n"
 BAD = GOOD.replace("gang", "gagn")
-FAULT = "policy.tiers[0].plugins[0].name: unknown plugin 'gagn'; supported: binpack, capacity,"
+FAULT = "policy.tiers[0].plugins[0].name: unknown plugin 'gagn' (did you mean 'gang'?); supported: binpack, capacity,"
 VIRTUAL = ("--virtual-nodes", "1", "--kubelet-mode", "none")
 
 

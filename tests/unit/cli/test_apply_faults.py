@@ -60,12 +60,15 @@ def test_several_fields_each_with_its_position() -> None:
             "spec.tasks: must be a mapping, got [",
         ),
         (".spec.minAvailable: expected boolean, got &value.valueUnstructured{Value:3}", "must be true or false, got 3"),
-        ('.spec.tasks: duplicate entries for key [name="a"]', 'spec.tasks: two elements with name: "a"'),
+        ('.spec.tasks: duplicate entries for key [name="a"]', 'spec.tasks: duplicate elements with name: "a"'),
         (
             f".spec.tasks: element 0: {KEYLESS}",
-            "spec.tasks[0]: must have name, by which elements are told apart",
+            "spec.tasks[0]: must have name, which identifies the element",
         ),
-        ('.spec.finalizers: duplicate entries for key [="x"]', 'spec.finalizers: two elements with the value "x"'),
+        (
+            '.spec.finalizers: duplicate entries for key [="x"]',
+            'spec.finalizers: duplicate elements with the value "x"',
+        ),
     ],
 )
 def test_the_words_of_the_servers_library_are_said_as_lint_says_them(said: str, told_as: str) -> None:

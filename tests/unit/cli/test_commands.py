@@ -100,7 +100,7 @@ def test_nothing_runs_where_nothing_was_started(tmp_path: Path):
     assert (status.returncode, status.stdout) == (1, "")
     assert "vcbatch up" in status.stderr
     down = vcbatch("down", "--state-dir", str(tmp_path))
-    assert (down.returncode, down.stdout) == (0, "vcbatch isn't running\n")
+    assert (down.returncode, down.stdout) == (0, "vcbatch is not running\n")
 
 
 def test_a_state_directory_that_cant_be_made_is_said(tmp_path: Path):

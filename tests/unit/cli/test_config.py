@@ -79,7 +79,9 @@ def test_every_fault_is_a_line_that_an_editor_jumps_to(tmp_path: Path):
     assert result.return_value == 1
     first, second = result.stdout.splitlines()
     assert first.startswith(f"{file}:1:10: policy.actions: unknown action 'fly'; supported: allocate, backfill")
-    assert second.startswith(f"{file}:4:11: policy.tiers[0].plugins[0].name: unknown plugin 'gagn'; supported: binpack")
+    assert second.startswith(
+        f"{file}:4:11: policy.tiers[0].plugins[0].name: unknown plugin 'gagn' (did you mean 'gang'?); supported: "
+    )
     assert result.stderr == "2 faults: the scheduler would go on with its last good policy\n"
 
 
@@ -123,15 +125,15 @@ def test_plugins_and_actions_of_a_file_may_be_named(tmp_path: Path):
         ("x = 1\n", "defines neither PLUGINS nor ACTIONS"),
         ("1 / 0\n", ":1: ZeroDivisionError: division by zero"),
         ("x = (\n", ":1: SyntaxError:"),
-        ("PLUGINS = 3\n", "PLUGINS must be a dict with names as keys, got 3"),
+        ("PLUGINS = 3\n", "PLUGINS must be a dict keyed by name, got 3"),
         ("PLUGINS = {'x': int}\n", "plugin 'x' must be a subclass of vcbatch.scheduler.plugins.base.Plugin"),
         ("ACTIONS = {'x': object}\n", "action 'x' must have a method execute(session) and an ArgumentSpec"),
         (
             "class Walk:\n    def __init__(self, x):\n        pass\nACTIONS = {'x': Walk}\n",
-            "action 'x' can't be made without arguments: TypeError: ",
+            "action 'x' can't be instantiated without arguments: TypeError: ",
         ),
-        (MINE.replace('"mine"', '"gang"'), "plugin 'gang' is one of vcbatch's own names"),
-        (MINE.replace('"walk"', '"allocate"'), "action 'allocate' is one of vcbatch's own names"),
+        (MINE.replace('"mine"', '"gang"'), "plugin name 'gang' is reserved by vcbatch"),
+        (MINE.replace('"walk"', '"allocate"'), "action name 'allocate' is reserved by vcbatch"),
         (
             MINE.replace("    pass\n\nclass", "    ARGUMENTS = 3\n\nclass", 1),
             "plugin 'mine': ARGUMENTS must be an ArgumentSpec",

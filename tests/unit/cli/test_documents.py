@@ -41,7 +41,7 @@ def test_volcanos_commands_warn_of_it_and_take_the_last(
     assert found == [{"a": 1}, {"spec": {"tasks": [{"name": "y"}]}}]
     told = capsys.readouterr().err
     assert told.startswith("warning: ") and told.count("\n") == 1
-    assert "duplicate field 'spec.tasks[0].name'" in told and told.endswith("; the last one counts\n")
+    assert "duplicate field 'spec.tasks[0].name'" in told and told.endswith("; the last value is used\n")
 
 
 def test_the_place_in_a_json_document_that_follows_another_in_its_line(tmp_path: Path) -> None:

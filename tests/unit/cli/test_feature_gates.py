@@ -24,7 +24,7 @@ def test_the_gate_of_queue_admission_is_off_unless_it_is_named() -> None:
 
 @pytest.mark.parametrize("value", ["Other=true", NAME, f"{NAME}=maybe", f"{NAME}=true,Other=false"])
 def test_others_are_refused_by_name(value: str) -> None:
-    with pytest.raises(click.BadParameter, match=f"must be {NAME}=true or =false, got "):
+    with pytest.raises(click.BadParameter, match=f"must be {NAME}=true or {NAME}=false, got "):
         read(value)
 
 

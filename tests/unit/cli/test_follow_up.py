@@ -36,7 +36,7 @@ ELSEWHERE = re.compile(r"install|migrate|inventory|doctor|checkup|completion")
         ("`vcbatch down`, then `vcbatch up`", "`vcbatch down --state-dir /s`, then `vcbatch up --state-dir /s`"),
         ("`vcbatch crds | kubectl apply -f -`", f"`vcbatch crds | kubectl apply -f -{SERVER} -n team`"),
         ("`kubectl config view`", "`kubectl config view`"),
-        ("vcbatch isn't running", "vcbatch isn't running"),
+        ("vcbatch is not running", "vcbatch is not running"),
         ("the vcbatch job is `fine`", "the vcbatch job is `fine`"),
         ("", ""),
     ],

@@ -101,10 +101,10 @@ def test_lines_are_written_in_batches_and_in_order(capsys: pytest.CaptureFixture
     asyncio.run(main())
     assert out.getvalue().splitlines() == [*map(str, range(1000)), "again"]
     assert out.flushes <= 3
-    assert capsys.readouterr().err == "--- worker/0 started again (restart 1)\n"
+    assert capsys.readouterr().err == "--- worker/0 restarted (attempt 2)\n"
 
 
-@pytest.mark.parametrize(("new", "said"), [(True, "--- worker/0 started again (restart 2)\n"), (False, "")])
+@pytest.mark.parametrize(("new", "said"), [(True, "--- worker/0 restarted (attempt 3)\n"), (False, "")])
 def test_of_a_new_job_the_first_lines_may_come_after_restarts(
     new: bool, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -199,11 +199,11 @@ def test_the_foot_is_not_drawn_where_nobody_looks() -> None:
 @pytest.mark.parametrize(
     ("status", "said"),
     [
-        ({"phase": "Pending"}, "train waits to be started"),
-        ({"phase": "Pending", "message": "Busy: no room"}, "train waits to be started: Busy: no room"),
+        ({"phase": "Pending"}, "train is pending"),
+        ({"phase": "Pending", "message": "Busy: no room"}, "train is pending: Busy: no room"),
         ({"phase": "Aborted", "message": "by hand"}, "train is suspended: by hand"),
         ({"phase": "Running", "message": "x"}, ""),
-        ({}, "train waits to be started"),
+        ({}, "train is pending"),
     ],
 )
 def test_why_a_job_waits(status: Json, said: str) -> None:
@@ -233,7 +233,7 @@ def test_a_reason_is_told_when_it_changes_and_its_absence_only_after_a_while(mon
         waiting.close()
 
     asyncio.run(main())
-    assert [text.partition("started")[2] for text in told] == [": Busy: a", ": Busy: b", ""]
+    assert [text.partition("pending")[2] for text in told] == [": Busy: a", ": Busy: b", ""]
 
 
 def test_indices() -> None:

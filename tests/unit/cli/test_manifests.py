@@ -16,7 +16,7 @@ from vcbatch.cli.output import CliError
     ("text", "told"),
     [
         ("x: [", "standard input:2:1: "),
-        ("kind: Queue", "standard input:1:1: no object: it needs apiVersion, kind and metadata.name"),
+        ("kind: Queue", "standard input:1:1: not an object: apiVersion, kind and metadata.name are required"),
         ("---", "standard input: no objects"),
     ],
 )

@@ -75,8 +75,8 @@ def test_what_if_there_were_another_node(snapshot: Path):
     assert found["bindsNoMore"] == {}
     text = run(snapshot, "--what-if", added(snapshot, node("n2"))).stdout
     assert text == (
-        "before: 2 pods bound, 0 evicted, 1 gang waits\n"
-        "after:  4 pods bound, 0 evicted, 0 gangs wait\n"
+        "before: 2 pods bound, 0 evicted, 1 gang pending\n"
+        "after:  4 pods bound, 0 evicted, 0 gangs pending\n"
         "\n"
         "ns/b\n"
         "  bound: 0 → 2 pods\n"
@@ -89,7 +89,7 @@ def test_what_if_somebody_submitted_too_much(snapshot: Path):
         snapshot, "--what-if", added(snapshot, _in("ns", group("c", 1)), _in("ns", pod("c-0", "c", gpus=9)))
     ).stdout
     assert text.startswith(
-        "before: 2 pods bound, 0 evicted, 1 gang waits\nafter:  2 pods bound, 0 evicted, 2 gangs wait\n"
+        "before: 2 pods bound, 0 evicted, 1 gang pending\nafter:  2 pods bound, 0 evicted, 2 gangs pending\n"
     )
     assert "ns/c\n  waits: no → Impossible\n    c-0: 0/1 nodes are unavailable: 1 Insufficient nvidia.com/gpu." in text
 
@@ -113,7 +113,7 @@ def test_what_if_something_were_not_there(snapshot: Path, without: str, binds: A
 
 
 def test_what_if_nothing_changes_is_said(snapshot: Path):
-    assert "nothing changes for any gang" in run(snapshot, "--what-if", added(snapshot, node("n1"))).stdout
+    assert "no changes" in run(snapshot, "--what-if", added(snapshot, node("n1"))).stdout
 
 
 def test_what_if_the_policy_were_another(snapshot: Path, tmp_path: Path):
@@ -131,7 +131,7 @@ def test_recorded_cycles_are_compared_and_a_different_one_is_an_error(tmp_path: 
     assert result.return_value == 0
     assert len(result.stdout.splitlines()) == 24
     assert all(line.endswith("  same") for line in result.stdout.splitlines())
-    assert result.stderr == "24 cycles done again, none decided otherwise\n"
+    assert result.stderr == "24 cycles replayed, none with different decisions\n"
     lines = [json.loads(line) for line in run(path, "-o", "json").stdout.splitlines()]
     assert [line["cycle"] for line in lines] == list(range(1, 25))
     assert isinstance(made.scheduler, RecordedScheduler)
@@ -170,7 +170,7 @@ def test_a_file_that_somebody_unpacked_is_read_too(snapshot: Path, tmp_path: Pat
     ("data", "said"),
     [
         (b"hello", "not a snapshot: Expecting value"),
-        (b"\x1f\x8b\x08\x00" + b"\xff" * 64, "its compressed data is damaged: "),
+        (b"\x1f\x8b\x08\x00" + b"\xff" * 64, "corrupted compressed data: "),
         (b"\x00\xff", "not a snapshot: "),
         (b"", "not a snapshot: it has no whole line"),
         (b'{"a": 1}', f"not a snapshot: its first line must name the format vcbatch-snapshot/{VERSION}, got None"),
@@ -190,9 +190,9 @@ def test_a_file_of_another_build_is_refused_with_both_versions(snapshot: Path, v
     error = run(snapshot).exception
     assert isinstance(error, CliError)
     assert str(error) == f"{snapshot}: it is of version {version} of the format, and only {VERSION} is read here"
-    assert error.hint == "Replay it with the vcbatch that wrote it, or save it anew with this one."
+    assert error.hint == "Replay it with the version of vcbatch that wrote it, or save a new snapshot."
     asked = CliRunner().invoke(simulate, [str(snapshot)], standalone_mode=False).exception
-    assert str(asked) == f"{snapshot}: a snapshot"
+    assert str(asked) == f"{snapshot}: is a snapshot"
 
 
 @pytest.mark.parametrize("data", [b"", b"hello", b'{"a": 1}', b"\x1f\x8b\x08\x00broken"])
@@ -207,7 +207,7 @@ def test_what_is_no_snapshot_is_refused(tmp_path: Path, data: bytes):
 def test_what_is_not_there_cannot_be_taken_away(snapshot: Path):
     error = run(snapshot, "--without", "node/n9").exception
     assert isinstance(error, CliError)
-    assert str(error) == "--without node/n9: there is no such object"
+    assert str(error) == "--without node/n9: object not found"
 
 
 def test_simulate_says_who_reads_a_snapshot(snapshot: Path):
@@ -276,18 +276,18 @@ def test_without_a_node_its_pods_look_for_another_place(running: Path, without: 
 @pytest.mark.parametrize(
     ("without", "hint"),
     [
-        ("job/a", "There are: ns/a."),
-        ("node/n9", "There are: n1, n2."),
-        ("pg/a", "There are: ns/a-7, ns/b."),
-        ("hypernode/h", "There is none of that kind."),
+        ("job/a", "Available: ns/a"),
+        ("node/n9", "Available: n1, n2"),
+        ("pg/a", "Available: ns/a-7, ns/b"),
+        ("hypernode/h", "No objects of that kind."),
     ],
 )
 def test_who_is_not_there_is_answered_with_who_is(running: Path, without: str, hint: str):
     error = run(running, "--without", without).exception
     assert isinstance(error, CliError)
-    assert (str(error), error.hint) == (f"--without {without}: there is no such object", hint)
+    assert (str(error), error.hint) == (f"--without {without}: object not found", hint)
     other = run(running, "--without", "deployment/d").exception
-    assert str(other) == "--without deployment/d: the scheduler reads no 'deployment'"
+    assert str(other) == "--without deployment/d: unknown kind 'deployment'"
 
 
 def test_a_job_that_is_added_takes_the_place_of_one_of_its_name(running: Path):
@@ -317,9 +317,9 @@ def test_who_waits_still_is_told_how_much_nearer_it_came(tmp_path: Path):
     }
     save(saved, Settings(taken=NOW), [obj for _, obj in World.read(lists).objects])
     text = run(saved, "--what-if", added(saved, node("n3"))).stdout
-    assert "ns/w0\n  waits: Impossible still\n    the gang needs nvidia.com/gpu 16" in text
-    assert text.count(" still\n") == 5
-    assert text.endswith("and 1 more wait still, with other numbers\n")
+    assert "ns/w0\n  waits: Impossible (unchanged)\n    the gang needs nvidia.com/gpu 16" in text
+    assert text.count(" (unchanged)\n") == 5
+    assert text.endswith("... and 1 more pending for the same reason, with other numbers\n")
     assert "nothing changes" not in text
 
 

@@ -38,11 +38,13 @@ def test_no_program_goes_where_it_would_only_pretend_to_run(virtual: bool) -> No
             assert expression == {"key": VIRTUAL_NODE, "operator": "NotIn", "values": ["true"]}
 
 
-@pytest.mark.parametrize(("nodes", "why"), [([], ""), ([node("v", virtual=True)], ": all of them are virtual")])
+@pytest.mark.parametrize(
+    ("nodes", "why"), [([], "the server has no nodes"), ([node("v", virtual=True)], "all nodes are simulated")]
+)
 def test_where_no_node_runs_programs_that_is_said_at_once(nodes: list[Json], why: str) -> None:
     with served_cluster(nodes) as cluster, pytest.raises(CliError) as refused:
         on_this_machine({"spec": {"tasks": []}}, Access(server=cluster.url))
-    assert str(refused.value) == f"no node of this server runs programs{why}"
+    assert str(refused.value) == f"{why}; nothing can run"
     assert "--kubelet-mode none" in refused.value.hint
 
 

@@ -66,7 +66,7 @@ def test_the_server_of_this_machine_says_what_options_leave_open(state: StateDir
     file = tmp_path / "policy.yaml"
     left(state, policy=DRF, policy_file=file)
     found = read(Access())
-    assert (names(found.policy), found.source) == (["drf"], f"the policy of vcbatch up, {file}")
+    assert (names(found.policy), found.source) == (["drf"], f"{file} (vcbatch up)")
     assert (found.settings.scheduler_names, found.settings.default_queue) == (("volcano", "second"), "all")
     assert Policy.parse(found.settings.policy or "").actions == ("allocate",)
     over = read(Access(), names=("other",), default_queue="mine")
@@ -75,11 +75,11 @@ def test_the_server_of_this_machine_says_what_options_leave_open(state: StateDir
 
 def test_a_file_that_is_named_goes_before(state: StateDir, tmp_path: Path) -> None:
     left(state)
-    assert read(Access()).source == "the policy of vcbatch up, built in"
+    assert read(Access()).source == "built-in default (vcbatch up)"
     file = tmp_path / "policy.yaml"
     file.write_text(DRF)
     found = read(Access(), policy_file=file)
-    assert (names(found.policy), found.source) == (["drf"], f"the policy in {file}")
+    assert (names(found.policy), found.source) == (["drf"], str(file))
     assert found.settings.scheduler_names == ("volcano", "second")
 
 
@@ -100,8 +100,8 @@ def test_another_server_is_not_taken_for_it(state: StateDir, tmp_path: Path) -> 
     found = read(Access(kubeconfig=other))
     assert (found.source, found.settings) == ("", Settings(taken=NOW))
     assert found.unknown == (
-        "the scheduler's policy isn't known, as there is no Lease volcano-system/vcbatch-scheduler: "
-        "--policy or --scheduler-configmap names it"
+        "scheduler configuration unknown: Lease volcano-system/vcbatch-scheduler not found; "
+        "pass --policy or --scheduler-configmap"
     )
     assert local_scheduler(Access(kubeconfig=state.kubeconfig)) is not None
     (state.path / "pid").write_text("1 1")
@@ -133,7 +133,7 @@ def test_what_a_server_of_another_version_left_is_said(state: StateDir) -> None:
 # On its Lease --------------------------------------------------------------------------------------------------------
 
 SOURCE = "ConfigMap volcano-system/policy"
-UNKNOWN = "the scheduler's policy isn't known, as "
+UNKNOWN = "scheduler configuration unknown: "
 
 
 @pytest.fixture
@@ -165,12 +165,12 @@ def telling(
 
 def test_a_lease_says_whose_policy_it_is_and_how_the_scheduler_was_started(elsewhere: Access) -> None:
     found = read(elsewhere, telling(scheduler_names=("volcano", "second"), default_queue="all", queue_gates=True))
-    assert (names(found.policy), found.source) == (["drf"], f"the policy in {SOURCE}")
+    assert (names(found.policy), found.source) == (["drf"], SOURCE)
     assert (found.lease, found.doubt, found.unknown) == ("volcano-system/vcbatch-scheduler", "", "")
     assert (found.settings.scheduler_names, found.settings.default_queue) == (("volcano", "second"), "all")
     assert found.settings.queue_gates
     assert Policy.parse(found.settings.policy or "").actions == ("allocate",)
-    assert read(elsewhere, telling(source="")).source == "the built-in policy"
+    assert read(elsewhere, telling(source="")).source == "built-in default"
 
 
 def test_options_go_before_what_a_lease_says(elsewhere: Access, tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_options_go_before_what_a_lease_says(elsewhere: Access, tmp_path: Path) 
     file = tmp_path / "policy.yaml"
     file.write_text(DRF.replace("drf", "gang"))
     found = read(elsewhere, server, policy_file=file)
-    assert (names(found.policy), found.source, found.lease) == (["gang"], f"the policy in {file}", "")
+    assert (names(found.policy), found.source, found.lease) == (["gang"], str(file), "")
     assert found.settings.default_queue == "all", "what it leaves open is as the scheduler says"
     assert read(elsewhere, policy_file=file).unknown == "", "and as usual where nobody says"
 
@@ -189,11 +189,11 @@ def test_another_lease_may_be_named(elsewhere: Access, state: StateDir) -> None:
     found = read(elsewhere, server, lease="volcano-system/second")
     assert (names(found.policy), found.lease) == (["drf"], "volcano-system/second")
     left(state)
-    assert read(Access(), server).source == "the policy of vcbatch up, built in"
-    assert read(Access(), server, lease="volcano-system/second").source == f"the policy in {SOURCE}"
-    with pytest.raises(CliError, match=r"--scheduler-lease volcano-system/none: there is no Lease volcano-system/none"):
+    assert read(Access(), server).source == "built-in default (vcbatch up)"
+    assert read(Access(), server, lease="volcano-system/second").source == SOURCE
+    with pytest.raises(CliError, match=r"--scheduler-lease volcano-system/none: Lease volcano-system/none not found"):
         read(elsewhere, server, lease="volcano-system/none")
-    with pytest.raises(CliError, match=r"--scheduler-lease: 'second' is not of the form NAMESPACE/NAME"):
+    with pytest.raises(CliError, match=r"--scheduler-lease: must be NAMESPACE/NAME, got 'second'"):
         read(elsewhere, server, lease="second")
 
 
@@ -201,9 +201,9 @@ def test_another_lease_may_be_named(elsewhere: Access, state: StateDir) -> None:
     ("lease", "doubt"),
     [
         ({"age": 29}, ""),
-        ({"age": 31}, "nobody holds that Lease now"),
-        ({"holder": ""}, "nobody holds that Lease now"),
-        ({"holder": "you"}, "you, which leads now, hasn't said its own"),
+        ({"age": 31}, "that Lease has no holder"),
+        ({"holder": ""}, "that Lease has no holder"),
+        ({"holder": "you"}, "the current leader you hasn't published its configuration"),
     ],
 )
 def test_what_may_not_hold_any_more_is_doubted(elsewhere: Access, lease: dict[str, Any], doubt: str) -> None:
@@ -216,30 +216,31 @@ def test_why_a_policy_is_not_known_is_said(elsewhere: Access, tmp_path: Path) ->
         found = read(elsewhere, server, **options)
         assert (found.source, names(found.policy)) == ("", names(Policy.default()))
         assert found.unknown.startswith(UNKNOWN)
-        return found.unknown.removeprefix(UNKNOWN).partition(": --policy or")[0]
+        return found.unknown.removeprefix(UNKNOWN).partition("; pass --policy or")[0]
 
     silent = FakeApi()
     silent.seed(LEASES, {"metadata": {"name": "vcbatch-scheduler", "namespace": "volcano-system"}, "spec": {}})
-    assert why(silent) == "Lease volcano-system/vcbatch-scheduler doesn't say it"
+    assert why(silent) == "Lease volcano-system/vcbatch-scheduler has no configuration"
 
     newer = telling()
     annotations = newer.objects[(LEASES, "volcano-system", "vcbatch-scheduler")]["metadata"]["annotations"]
     annotations["vcbatch.dev/scheduler"] = annotations["vcbatch.dev/scheduler"].replace("snapshot/2", "snapshot/9")
     assert why(newer) == (
-        "what Lease volcano-system/vcbatch-scheduler says of it can't be read here: annotation vcbatch.dev/scheduler: "
+        "the configuration in Lease volcano-system/vcbatch-scheduler can't be read: annotation vcbatch.dev/scheduler: "
         "it is of version 9 of the format, and only 2 is read here"
     )
     long = telling()
     annotations = long.objects[(LEASES, "volcano-system", "vcbatch-scheduler")]["metadata"]["annotations"]
     annotations["vcbatch.dev/policy"] = ""
-    assert why(long) == f"the policy in {SOURCE} is too long for Lease volcano-system/vcbatch-scheduler"
+    assert why(long) == f"the configuration in {SOURCE} is too large for Lease volcano-system/vcbatch-scheduler"
 
     own = telling()
     annotations = own.objects[(LEASES, "volcano-system", "vcbatch-scheduler")]["metadata"]["annotations"]
     annotations["vcbatch.dev/policy"] = DRF.replace("drf", "mine")
     assert why(own) == (
-        "what Lease volcano-system/vcbatch-scheduler says can't be used here: policy.tiers[0].plugins[0].name: unknown "
-        "plugin 'mine' (--plugin names a file with plugins of your own)"
+        "the configuration in Lease volcano-system/vcbatch-scheduler can't be used: "
+        "policy.tiers[0].plugins[0].name: unknown "
+        "plugin 'mine' (pass custom plugins with --plugin)"
     )
     plugin = tmp_path / "mine.py"
     plugin.write_text(OWN)
@@ -257,4 +258,6 @@ def test_a_lease_that_may_not_be_read_is_told_from_a_server_that_fails(elsewhere
             read(elsewhere, Refusing())
     else:
         said = read(elsewhere, Refusing()).unknown
-        assert said.startswith(f"{UNKNOWN}Lease volcano-system/vcbatch-scheduler may not be read: --policy or")
+        assert said.startswith(
+            f"{UNKNOWN}no permission to read Lease volcano-system/vcbatch-scheduler; pass --policy or"
+        )

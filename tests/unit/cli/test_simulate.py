@@ -87,7 +87,7 @@ def test_a_world_without_nodes_is_told_of(tmp_path: Path):
     file.write_text(yaml.safe_dump_all([group("g", 1), pod("g-0", "g")]))
     done = CliRunner().invoke(command, [str(file)], standalone_mode=False)
     assert done.return_value == 0
-    assert done.stderr == f"{file}: no Node among the objects, so nothing can be placed\n"
+    assert done.stderr == f"{file}: no Node objects; nothing can be scheduled\n"
 
 
 def test_objects_of_all_files_are_one_world(write: Any):
@@ -174,7 +174,7 @@ def test_what_people_read_fits_a_narrow_terminal(write: Any):
     assert max(map(len, result.stdout.splitlines())) <= 80
     assert result.stdout == (
         "world\n"
-        "1 round: 4 pods bound, 1 gang waits\n"
+        "1 round: 4 pods bound, 1 gang pending\n"
         "\n"
         "default/big  Inqueue  queue default  3 Pending\n"
         "  waits: Impossible\n"
@@ -194,7 +194,7 @@ def test_what_people_read_fits_a_narrow_terminal(write: Any):
 def test_kinds_that_are_of_no_use_are_named(write: Any):
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}
     result = run(write(node("a"), service, service), "-o", "json")
-    assert result.stderr == "ignored: 2 Service of v1 (the scheduler doesn't read these kinds)\n"
+    assert result.stderr == "ignored: 2 Service of v1 (not used by the scheduler)\n"
 
 
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
@@ -205,13 +205,13 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "no objects and no cases"),
+        ("", "no objects or cases found"),
         ("a: [", "not valid YAML"),
         ('{"a": ', "not valid JSON"),
-        ("hello", "must hold objects, got 'hello'"),
-        ("a: 1", "neither a Kubernetes object"),
+        ("hello", "must contain objects, got 'hello'"),
+        ("a: 1", "not a Kubernetes object"),
         ("{apiVersion: v1, kind: Pod}", "not valid JSON"),
-        ("apiVersion: v1\nkind: Pod", "a Pod without metadata.name"),
+        ("apiVersion: v1\nkind: Pod", "Pod: metadata.name is required"),
         (BOMB, "its aliases stand for more than"),
         ("a: &a [*a]", "anchor 'a' value contains itself"),
     ],
@@ -234,7 +234,7 @@ def test_a_file_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch:
 def test_a_file_that_was_cut_off_is_refused(tmp_path: Path):
     path = tmp_path / "packed"
     path.write_bytes(gzip.compress(json.dumps(node("a")).encode())[:-12])
-    assert "ends in the middle" in str(run(str(path)).exception)
+    assert "unexpected end of file" in str(run(str(path)).exception)
 
 
 def test_a_plugin_that_fails_is_named_with_its_line(write: Any, tmp_path: Path):
@@ -337,8 +337,8 @@ CASES = """\
     ("text", "said"),
     [
         (BROKEN, ":10:3: podGroups[0] default/g: Expected `int`, got `str` - at `$.spec.minMember`"),
-        (BROKEN.replace("two", "2").replace("kind: PodGroup", "kin: PodGroup"), ":5:1: neither a Kubernetes object"),
-        (LISTED, ":7:3: a Pod without metadata.name"),
+        (BROKEN.replace("two", "2").replace("kind: PodGroup", "kin: PodGroup"), ":5:1: not a Kubernetes object"),
+        (LISTED, ":7:3: Pod: metadata.name is required"),
         (
             BROKEN.replace("{name: a}", "{name: a}\nstatus:\n  allocatable:\n    cpu: many"),
             ":6:5: nodes[0] a: status.allocatable.cpu: must be a quantity such as 2, 500m or 8Gi, got 'many'",
@@ -447,7 +447,7 @@ def test_a_job_with_a_value_of_a_wrong_type_is_refused(write: Any, field: str, v
 def test_an_object_that_is_given_twice_is_told_of(write: Any):
     result = run(write(node("a"), node("b"), node("a")), "-o", "json")
     line = next(line for line in result.stderr.splitlines() if "Node a" in line)
-    assert line.partition(": ")[2] == f"Node a takes the place of the one in {line.partition(':')[0]}:1:1"
+    assert line.partition(": ")[2] == f"Node a replaces the one in {line.partition(':')[0]}:1:1"
 
 
 def test_pods_whose_podgroup_is_not_there_are_told_of(write: Any):
@@ -457,7 +457,7 @@ def test_pods_whose_podgroup_is_not_there_are_told_of(write: Any):
     world = write(node("n"), there, *lost)
     [found] = told(run(world, "-o", "json"))
     assert found["strays"] == {"default/a": "default/g", "default/b": "default/g"}
-    text = "pods of no gang\n  waits: PodGroupMissing\n    a b: PodGroup default/g doesn't exist\n"
+    text = "pods without a gang\n  waits: PodGroupMissing\n    a b: PodGroup default/g doesn't exist\n"
     assert text in run(world).stdout
     [found] = told(run(write(node("n"), pod("alone")), "-o", "json"))
     assert "strays" not in found

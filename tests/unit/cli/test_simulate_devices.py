@@ -52,7 +52,7 @@ def _claim(name: str, **request: Any) -> Json:
 
 
 def _gang(name: str, pods: int, **request: Any) -> list[Json]:
-    """Each of the pods with a claim of its own."""
+    """Each of the pods with new claim."""
     members = [f"{name}-{nth}" for nth in range(pods)]
     claims = [_claim(member, **request) for member in members]
     entries = [[{"name": "device", "resourceClaimName": member}] for member in members]

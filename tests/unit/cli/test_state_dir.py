@@ -97,7 +97,7 @@ def test_the_home_directory_is_refused_even_where_it_is_empty(tmp_path: Path, mo
     monkeypatch.setenv("HOME", str(home))
     (tmp_path / "link").symlink_to(home)
     for path in (home, Path("~"), tmp_path / "link"):
-        with pytest.raises(CliError, match="can't be a state directory"):
+        with pytest.raises(CliError, match="not usable as a state directory"):
             StateDir(path).create()
     assert mode(home) == 0o755
     assert list(home.iterdir()) == []
@@ -239,6 +239,6 @@ def test_down_has_nothing_to_do_in_an_empty_directory(tmp_path: Path) -> None:
 def test_down_touches_nothing_that_is_not_ours(tmp_path: Path) -> None:
     with_a_kubelet_directory(tmp_path)
     before = picture(tmp_path)
-    with pytest.raises(CliError, match="is not a state directory of vcbatch"):
+    with pytest.raises(CliError, match="is not a vcbatch state directory"):
         down.command.main(["--state-dir", str(tmp_path)], standalone_mode=False)
     assert picture(tmp_path) == before

@@ -20,16 +20,16 @@ def test_trouble_is_told_once_in_a_while_and_in_one_harmless_line() -> None:
     tell = Trouble("https://there", said.append, clock=lambda: times.pop(0))
     while times:
         tell(AWAY)
-    assert said == ["https://there doesn't answer: refused\N{REPLACEMENT CHARACTER}[31m by it. Trying again ..."] * 2
+    assert said == ["https://there can't be reached: refused\N{REPLACEMENT CHARACTER}[31m by it. Retrying ..."] * 2
     Trouble("https://there", said.append)(ApiError(503, "ServiceUnavailable", "busy"))
-    assert said[2] == "https://there can't serve this now (503 ServiceUnavailable): busy. Trying again ..."
+    assert said[2] == "https://there is unavailable (503 ServiceUnavailable): busy. Retrying ..."
 
 
 def test_a_list_that_is_followed_fails_at_once_where_nobody_ever_answered(tmp_path: Path) -> None:
     with scripted(lambda _: refused(503, "ServiceUnavailable", "busy")) as served:
         code, out, err = call(["job", "list", "-w"], kubeconfig(tmp_path, served.url))
     assert (code, out) == (1, "")
-    assert f"error: {served.url} can't serve this now (503 ServiceUnavailable): busy\n" in err
+    assert f"error: {served.url} is unavailable (503 ServiceUnavailable): busy\n" in err
 
 
 def test_a_list_that_is_followed_goes_on_where_its_server_comes_back(tmp_path: Path) -> None:
@@ -58,5 +58,5 @@ def test_a_list_that_is_followed_goes_on_where_its_server_comes_back(tmp_path: P
     with scripted(answer) as served:
         code, out, err = call(["job", "list", "-w", "-o", "name"], kubeconfig(tmp_path, served.url))
     assert (code, out) == (1, "job.batch.volcano.sh/a\njob.batch.volcano.sh/b\n")
-    assert err.count("Trying again ...") == 1
+    assert err.count("Retrying ...") == 1
     assert lists == 1

@@ -53,8 +53,8 @@ def test_what_is_no_condition_is_refused(text: str) -> None:
 
 
 def test_a_phase_that_can_not_come_any_more_is_hopeless() -> None:
-    assert of("completed").hopeless(job("Failed")) == "is Failed, and will never be Completed"
-    assert of("running").hopeless(job("Completed")) == "is Completed, and will never be Running"
+    assert of("completed").hopeless(job("Failed")) == "is Failed and can no longer be Completed"
+    assert of("running").hopeless(job("Completed")) == "is Completed and can no longer be Running"
     for still in ("Pending", "Aborted", "Restarting", "Completed"):
         assert of("completed").hopeless(job(still)) == ""
     assert of("finished").hopeless(job("Failed")) == ""
@@ -63,9 +63,9 @@ def test_a_phase_that_can_not_come_any_more_is_hopeless() -> None:
 def test_kinds_have_their_own_phases() -> None:
     assert of("open", "queue").holds({"status": {"state": "Open"}})
     assert of("succeed", "jf").holds(job("Succeed"))
-    with pytest.raises(MalformedCondition, match="want open, closed, closing"):
+    with pytest.raises(MalformedCondition, match="must be open, closed, closing"):
         of("finished", "queue")
-    with pytest.raises(MalformedCondition, match="'deployment' is no kind: want job, jobflow"):
+    with pytest.raises(MalformedCondition, match="unknown kind 'deployment'; must be job, jobflow"):
         kind_of("deployment")
 
 

@@ -44,9 +44,9 @@ def test_in_a_pipe_each_object_is_told_of_once(capsys: pytest.CaptureFixture[str
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err.splitlines() == [
-        "waiting until job a is Running; it is Pending",
-        "waiting until queue q is there; it doesn't exist",
-        "waiting until job b has {.status.running}=4",
+        "waiting for job a: Running (currently Pending)",
+        "waiting for queue q: created (currently not found)",
+        "waiting for job b: {.status.running}=4",
     ]
 
 

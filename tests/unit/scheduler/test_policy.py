@@ -62,7 +62,10 @@ def test_a_plugin_of_ones_own_can_be_named() -> None:
         ("actions: [allocate]", "policy.actions: must be a comma-separated string"),
         ("actions: ''", "policy.actions: must name at least one action"),
         ("actions: 'allocate, fly'", "unknown action 'fly'; supported: allocate, backfill, "),
-        (GANG.replace("gang", "gagn"), "policy.tiers[0].plugins[0].name: unknown plugin 'gagn'; supported: binpack"),
+        (
+            GANG.replace("gang", "gagn"),
+            "policy.tiers[0].plugins[0].name: unknown plugin 'gagn' (did you mean 'gang'?); supported: binpack",
+        ),
         (GANG + "    enabledJobOrder: true\n", "unknown key 'enabledJobOrder'; allowed: name, arguments and the sw"),
         (GANG + "    enableJobOrder: 1\n", "policy.tiers[0].plugins[0].enableJobOrder: must be true or false, got 1"),
         (GANG + "    arguments: {a: 1}\n", "unknown argument 'a'; allowed: none"),
@@ -109,7 +112,7 @@ def test_every_fault_is_told_with_its_line() -> None:
     told = [(fault.line, fault.column, fault.text.partition("; ")[0]) for fault in refused.value.faults]
     assert told == [
         (1, 10, "policy.actions: unknown action 'fly'"),
-        (4, 11, "policy.tiers[0].plugins[0].name: unknown plugin 'gagn'"),
+        (4, 11, "policy.tiers[0].plugins[0].name: unknown plugin 'gagn' (did you mean 'gang'?)"),
         (6, 5, "policy.tiers[0].plugins[1]: unknown key 'enabledJobOrder'"),
         (8, 23, "policy.tiers[0].plugins[1].arguments.binpack.weight: must be an integer, got 'heavy'"),
         (9, 7, "policy.tiers[0].plugins[1].arguments: unknown argument 'binpack.wieght'"),

@@ -17,6 +17,7 @@ from vcbatch.cli.apply.order import in_order
 from vcbatch.cli.manifests import Manifest, Unfit, files_option, gathered, unknown
 from vcbatch.cli.output import CliError, note, say
 from vcbatch.cli.terminal import terminal_of
+from vcbatch.cli.titles import title
 from vcbatch.runtime.clock import BlockingClock
 from vcbatch.seams.api import Api
 
@@ -27,16 +28,16 @@ if TYPE_CHECKING:
 
 @click.command("apply")
 @files_option
-@click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
-@click.option("--yes", "-y", is_flag=True, help="Don't ask.")
-@click.option("--verbose", is_flag=True, help="Also show in full what is created, and what stays as it is.")
+@click.option("--dry-run", is_flag=True, help="Print the changes, without applying them.")
+@click.option("--yes", "-y", is_flag=True, help="Don't ask for confirmation.")
+@click.option("--verbose", is_flag=True, help="Also print created objects in full, and unchanged objects.")
 @click.option(
     "--force-conflicts", is_flag=True,
-    help="Take over fields that a controller or another program has set since, too.",
+    help="Take ownership of fields that another field manager has set.",
 )  # fmt: skip
 @click.option(
     "--recreate", is_flag=True,
-    help="Delete and create again what can't be changed, such as the tasks of a job. What it runs is stopped.",
+    help="Delete and recreate objects with changed immutable fields, e.g. the tasks of a job; stops running pods.",
 )  # fmt: skip
 @access_options
 def command(
@@ -48,17 +49,17 @@ def command(
     force_conflicts: bool,
     recreate: bool,
 ) -> int:
-    """Make and change objects so that they are as the files say, after showing what that changes.
+    """Apply manifests after showing a diff.
 
-    The server is asked for each object what would come of it, so that admission and defaults are in the plan. What
-    others need is made first. Where one object would be refused, nothing is done. Fields that no file names any more
-    are removed, where apply has set them; what others have set stays.
+    The diff is the result of a server-side dry run, including admission and defaults. Dependencies are created first.
+    If the server rejects one object, nothing is changed. Fields removed from a manifest are removed if apply set them;
+    fields of other field managers are kept.
     """
     found, unfit = gathered(files)
     found, faults, hints = _sendable(found)
     unfit += faults
     if not (dry_run or yes or sys.stdin.isatty()):
-        raise click.UsageError("nobody is there to be asked: give --yes, or --dry-run to see the plan")
+        raise click.UsageError("not a terminal: use --yes, or --dry-run to preview")
     from vcbatch.cli.apply.plan import Change, plan, text_of
 
     for one in sorted(unfit, key=lambda one: (one.file, one.place)):
@@ -80,8 +81,8 @@ def command(
     note(_summary(steps))
     if dry_run or not due:
         return 0
-    if not yes and not click.confirm("Do this?", err=True):
-        note("nothing was changed")
+    if not yes and not click.confirm("Apply these changes?", err=True):
+        note("Nothing was changed.")
         return 1
     access.once(lambda api: _carry_out(api, due))
     return 0
@@ -97,10 +98,10 @@ async def _carry_out(api: Api, steps: Sequence[Step]) -> None:
             await carry_out(cast("RestApi", api), step, clock=clock)
         except ApiError as error:
             told = f"{step.manifest.place()}: {step.title}: {error.sentence}"
-            hint = f"{done} of {len(steps)} were done. Applying the same files again does the rest."
+            hint = f"{done} of {len(steps)} changes were applied. Run the command again to continue."
             raise CliError(told, hint=hint) from error
-        done_word = {Change.CREATE: "created", Change.RECREATE: "created again"}.get(step.change, "changed")
-        say(f"{step.title} {done_word}")
+        done_word = {Change.CREATE: "created", Change.RECREATE: "recreated"}.get(step.change, "configured")
+        say(f"{title(step.resource, step.manifest.name)} {done_word}")
 
 
 def _sendable(manifests: Sequence[Manifest]) -> tuple[list[Manifest], list[Unfit], list[str]]:
@@ -116,11 +117,11 @@ def _sendable(manifests: Sequence[Manifest]) -> tuple[list[Manifest], list[Unfit
         if one.resource is None:
             unfit.append(Unfit(file=one.file, place=one.placed.place_of("apiVersion"), text=unknown(one)))
             if not known_kinds.fault(one.api_version, one.kind):
-                hints.append("kubectl apply takes it, if the server does.")
+                hints.append("Use `kubectl apply -f FILE` for this kind.")
         elif "name" not in one.value.get("metadata", {}):
-            text = f"{one.title} has no name, so it can't be found again"
+            text = f"{one.title}: metadata.name is required"
             unfit.append(Unfit(file=one.file, place=one.placed.place_of("metadata"), text=text))
-            hints.append("kubectl create makes a new one each time.")
+            hints.append("For metadata.generateName, use `kubectl create -f FILE`.")
         else:
             found.append(one)
     return in_order(found), unfit, hints
@@ -137,13 +138,13 @@ def _refuse(
     ):
         note(f"{one.manifest.place(one.field)}: {one.manifest.title}: {one.message}")
     others = [one for one in refusals if re.search("conflicts? with", one.message)]
-    hint = "--force-conflicts takes over what others have set." if others else next(iter(hints), "")
+    hint = "To take ownership of the fields, use --force-conflicts." if others else next(iter(hints), "")
     if any(one.fixed for one in refusals):
-        hint = "--recreate deletes such an object and creates it as the file says; what it runs is stopped."
+        hint = "To delete and recreate the object, use --recreate; its running pods are stopped."
     many = len({id(one.manifest) for one in refusals})
     if not many:
-        raise CliError("the files have faults; nothing was changed", hint=hint)
-    raise CliError(f"{many} object{'' if many == 1 else 's'} would be refused; nothing was changed", hint=hint)
+        raise CliError("invalid manifests; nothing was changed", hint=hint)
+    raise CliError(f"{many} object{'' if many == 1 else 's'} rejected; nothing was changed", hint=hint)
 
 
 def _summary(steps: Sequence[Step]) -> str:

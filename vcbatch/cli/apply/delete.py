@@ -12,6 +12,7 @@ from vcbatch.cli.access import Access, access_options
 from vcbatch.cli.apply.order import in_order
 from vcbatch.cli.manifests import Manifest, files_option, read_manifests, unknown
 from vcbatch.cli.output import CliError, note, say
+from vcbatch.cli.titles import title
 from vcbatch.runtime.clock import BlockingClock
 from vcbatch.seams.api import Api, ApiError
 from vcbatch.seams.clock import Clock
@@ -29,37 +30,33 @@ _HELD = "can not be deleted because it has"
 
 @click.command("delete")
 @files_option
-@click.option("--dry-run", is_flag=True, help="Show what would be deleted, and delete nothing.")
-@click.option("--yes", "-y", is_flag=True, help="Don't ask.")
+@click.option("--dry-run", is_flag=True, help="Print what would be deleted, without deleting it.")
+@click.option("--yes", "-y", is_flag=True, help="Don't ask for confirmation.")
 @access_options
 def command(access: Access, files: tuple[Path, ...], dry_run: bool, yes: bool) -> int:
-    """Delete the objects that the files describe, with what belongs to them, such as the pods of jobs.
+    """Delete the objects in manifests and their dependents, such as the pods of jobs.
 
-    What others need goes last, a queue once the jobs deleted before it have left it. What isn't there is no error.
+    Dependent objects are deleted first; a queue is deleted when its jobs have finished. Missing objects are ignored.
     """
     manifests = list(reversed(in_order(read_manifests(files))))
     for manifest in manifests:
         if manifest.resource is None:
             raise CliError(f"{manifest.place()}: {unknown(manifest)}")
     if not (dry_run or yes or sys.stdin.isatty()):
-        raise click.UsageError("nobody is there to be asked: give --yes, or --dry-run to see what would go")
+        raise click.UsageError("not a terminal: use --yes, or --dry-run to preview")
     namespace = access.namespace
     found = access.once(lambda api: _existing(api, manifests, namespace))
-    for manifest, _, where, _ in found:
-        say(f"- delete {_title(manifest, where)}")
+    for manifest, resource, where, _ in found:
+        say(f"- delete {title(resource, manifest.name, namespace=where)}")
     missing = len(manifests) - len(found)
-    note(f"{len(found)} to delete" + (f", {missing} not there" if missing else ""))
+    note(f"{len(found)} to delete" + (f", {missing} not found" if missing else ""))
     if dry_run or not found:
         return 0
-    if not yes and not click.confirm("Do this?", err=True):
-        note("nothing was deleted")
+    if not yes and not click.confirm("Delete these objects?", err=True):
+        note("Nothing was deleted.")
         return 1
     access.once(lambda api: _delete(api, found, clock=BlockingClock()))
     return 0
-
-
-def _title(manifest: Manifest, where: str | None) -> str:
-    return f"{manifest.kind.lower()}/{manifest.name}" + (f" in {where}" if where else "")
 
 
 async def _existing(api: Api, manifests: list[Manifest], namespace: str) -> list[Found]:
@@ -81,12 +78,12 @@ async def _existing(api: Api, manifests: list[Manifest], namespace: str) -> list
 
 async def _delete(api: Api, found: list[Found], *, clock: Clock) -> None:
     for position, one in enumerate(found):
-        manifest, _, where, _ = one
+        manifest, resource, where, _ = one
         try:
             await _delete_one(api, one, emptied=position > 0, clock=clock)
         except ApiError as error:
-            raise CliError(f"{manifest.place()}: {_title(manifest, where)}: {error}") from error
-        say(f"{_title(manifest, where)} deleted")
+            raise CliError(f"{manifest.place()}: {title(resource, manifest.name, namespace=where)}: {error}") from error
+        say(f"{title(resource, manifest.name)} deleted")
 
 
 async def _delete_one(api: Api, one: Found, *, emptied: bool, clock: Clock) -> None:
@@ -105,6 +102,6 @@ async def _delete_one(api: Api, one: Found, *, emptied: bool, clock: Clock) -> N
                 raise
             if not told:
                 reason = error.message.rpartition("denied the request: ")[2]
-                note(f"waiting until {_title(manifest, where)} can be deleted: {reason}")
+                note(f"waiting to delete {title(resource, manifest.name, namespace=where)}: {reason}")
                 told = True
         await clock.sleep(_STEP)

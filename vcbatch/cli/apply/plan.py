@@ -16,6 +16,7 @@ from vcbatch.api.resources import CUSTOM_RESOURCES, PRIORITYCLASSES, Resource
 from vcbatch.cli.apply.faults import immutable_fields, typed
 from vcbatch.cli.manifests import Manifest
 from vcbatch.cli.terminal import Terminal, Tone
+from vcbatch.cli.titles import title
 from vcbatch.cli.wording import within
 from vcbatch.runtime.client.rest import RestApi
 from vcbatch.seams.api import ApiError
@@ -59,8 +60,8 @@ class Step:
 
     @property
     def title(self) -> str:
-        where = f" in {self.namespace}" if self.namespace else ""
-        return f"{self.resource.kind.lower()}/{self.manifest.name}{where}"
+        """As in the plan and in errors, with its namespace."""
+        return title(self.resource, self.manifest.name, namespace=self.namespace)
 
     @property
     def body(self) -> Json:
@@ -152,7 +153,7 @@ async def _delete(api: RestApi, step: Step, uid: str, *, clock: Clock) -> None:
             raise
     while (stored := await _stored(api, step)) is not None and stored["metadata"]["uid"] == uid:
         if clock.monotonic() >= until:
-            text = f"it is still being deleted after {_DELETION_SECONDS:.0f} s; apply the same files once it is gone"
+            text = f"still being deleted after {_DELETION_SECONDS:.0f} s; apply the files again when it is deleted"
             raise ApiError(409, "Conflict", text)
         await clock.sleep(_LOOK_SECONDS)
 
@@ -303,8 +304,8 @@ def text_of(step: Step, terminal: Terminal, *, verbose: bool) -> list[str]:
     lines = [terminal.paint(f"{mark} {step.change} {step.title}", tone)]
     lines += [f"    {field} differs" for field in step.fields]
     if step.unchecked:
-        lines.append(f"    the server can judge it only once {step.unchecked} is there")
-    lines += [f"    takes over {field}" for field in step.taken]
+        lines.append(f"    not validated: requires {step.unchecked}")
+    lines += [f"    takes ownership of {field}" for field in step.taken]
     if step.change is Change.CHANGE and step.before is not None and step.after is not None:
         lines += _diff(shown(step.before), shown(step.after), terminal)
     elif verbose and step.change is Change.CREATE and step.after is not None:

@@ -15,14 +15,14 @@ _VARIABLE = "_VCBATCH_COMPLETE"
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def command(ctx: click.Context, shell: str) -> int:
-    """Print a script that completes commands, options, and the names of jobs, queues and other objects.
+    """Print a shell completion script for commands, options and object names.
 
     \b
     bash:  source <(vcbatch completion bash)                                  in ~/.bashrc
     zsh:   source <(vcbatch completion zsh)                                   in ~/.zshrc
     fish:  vcbatch completion fish > ~/.config/fish/completions/vcbatch.fish  once
 
-    `kubectl vcbatch` is completed by kubectl's own completion.
+    For `kubectl vcbatch`, use the completion of kubectl.
     """
     of = get_completion_class(shell)
     assert of is not None  # noqa: S101 - click has these three

@@ -4,7 +4,6 @@ person is typing."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, cast
 
 import click
 
@@ -13,8 +12,6 @@ from vcbatch.api.resources import Resource
 
 Offer = Callable[[click.Context, click.Parameter, str], Sequence[str]]
 
-_SECONDS = 1.5
-"""How long a person waits for a key to answer."""
 _MOST = 1000
 
 
@@ -43,6 +40,7 @@ priority_class_names: Offer = names_of(resources.PRIORITYCLASSES)
 def _names(resource: Resource, ctx: click.Context) -> Sequence[str]:
     """Sorted. Where `--namespace` isn't given, of the namespace that a command would take."""
     from vcbatch.cli.access import Access
+    from vcbatch.cli.known_names import known_names
 
     access = Access(
         kubeconfig=ctx.params.get("kubeconfig"),
@@ -50,13 +48,6 @@ def _names(resource: Resource, ctx: click.Context) -> Sequence[str]:
         chosen_namespace=ctx.params.get("namespace"),
     )
     try:
-        from vcbatch.runtime.client.oneshot import OneShotApi, drive
-        from vcbatch.runtime.client.rest import ClientLimits
-
-        limits = ClientLimits(retries=0, connect_timeout=_SECONDS, request_timeout=_SECONDS, list_timeout=_SECONDS)
-        namespace = access.namespace if resource.namespaced else None
-        with OneShotApi(access.connection(), limits=limits) as api:
-            listing = drive(cast("Any", api).list(resource, namespace=namespace))
-        return sorted(item["metadata"]["name"] for item in listing.items)
+        return known_names(access.connection(), resource, namespace=access.namespace)
     except Exception:
         return ()

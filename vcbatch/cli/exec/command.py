@@ -33,11 +33,11 @@ _NOT_RUN: Final = 126
 @click.command("exec")
 @click.argument("name", metavar="JOB", shell_complete=job_names)
 @click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] COMMAND [ARGUMENT]...")
-@click.option("--task", default=None, metavar="NAME", help="A pod of this task.  [default: the first that runs]")
-@click.option("--index", type=click.IntRange(min=0), default=None, metavar="N", help="The pod with this index.")
-@click.option("-c", "--container", default=None, metavar="NAME", help="Container.  [default: the pod's first]")
-@click.option("-i", "--stdin", "stdin", is_flag=True, help="Give it this command's input.")
-@click.option("-t", "--tty", "tty", is_flag=True, help="Give it a terminal.")
+@click.option("--task", default=None, metavar="NAME", help="Task of the pod.  [default: first running pod]")
+@click.option("--index", type=click.IntRange(min=0), default=None, metavar="N", help="Index of the pod in its task.")
+@click.option("-c", "--container", default=None, metavar="NAME", help="Container.  [default: first container]")
+@click.option("-i", "--stdin", "stdin", is_flag=True, help="Pass stdin to the container.")
+@click.option("-t", "--tty", "tty", is_flag=True, help="Allocate a terminal.")
 @access_options
 def command(
     access: Access,
@@ -49,15 +49,15 @@ def command(
     stdin: bool,
     tty: bool,
 ) -> int:
-    """Run a command in a pod of a job; its exit code is this command's.
+    """Run a command in a pod of a job, and exit with its exit code.
 
     \b
-      vcbatch job exec -it train -- bash
-      vcbatch job exec train --task worker --index 3 -- nvidia-smi
+    vcbatch job exec -it train -- bash
+    vcbatch job exec train --task worker --index 3 -- nvidia-smi
     """
     if tty and not (stdin and sys.stdin.isatty()):
         if stdin:
-            note("there is no terminal here: --tty is left out")
+            note("stdin is not a terminal; ignoring --tty")
         tty = False
 
     async def work(api: HttpApi) -> int:
@@ -65,7 +65,7 @@ def command(
         pod = pods[0]
         chosen = _container(pod, container)
         if len(pods) > 1:
-            note(f"in {text(pod, 'metadata', 'name')}, one of {len(pods)} pods; --task and --index choose another")
+            note(f"using pod {text(pod, 'metadata', 'name')} of {len(pods)}; use --task and --index to select another")
         from vcbatch.runtime.client.remote_command import run_command
 
         remote = await run_command(
@@ -88,10 +88,10 @@ async def _running(api: HttpApi, name: str, namespace: str, *, task: str | None,
     tasks = objects(job, "spec", "tasks")
     order = {text(one, "name"): place for place, one in enumerate(tasks)}
     if task is not None and task not in order:
-        raise CliError(f"job {name} has no task {task}", hint=f"Its tasks: {', '.join(order)}.")
+        raise CliError(f"job {name} has no task {task}", hint=f"Tasks: {', '.join(order)}.")
     largest = max((number(one, "replicas") for one in tasks if task in (None, text(one, "name"))), default=0)
     if index is not None and index >= largest:
-        raise CliError(f"job {name} has no pod with index {index}", hint=f"The highest is {largest - 1}.")
+        raise CliError(f"job {name} has no pod with index {index}", hint=f"The highest index is {largest - 1}.")
     listing = await api.list(PODS, namespace=namespace, label_selector=f"{names.JOB_NAME}={name}")
     uid = text(job, "metadata", "uid")
     ours = [
@@ -102,10 +102,10 @@ async def _running(api: HttpApi, name: str, namespace: str, *, task: str | None,
     if not running:
         phase = job_phase(job)
         if phase in (JobPhase.COMPLETED, JobPhase.FAILED, JobPhase.TERMINATED):
-            raise CliError(f"job {name} is {phase}: none of its pods runs any more")
-        which = "that was chosen " if task is not None or index is not None else ""
-        hint = f"`vcbatch job describe {name}` shows its pods, `vcbatch job explain {name}` why it waits."
-        raise CliError(f"no pod of job {name} {which}runs now", hint=hint)
+            raise CliError(f"job {name} is {phase} and has no running pods")
+        which = "selected " if task is not None or index is not None else ""
+        hint = f"List its pods: `vcbatch job describe {name}`. If it is pending: `vcbatch job explain {name}`"
+        raise CliError(f"job {name} has no {which}running pods", hint=hint)
     return sorted(running, key=lambda pod: (order.get(_task(pod), len(order)), _index(pod)))
 
 
@@ -124,7 +124,7 @@ def _container(pod: Json, wanted: str | None) -> str:
         return known[0]
     if wanted not in known:
         pod_name = text(pod, "metadata", "name")
-        raise CliError(f"pod {pod_name} has no container {wanted}", hint=f"Its containers: {', '.join(known)}.")
+        raise CliError(f"pod {pod_name} has no container {wanted}", hint=f"Containers: {', '.join(known)}.")
     return wanted
 
 
@@ -152,7 +152,7 @@ async def _converse(remote: RemoteCommand, *, stdin: bool, tty: bool) -> int:
             async for stream, data in remote.output():
                 emit(2 if stream == STDERR else 1, data)
     except NotRunError as error:
-        hint = "It has to be a program of the container's image."
+        hint = "The program must exist in the container image."
         raise CliError(str(error), hint=hint, exit_code=_NOT_RUN) from error
     else:
         assert remote.exit_code is not None  # noqa: S101 - `output` ends with it, or raises

@@ -40,7 +40,7 @@ class SettingType(click.ParamType):
             return value
         key, equals, given = str(value).partition("=")
         if not equals:
-            self.fail(f"{value!r} isn't KEY=VALUE", param, ctx)
+            self.fail(f"must be KEY=VALUE, got {value!r}", param, ctx)
         if key == "admission":
             return key, self._one_of(key, given, ADMISSION, param, ctx)
         if key == "components":
@@ -48,16 +48,18 @@ class SettingType(click.ParamType):
         if key == "crds":
             return key, self._one_of(key, given, ("install", "keep"), param, ctx) == "install"
         if key != "replicas":
-            self.fail(f"{key!r} can't be set; {_SETTINGS} can. Everything else is a value of the chart", param, ctx)
+            self.fail(
+                f"unknown setting {key!r}: must be {_SETTINGS}; for other settings, use the Helm chart", param, ctx
+            )
         if not (given.isascii() and given.isdigit() and 1 <= int(given[:4]) <= 10):
-            self.fail(f"replicas: {given!r}; want 1 to 10", param, ctx)
+            self.fail(f"replicas: must be 1 to 10, got {given!r}", param, ctx)
         return key, int(given)
 
     def _one_of(
         self, key: str, given: str, known: tuple[str, ...], param: click.Parameter | None, ctx: click.Context | None
     ) -> str:
         if given not in known:
-            self.fail(f"{key}: {given!r}; want one of {', '.join(known)}", param, ctx)
+            self.fail(f"{key}: must be one of {', '.join(known)}, got {given!r}", param, ctx)
         return given
 
 
@@ -69,9 +71,9 @@ class SettingType(click.ParamType):
     default=COMPONENTS_NAMESPACE,
     show_default=True,
     metavar="NAME",
-    help="Where the programs go.",
+    help="Namespace of the components.",
 )
-@click.option("--image", default="", metavar="IMAGE", help="Image of all programs, by tag or digest.")
+@click.option("--image", default="", metavar="IMAGE", help="Container image of all components, by tag or digest.")
 @click.option(
     "--set", "settings", type=SettingType(), multiple=True,
     help="admission=webhooks|policies|none, components=LIST of controllers, scheduler and webhooks, "
@@ -79,25 +81,25 @@ class SettingType(click.ParamType):
 )  # fmt: skip
 @click.option(
     "--scheduler-name", "scheduler_names", multiple=True, metavar="NAME",
-    help="The schedulerName of pods that are ours; may be repeated.  [default: volcano]",
+    help="schedulerName of the pods to schedule; may be repeated.  [default: volcano]",
 )  # fmt: skip
 @click.option(
     "--scheduler-conf", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE",
-    help="The scheduler's policy, as Volcano's.  [default: a built-in policy]",
+    help="Scheduler configuration file (Volcano's format).  [default: built-in]",
 )  # fmt: skip
 @click.option(
     "--node-selector", "node_selectors", multiple=True, metavar="KEY:VALUE",
-    help="Use only nodes with one of these labels; may be repeated.",
+    help="Schedule only on nodes with one of these labels; may be repeated.",
 )  # fmt: skip
-@click.option("--dry-run", is_flag=True, help="Say what would change, as the server answers, and change nothing.")
-@click.option("--print", "only_print", is_flag=True, help="Print the manifest as YAML, without asking a server.")
+@click.option("--dry-run", is_flag=True, help="Print the changes of a server-side dry run.")
+@click.option("--print", "only_print", is_flag=True, help="Print the manifest as YAML, without contacting the server.")
 @click.option(
     "--force-conflicts",
     is_flag=True,
-    help="Take over objects and fields that another tool keeps, such as CRDs of Volcano.",
+    help="Take ownership of objects and fields that another tool manages, such as CRDs of Volcano.",
 )
 @click.option("--wait/--no-wait", default=True, show_default=True, help="Wait until all Deployments are available.")
-@click.option("--timeout", type=TimeoutType(), default="5m", show_default=True, help="How long to wait.")
+@click.option("--timeout", type=TimeoutType(), default="5m", show_default=True, help="Timeout of --wait.")
 @cluster_access_options
 def command(
     access: Access,
@@ -115,12 +117,12 @@ def command(
 ) -> int:
     """Install or upgrade vcbatch on a cluster, without Helm.
 
-    The cluster is checked first; where something speaks against it, that is said and nothing is changed. Objects are
-    applied in order by server-side apply, as the field manager vcbatch-install. Objects of an earlier installation that
-    these options don't include are deleted; CRDs and the namespace never are.
+    The cluster is checked first; nothing is changed if a check fails. Objects are applied with server-side apply, as
+    field manager vcbatch-install. Objects of an earlier installation that are no longer included are deleted, except
+    CRDs and the namespace.
     """
     if dns_label(components):
-        raise click.UsageError(f"--namespace: {components!r} can't be the name of a namespace")
+        raise click.UsageError(f"--namespace: invalid namespace name {components!r}")
     choices = Choices(
         namespace=components,
         image=image,
@@ -167,11 +169,11 @@ async def _install(
     if refusals:
         for one in refusals:
             note(f"{one.title}: {one.message}")
-        hint = "Ask whoever runs the cluster for these rights, or have them install it."
+        hint = "Ask your cluster administrator for these permissions."
         if any(one.conflict for one in refusals):
-            hint = "--force-conflicts takes over what others have set."
+            hint = "To take ownership of the fields, use --force-conflicts."
         count = len(refusals)
-        raise CliError(f"{count} object{'' if count == 1 else 's'} would be refused; nothing was changed", hint=hint)
+        raise CliError(f"{count} object{'' if count == 1 else 's'} rejected; nothing was changed", hint=hint)
     definitions = [one for one in wanted if resource_of(one) == CRDS]
     for number, obj in enumerate(wanted):
         try:
@@ -179,7 +181,7 @@ async def _install(
         except ApiError as error:
             if error.code in (0, 401):
                 raise
-            hint = f"{number} of {len(wanted)} objects were applied. The same command does the rest."
+            hint = f"{number} of {len(wanted)} objects were applied. Run the command again to continue."
             raise CliError(f"{title_of(obj)}: {error.sentence}", hint=hint) from error
         say(f"{title_of(obj)} {change}{' (server dry run)' if dry_run else ''}")
         if definitions and obj is definitions[-1] and not dry_run:
@@ -203,8 +205,9 @@ async def _refuse_second(api: RestApi, namespace: str) -> None:
     there = next((namespace_of(one) for one in found if namespace_of(one) != namespace), "")
     if there:
         raise CliError(
-            f"vcbatch is installed in the namespace {there} already; nothing was changed",
-            hint=f"vcbatch install --namespace {there} upgrades it, vcbatch uninstall --namespace {there} removes it.",
+            f"vcbatch is already installed in namespace {there}; nothing was changed",
+            hint=f"Upgrade it with `vcbatch install --namespace {there}`, or remove it with `vcbatch uninstall "
+            f"--namespace {there}`.",
         )
 
 
@@ -237,7 +240,7 @@ def _refuse(found: list[Finding]) -> None:
     if told:
         note(findings_text(told, terminal_of()))
     if any(one.level is Level.BLOCKER for one in told):
-        raise CliError(f"vcbatch can't be installed here: {summary(told)}", hint="Nothing was changed.")
+        raise CliError(f"installation checks failed: {summary(told)}", hint="Nothing was changed.")
 
 
 async def _wait(api: RestApi, wanted: list[Json], timeout: timedelta) -> None:
@@ -248,7 +251,7 @@ async def _wait(api: RestApi, wanted: list[Json], timeout: timedelta) -> None:
 
 
 @click.command("uninstall")
-@click.option("--dry-run", is_flag=True, help="Say what would be deleted, and delete nothing.")
+@click.option("--dry-run", is_flag=True, help="Print what would be deleted, without deleting it.")
 @click.option(
     "--namespace",
     "-n",
@@ -256,11 +259,11 @@ async def _wait(api: RestApi, wanted: list[Json], timeout: timedelta) -> None:
     default=COMPONENTS_NAMESPACE,
     show_default=True,
     metavar="NAME",
-    help="Where the programs are.",
+    help="Namespace of the components.",
 )
 @cluster_access_options
 def uninstall(access: Access, dry_run: bool, components: str) -> int:
-    """Remove what `vcbatch install` made. CRDs and the namespace stay, and with them every job, queue and pod."""
+    """Uninstall vcbatch. The CRDs and the namespace are kept, with all jobs, queues and pods."""
 
     async def work(api: Api) -> int:
         from vcbatch.cli.install.installer import installed, remove
@@ -277,9 +280,9 @@ def uninstall(access: Access, dry_run: bool, components: str) -> int:
 
     count = access.once(work)
     if not count:
-        note(f"nothing here was made by `vcbatch install`; a Helm release is removed by helm uninstall -n {components}")
+        note(f"no installation by `vcbatch install` found; to remove a Helm release: helm uninstall -n {components}")
     else:
-        note("CRDs and the namespace are kept, with all jobs and queues")
+        note("CRDs, namespace, jobs and queues were kept")
     return 0
 
 

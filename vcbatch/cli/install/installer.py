@@ -135,13 +135,13 @@ class Installer:
                 refused = conditions.get("NamesAccepted", {})
                 if text(refused, "status") == "False":
                     raise CliError(
-                        f"crd/{name_of(obj)} isn't accepted: {text(refused, 'message')}",
-                        hint="Another CRD has one of its names.",
+                        f"crd/{name_of(obj)} was not accepted: {text(refused, 'message')}",
+                        hint="Its names conflict with another CRD.",
                     )
                 if self._clock.monotonic() >= until:
                     raise CliError(
-                        f"crd/{name_of(obj)} isn't established after {timeout:.0f} s",
-                        hint=f"kubectl describe crd {name_of(obj)} says why.",
+                        f"crd/{name_of(obj)} timed out after {timeout:.0f} s waiting to be established",
+                        hint=f"See: kubectl describe crd {name_of(obj)}",
                     )
                 await self._clock.sleep(_PAUSE)
 
@@ -163,8 +163,9 @@ class Installer:
                 if self._clock.monotonic() >= until:
                     why = await self._why(stored)
                     raise CliError(
-                        f"{title_of(obj)} isn't available after {timeout:.0f} s{f': {why}' if why else ''}",
-                        hint=f"kubectl describe pods -n {namespace_of(obj)} -l {_selector(stored)}",
+                        f"{title_of(obj)} timed out after {timeout:.0f} s waiting to be "
+                        f"available{f': {why}' if why else ''}",
+                        hint=f"See: kubectl describe pods -n {namespace_of(obj)} -l {_selector(stored)}",
                     )
                 await self._clock.sleep(_PAUSE)
 
@@ -177,7 +178,7 @@ class Installer:
         if not pods.items:
             failures = [text(one, "message") for one in objects(deployment, "status", "conditions")
                         if text(one, "type") == "ReplicaFailure"]  # fmt: skip
-            return next(iter(failures), "it has no pods")
+            return next(iter(failures), "no pods")
         return next((why for pod in pods.items for why in _reasons(pod)), "")
 
 
@@ -234,7 +235,7 @@ def _told(error: ApiError) -> str:
     if not fields:
         return error.sentence
     more = f" and {len(fields) - 5} more" if len(fields) > 5 else ""
-    return f"conflicts with other managers: {', '.join(fields[:5])}{more}"
+    return f"conflicts with other field managers: {', '.join(fields[:5])}{more}"
 
 
 # -- removal ----------------------------------------------------------------------------------------------------------

@@ -66,7 +66,7 @@ def resource_of(obj: Json) -> Resource:
         found = next(one for one in ADMISSION_POLICIES if one.kind == kind)
         return Resource(group=found.group, version="v1beta1", plural=found.plural, kind=kind, namespaced=False)
     if resource is None:
-        raise CliError(f"the manifest has a {kind} of {version}, which is no part of an installation")
+        raise CliError(f"unexpected {kind} of {version} in the manifest")
     return resource
 
 

@@ -54,7 +54,7 @@ def shipped() -> list[Json]:
     """The objects of the manifest. Raises `CliError` where it isn't there."""
     place = next((path for path in _PLACES if path.is_file()), None)
     if place is None:
-        raise CliError("the manifest isn't part of this installation of vcbatch", hint="Install vcbatch from a wheel.")
+        raise CliError("the manifest is missing in this installation of vcbatch", hint="Install vcbatch from a wheel.")
     return [one.value for one in documents(place.read_bytes()) if isinstance(one.value, dict)]
 
 
@@ -78,14 +78,17 @@ def chosen(base: Sequence[Json], choices: Choices) -> list[Json]:
 def check(choices: Choices) -> None:
     """Raises `CliError`."""
     if choices.image and not _IMAGE.fullmatch(choices.image):
-        raise CliError(f"{choices.image[:100]!r} is no image", hint="REGISTRY/REPOSITORY:TAG, or …@sha256:DIGEST.")
+        raise CliError(
+            f"invalid image {choices.image[:100]!r}",
+            hint="Use REGISTRY/REPOSITORY:TAG or REGISTRY/REPOSITORY@sha256:DIGEST.",
+        )
     unknown = [one for one in choices.components if one not in COMPONENTS]
     if unknown or not choices.components:
-        raise CliError(f"components: {', '.join(unknown) or 'none'}; want some of {', '.join(COMPONENTS)}")
+        raise CliError(f"components: must be some of {', '.join(COMPONENTS)}, got {', '.join(unknown) or 'none'}")
     if choices.replicas is not None and not 1 <= choices.replicas <= 10:
-        raise CliError(f"replicas: {choices.replicas}; want 1 to 10")
+        raise CliError(f"replicas: must be 1 to 10, got {choices.replicas}")
     if any(not name or name.startswith("-") or len(name) > 63 for name in choices.scheduler_names):
-        raise CliError("a scheduler's name has 1 to 63 characters")
+        raise CliError("scheduler name must be 1 to 63 characters long")
 
 
 def _wanted(obj: Json, choices: Choices) -> bool:

@@ -21,7 +21,7 @@ class Successor:
 
 SUCCESSORS: Final = {
     Role.SCHEDULER: Successor(
-        component="vc-scheduler", replaced=True, keep=False, by="`vcbatch scheduler`, with the same policy file"
+        component="vc-scheduler", replaced=True, keep=False, by="`vcbatch scheduler`, with the same configuration"
     ),
     Role.CONTROLLERS: Successor(
         component="vc-controller-manager", replaced=True, keep=False, by="`vcbatch controllers`"
@@ -33,54 +33,54 @@ SUCCESSORS: Final = {
         component="vc-hypernode-controller-manager",
         replaced=True,
         keep=False,
-        by="`vcbatch controllers --controller-conf`, for discovery by labels; discovery by UFM has no replacement",
+        by="`vcbatch controllers --controller-conf` for label discovery; none for UFM discovery",
     ),
     Role.AGENT_SCHEDULER: Successor(
         component="vc-agent-scheduler",
         replaced=False,
         keep=True,
-        by="nothing: it places pods of its own schedulerName; give it a NodeShard of its own",
+        by="none: it schedules pods of its own schedulerName; assign it a NodeShard",
     ),
     Role.AGENT: Successor(
         component="vc-agent",
         replaced=False,
         keep=True,
-        by="nothing: oversubscription, QoS and network isolation on nodes stay with the agent",
+        by="none: the agent keeps handling oversubscription, QoS and network isolation",
     ),
     Role.DASHBOARD: Successor(
         component="vc-dashboard",
         replaced=False,
         keep=True,
-        by="nothing: it reads the same objects and may stay; `vcbatch` shows jobs and queues in the shell",
+        by="none: it works with vcbatch",
     ),
     Role.VGPU: Successor(
         component="volcano-vgpu-device-plugin",
         replaced=False,
         keep=True,
-        by="nothing: the plugin stays, and the policy's plugin `deviceshare` assigns its vGPUs",
+        by="none: keep it; scheduler plugin `deviceshare` assigns its vGPUs",
     ),
     Role.GPU: Successor(
         component="volcano-device-plugin",
         replaced=False,
         keep=True,
-        by="nothing: the plugin stays, and the policy's plugin `deviceshare` assigns its shares",
+        by="none: keep it; scheduler plugin `deviceshare` assigns its shares",
     ),
     Role.DESCHEDULER: Successor(
         component="vc-descheduler",
         replaced=False,
         keep=True,
-        by="nothing: it evicts by its own policy and may stay; the action `shuffle` does a part of it",
+        by="none: it works with vcbatch; the action `shuffle` does part of it",
     ),
     Role.GLOBAL: Successor(
         component="volcano-global",
         replaced=False,
         keep=True,
-        by="nothing: it distributes jobs over clusters of Karmada, and needs no Volcano in its member clusters",
+        by="none: it distributes jobs over Karmada clusters, and doesn't require Volcano in member clusters",
     ),
     Role.TOPOLOGY: Successor(
         component="numatopo (resource exporter)",
         replaced=False,
         keep=True,
-        by="nothing: it reports Numatopologies, which the policy's plugin `numa-aware` reads",
+        by="none: keep it; scheduler plugin `numa-aware` uses its Numatopologies",
     ),
 }

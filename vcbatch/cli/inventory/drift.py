@@ -39,7 +39,7 @@ def drift_of(stored: Json) -> Drift:
         missing += sorted(path for path in here if not _covered(path, found))
         extra += sorted(path for path in found if not _covered(path, here))
         other += (
-            f"{path or 'the object'} is {found[path]}, here {kind}"
+            f"{path or 'the object'} is {found[path]}, expected {kind}"
             for path, kind in sorted(here.items())
             if path in found and "*" not in (found[path], kind) and found[path] != kind
         )
@@ -48,16 +48,16 @@ def drift_of(stored: Json) -> Drift:
 
 def _other(ours: Json, stored: Json) -> Iterator[str]:
     if text(ours, "spec", "scope") != text(stored, "spec", "scope"):
-        yield f"scope is {text(stored, 'spec', 'scope')}, here {text(ours, 'spec', 'scope')}"
+        yield f"scope is {text(stored, 'spec', 'scope')}, expected {text(ours, 'spec', 'scope')}"
     theirs = {text(one, "name"): one for one in objects(stored, "spec", "versions")}
     for version in objects(ours, "spec", "versions"):
         name = text(version, "name")
         there = theirs.get(name)
         if there is None or there.get("served") is not True:
-            yield f"version {name} isn't served"
+            yield f"version {name} not served"
             continue
         if version.get("storage") is True and there.get("storage") is not True:
-            yield f"version {name} isn't the stored one"
+            yield f"version {name} is not the storage version"
         has, wants = dig(there, "subresources", "status"), dig(version, "subresources", "status")
         if (has is None) is not (wants is None):
             yield f"version {name} has {'no' if has is None else 'a'} status subresource"

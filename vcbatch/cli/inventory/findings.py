@@ -94,20 +94,20 @@ def _server(inventory: Inventory) -> Iterator[Finding]:
     supported = f"{_dotted(OLDEST)} to {_dotted(NEWEST)}"
     if release is None:
         yield Finding(
-            level=Level.WARNING, check="version", message=f"the server's version {inventory.version!r} can't be read",
+            level=Level.WARNING, check="version", message=f"unknown server version {inventory.version!r}",
             todo=f"Kubernetes {supported} is supported.",
         )  # fmt: skip
     elif release < OLDEST:
         yield Finding(
             level=Level.BLOCKER, check="version",
-            message=f"Kubernetes {inventory.version} is older than {_dotted(OLDEST)}, the oldest supported version",
+            message=f"Kubernetes {inventory.version} is older than {_dotted(OLDEST)}, the minimum supported version",
             todo=f"Upgrade the cluster: Kubernetes {supported} is supported.",
         )  # fmt: skip
     elif release > NEWEST:
         yield Finding(
             level=Level.WARNING, check="version",
-            message=f"Kubernetes {inventory.version} is newer than {_dotted(NEWEST)}, the newest that was tested",
-            todo="Try it on a test cluster first.",
+            message=f"Kubernetes {inventory.version} is newer than {_dotted(NEWEST)}, the newest tested version",
+            todo="Test it on another cluster first.",
         )  # fmt: skip
     else:
         yield _ok("version", f"Kubernetes {inventory.version} is supported ({supported})")
@@ -125,12 +125,12 @@ def _clock(inventory: Inventory) -> Iterator[Finding]:
         ahead = "ahead of" if skew > timedelta() else "behind"
         yield Finding(
             level=Level.WARNING, check="clock",
-            message=f"the server's clock is {abs(skew).total_seconds():.0f} s {ahead} this machine's",
-            todo="Ages and schedules are shown by this machine's clock; certificates and CronJobs go by the clocks of "
-            "the machines that they are on. Synchronise the clocks (NTP).",
+            message=f"the server's clock is {abs(skew).total_seconds():.0f} s {ahead} the local clock",
+            todo="Ages and schedules are shown relative to the local clock; certificates and CronJobs use the clocks "
+            "of their hosts. Synchronize the clocks (NTP).",
         )  # fmt: skip
     else:
-        yield _ok("clock", "the server's clock agrees with this machine's")
+        yield _ok("clock", "the clocks of the server and this client agree")
 
 
 # -- definitions ------------------------------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ def _definitions(inventory: Inventory, purpose: Purpose) -> Iterator[Finding]:
     for one in inventory.definitions:
         yield from _definition(one, purpose)
     if inventory.definitions and not missing and all(one.established and not one.drift for one in _known(inventory)):
-        yield _ok("crds", f"all {len(shipped())} CRDs are those of this version")
+        yield _ok("crds", f"all {len(shipped())} CRDs match this version")
 
 
 def _known(inventory: Inventory) -> list[Definition]:
@@ -163,42 +163,42 @@ def _definition(one: Definition, purpose: Purpose) -> Iterator[Finding]:
     if one.deleting:
         yield Finding(
             level=Level.BLOCKER, check="crds", subject=subject,
-            message="is being deleted, and all objects of its kind with it",
-            todo="Wait until it is gone; restore its objects from a backup afterwards.",
+            message="is being deleted with all its objects",
+            todo="Wait until it is deleted, then restore its objects from a backup.",
         )  # fmt: skip
         return
     if not one.known:
         if purpose is not Purpose.DOCTOR:
             yield Finding(
                 level=Level.WARNING, check="crds", subject=subject,
-                message="vcbatch has no such kind: its objects stay as they are, and nothing acts on them",
+                message="not a kind of vcbatch: its objects are kept but not reconciled",
                 todo="Check whether you use them: kubectl get " + one.name,
             )  # fmt: skip
         return
     if not one.established:
         yield Finding(
-            level=Level.BLOCKER, check="crds", subject=subject, message="isn't established: its objects aren't served",
-            todo=f"kubectl describe crd {one.name} says why.",
+            level=Level.BLOCKER, check="crds", subject=subject, message="not established: its objects aren't served",
+            todo=f"See: kubectl describe crd {one.name}",
         )  # fmt: skip
     if not one.drift:
         return
-    owned = f", kept by {one.owner}" if one.owner.tool else ""
+    owned = f", managed by {one.owner}" if one.owner.tool else ""
     if purpose is Purpose.DOCTOR:
         yield Finding(
             level=Level.WARNING, check="crds", subject=subject,
-            message=f"differs from this version's{owned}: {drift_text(one.drift)}",
-            todo="Upgrade it with the release that keeps it, or: vcbatch crds | kubectl apply --server-side "
+            message=f"differs from this version{owned}: {drift_text(one.drift)}",
+            todo="Upgrade it with the release that manages it, or: vcbatch crds | kubectl apply --server-side "
             "--force-conflicts -f -",
         )  # fmt: skip
     elif one.drift.extra:
         yield Finding(
             level=Level.WARNING, check="crds", subject=subject,
-            message=f"has fields that this version's doesn't have{owned}: {_listed(one.drift.extra)}",
-            todo="The server drops them from an object with its next write after the CRD is replaced. Check whether "
-            "you use them; objects that were saved before have them.",
+            message=f"has fields that this version doesn't have{owned}: {_listed(one.drift.extra)}",
+            todo="After the CRD is replaced, the server drops these fields on the next write of an object. Check "
+            "whether you use them, and back up the objects.",
         )  # fmt: skip
     else:
-        yield _ok("crds", f"is replaced by this version's{owned}: {drift_text(one.drift)}", subject)
+        yield _ok("crds", f"replaced by this version{owned}: {drift_text(one.drift)}", subject)
 
 
 def drift_text(drift: Drift) -> str:
@@ -233,29 +233,29 @@ def _programs(inventory: Inventory, purpose: Purpose) -> Iterator[Finding]:
 
 def _rival(one: Program, ours: set[str], purpose: Purpose) -> Iterator[Finding]:
     """A program of Volcano's that runs beside ours."""
-    todo = "`vcbatch migrate plan` says in which order to stop Volcano's programs and to start ours."
+    todo = "For the order of stopping Volcano's components and starting vcbatch's: `vcbatch migrate plan`"
     if one.role is Role.SCHEDULER:
         shared = sorted(ours & set(one.scheduler_names))
         if not shared:
             names = ", ".join(one.scheduler_names)
             yield Finding(
                 level=Level.WARNING, check="scheduler name", subject=one.title,
-                message=f"Volcano's scheduler runs for schedulerName {names}, beside ours",
-                todo="Give each its own nodes and queues: docs/sharding.md.",
+                message=f"Volcano's scheduler runs for schedulerName {names}, beside vcbatch",
+                todo="Use separate nodes and queues for each: docs/sharding.md.",
             )  # fmt: skip
             return
         yield Finding(
             level=Level.BLOCKER, check="scheduler name", subject=one.title,
-            message=f"another scheduler of the same name runs: Volcano's, for schedulerName {', '.join(shared)}",
+            message=f"Volcano's scheduler also runs for schedulerName {', '.join(shared)}",
             todo=todo if purpose is Purpose.INSTALL
             else f"Stop one: kubectl scale -n {one.namespace} {one.kind.lower()} {one.name} --replicas=0",
         )  # fmt: skip
         return
     yield Finding(
         level=Level.BLOCKER, check="programs", subject=one.title,
-        message=f"Volcano's {one.role} runs: two programs would reconcile the same objects"
+        message=f"Volcano's {one.role} is running; both would reconcile the same objects"
         if one.role is Role.CONTROLLERS
-        else "Volcano's admission runs, under the names of our webhook configurations",
+        else "Volcano's admission is running, with the same names of webhook configurations",
         todo=todo,
     )  # fmt: skip
 
@@ -272,8 +272,9 @@ def _twice(inventory: Inventory) -> Iterator[Finding]:
                 if other is not one and other.namespace != one.namespace:
                     yield Finding(
                         level=Level.BLOCKER, check="releases", subject=one.title,
-                        message=f"a second {role} of vcbatch for {name}: {other.title} is one already",
-                        todo="One release for a cluster; give a further scheduler another --scheduler-name.",
+                        message=f"second {role} of vcbatch for {name}, besides {other.title}",
+                        todo="Install one release per cluster; use another --scheduler-name for an additional "
+                        "scheduler.",
                     )  # fmt: skip
 
 
@@ -281,23 +282,23 @@ def _readiness(inventory: Inventory) -> Iterator[Finding]:
     for one in inventory.programs_of(Maker.VCBATCH, *_CORE):
         if one.replicas == 0:
             yield Finding(
-                level=Level.BLOCKER, check="programs", subject=one.title, message="is scaled to 0 replicas",
+                level=Level.BLOCKER, check="programs", subject=one.title, message="scaled to 0 replicas",
                 todo=f"kubectl scale -n {one.namespace} {one.kind.lower()} {one.name} --replicas=2",
             )  # fmt: skip
         elif one.ready == 0:
             yield Finding(
                 level=Level.BLOCKER, check="programs", subject=one.title,
-                message=f"none of {one.replicas} replicas is ready",
+                message=f"0 of {one.replicas} replicas ready",
                 todo=f"kubectl describe pods -n {one.namespace} -l {_selector(one)}, and their logs",
             )  # fmt: skip
         elif one.ready < one.replicas:
             yield Finding(
                 level=Level.WARNING, check="programs", subject=one.title,
-                message=f"{one.ready} of {one.replicas} replicas are ready",
+                message=f"{one.ready} of {one.replicas} replicas ready",
                 todo=f"kubectl describe pods -n {one.namespace} -l {_selector(one)}",
             )  # fmt: skip
         else:
-            yield _ok("programs", f"{one.ready} of {one.replicas} replicas are ready", one.title)
+            yield _ok("programs", f"{one.ready} of {one.replicas} replicas ready", one.title)
 
 
 def _selector(one: Program) -> str:
@@ -307,8 +308,8 @@ def _selector(one: Program) -> str:
 def _foreign(inventory: Inventory, purpose: Purpose) -> Iterator[Finding]:
     if purpose is Purpose.INSTALL and inventory.foreign:
         yield Finding(
-            level=Level.BLOCKER, check="ownership", message=f"kept by another tool: {_listed(inventory.foreign)}",
-            todo="`vcbatch migrate plan` says how to hand them over; a Helm release of vcbatch is upgraded by helm.",
+            level=Level.BLOCKER, check="ownership", message=f"managed by another tool: {_listed(inventory.foreign)}",
+            todo="To transfer them: `vcbatch migrate plan`. To upgrade a Helm release of vcbatch, use helm.",
         )  # fmt: skip
 
 
@@ -322,7 +323,7 @@ def _webhooks(inventory: Inventory, purpose: Purpose) -> Iterator[Finding]:
         fine += not found
         yield from found
     if fine and fine == len(inventory.webhooks):
-        yield _ok("webhooks", f"all {fine} can be reached as far as their endpoints say")
+        yield _ok("webhooks", f"all {fine} have ready endpoints")
 
 
 def _webhook(one: Webhook, purpose: Purpose) -> Iterator[Finding]:
@@ -332,24 +333,24 @@ def _webhook(one: Webhook, purpose: Purpose) -> Iterator[Finding]:
         every = "no pod of any scheduler" if one.matches_all_pods else f"no {what}"
         yield Finding(
             level=Level.BLOCKER, check="webhooks", subject=subject,
-            message=f"nobody answers at Service {one.target}, and failurePolicy is Fail: {every} can be created or "
+            message=f"Service {one.target} has no ready endpoints and failurePolicy is Fail: {every} can be created or "
             "changed",
-            todo=f"Start what serves it, or remove the configuration: kubectl delete {one.kind.lower()} "
+            todo=f"Start its webhook, or remove the configuration: kubectl delete {one.kind.lower()} "
             f"{one.configuration}",
         )  # fmt: skip
     elif one.service and one.ready == 0:
         yield Finding(
             level=Level.WARNING, check="webhooks", subject=subject,
-            message=f"nobody answers at Service {one.target}: {what} are created without it (failurePolicy Ignore)",
-            todo=f"Start what serves it: kubectl get endpointslices -n {one.target.partition('/')[0]}",
+            message=f"Service {one.target} has no ready endpoints: {what} aren't checked (failurePolicy Ignore)",
+            todo=f"Start its webhook, and check: kubectl get endpointslices -n {one.target.partition('/')[0]}",
         )  # fmt: skip
     elif not one.trusted and one.fails_closed:
         yield Finding(
             level=Level.BLOCKER if purpose is Purpose.DOCTOR else Level.WARNING, check="webhooks", subject=subject,
-            message="has no caBundle, so that the server trusts nobody who answers",
-            todo="`vcbatch webhooks` writes it once it runs; cert-manager where that is used. See their logs."
+            message="has no caBundle; the API server can't verify the webhook",
+            todo="`vcbatch webhooks` (or cert-manager) writes it when it is ready; check its log."
             if one.maker is not Maker.VOLCANO
-            else "Volcano's vc-webhook-manager writes it; see its log.",
+            else "Volcano's vc-webhook-manager writes it; check its log.",
         )  # fmt: skip
 
 
@@ -370,18 +371,18 @@ def _leases(inventory: Inventory, now: datetime, purpose: Purpose) -> Iterator[F
             if held(lease, now):
                 yield Finding(
                     level=Level.WARNING, check="leases", subject=subject,
-                    message=f"{lease.holder} of Volcano holds it: a program of Volcano's works",
-                    todo="Stop it, unless it is to run beside vcbatch: `vcbatch migrate plan`.",
+                    message=f"held by {lease.holder} of Volcano, which is running",
+                    todo="Stop it, unless it should run beside vcbatch: `vcbatch migrate plan`.",
                 )  # fmt: skip
         elif not held(lease, now):
             since = f" since {lease.renewed:%Y-%m-%d %H:%M:%S} UTC" if lease.renewed is not None else ""
             yield Finding(
-                level=Level.BLOCKER, check="leases", subject=subject, message=f"nobody holds it{since}",
-                todo=f"See the pods and their logs: kubectl get pods -n {lease.namespace}",
+                level=Level.BLOCKER, check="leases", subject=subject, message=f"no holder{since}",
+                todo=f"Check the pods and their logs: kubectl get pods -n {lease.namespace}",
             )  # fmt: skip
         else:
             age = max(0, round((now - lease.renewed).total_seconds())) if lease.renewed is not None else 0
-            yield _ok("leases", f"{lease.holder} holds it, renewed {age} s ago", subject)
+            yield _ok("leases", f"held by {lease.holder}, renewed {age} s ago", subject)
 
 
 def _policies(inventory: Inventory, purpose: Purpose) -> Iterator[Finding]:
@@ -392,28 +393,29 @@ def _policies(inventory: Inventory, purpose: Purpose) -> Iterator[Finding]:
         if one.faults is None:
             yield Finding(
                 level=Level.WARNING, check="policy", subject=subject, message=f"{one.key} was not checked",
-                todo="Install the scheduler beside this command: pip install 'vcbatch[scheduler]'",
+                todo="Install the scheduler package: pip install 'vcbatch[scheduler]'",
             )  # fmt: skip
             continue
         for fault in one.faults:
             yield Finding(
                 level=Level.BLOCKER, check="policy", subject=subject, message=f"{one.key}: {fault}",
-                todo="Change a copy until `vcbatch config check FILE` accepts it; `vcbatch config show` prints the "
-                "built-in policy.",
+                todo="Fix it, and validate it with `vcbatch config check FILE`. To print the built-in configuration: "
+                "`vcbatch config show`",
             )  # fmt: skip
         for warning in one.warnings:
             yield Finding(
                 level=Level.WARNING, check="policy", subject=subject, message=f"{one.key}: {warning}",
-                todo="It does the same as in Volcano; change it where that isn't meant.",
+                todo="It works as in Volcano; change it if that isn't intended.",
             )  # fmt: skip
         if one.needs_metrics_api and inventory.metrics_api is False:
             yield Finding(
                 level=Level.WARNING, check="metrics api", subject=subject,
-                message="the policy goes by the load of nodes, and the cluster has no metrics API (metrics.k8s.io)",
-                todo="Install metrics-server, or choose another type in the policy's section metrics.",
+                message="the scheduler configuration uses node metrics, but the metrics API (metrics.k8s.io) isn't "
+                "installed",
+                todo="Install metrics-server, or set another type in section metrics of the configuration.",
             )  # fmt: skip
         elif not one.faults and not one.warnings:
-            yield _ok("policy", f"{one.key} is accepted as it is", subject)
+            yield _ok("policy", f"{one.key} is valid", subject)
 
 
 def _schedulers(inventory: Inventory, purpose: Purpose) -> Iterator[Finding]:
@@ -430,8 +432,8 @@ def _schedulers(inventory: Inventory, purpose: Purpose) -> Iterator[Finding]:
     for name, count in sorted(lost.items()):
         yield Finding(
             level=Level.WARNING, check="scheduler name", subject=name,
-            message=f"{count} pods of Jobs name the scheduler {name}, for which no program was found",
-            todo="Start a scheduler with --scheduler-name " + name + ", or correct the jobs' spec.schedulerName.",
+            message=f"{count} pods of Jobs use scheduler {name}, which isn't running",
+            todo="Start a scheduler with --scheduler-name " + name + ", or fix spec.schedulerName of the jobs.",
         )  # fmt: skip
 
 
@@ -444,10 +446,10 @@ def _unread(inventory: Inventory) -> Iterator[Finding]:
         yield Finding(
             level=Level.WARNING, check="rights" if one.forbidden else "reading", subject=one.what,
             message=f"not checked: {one.why}",
-            todo="Run it as somebody who may read this." if one.forbidden else "Run it again.",
+            todo="Run it with permission to read this." if one.forbidden else "Run it again.",
         )  # fmt: skip
     for one in inventory.cut:
         yield Finding(
-            level=Level.WARNING, check="reading", subject=one, message="there are more than were read",
+            level=Level.WARNING, check="reading", subject=one, message="list is truncated",
             todo="Counts are lower bounds.",
         )  # fmt: skip

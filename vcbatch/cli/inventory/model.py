@@ -60,7 +60,7 @@ class Owner:
 
     def __str__(self) -> str:
         if not self.name:
-            return self.tool or "nobody known"
+            return self.tool or "unknown"
         return f"{self.tool} {'release ' if self.tool == 'Helm' else ''}{self.name}" + (
             f" in {self.namespace}" if self.namespace else ""
         )

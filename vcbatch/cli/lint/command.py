@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 @files_option
 @click.option(
     "--closed-world", is_flag=True,
-    help="Queues and priority classes that aren't in the files don't exist. Otherwise they are taken to.",
+    help="Report references to queues and PriorityClasses that aren't in the files.",
 )  # fmt: skip
-@click.option("--strict", is_flag=True, help="Warnings count as errors.")
+@click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @click.option(
     "-o", "--output", type=click.Choice(["text", "json", "github"]), default="text", show_default=True,
-    help="text: FILE:LINE:COLUMN: SEVERITY: OBJECT: MESSAGE; json: one list; github: annotations of a workflow.",
+    help="Output format. text: FILE:LINE:COLUMN: SEVERITY: OBJECT: MESSAGE; github: workflow annotations.",
 )  # fmt: skip
 def command(files: tuple[Path, ...], closed_world: bool, strict: bool, output: str) -> int:
-    """Check manifests as a server would on creation, without one: schema, defaults, admission.
+    """Validate manifests offline: schema, defaults and admission rules, as for creation.
 
-    All files together are one world: a job may go to a queue that another file makes. Exit code 0 where nothing would
-    be refused, 1 where something would, 2 for wrong usage.
+    All files form one input set: a job can refer to a queue in another file. Exits 0 if all objects are valid, 1 if
+    not, 2 for incorrect usage.
     """
     from vcbatch.cli.lint.rules import Severity, checked, complaints
 
@@ -46,7 +46,7 @@ def command(files: tuple[Path, ...], closed_world: bool, strict: bool, output: s
         except YamlError as error:
             unreadable.append(_unreadable(path, error.line, error.column, "not valid YAML", str(error)))
     if not found and not unreadable:
-        unreadable = [_unreadable(path, 1, 1, "no objects", "must hold at least one") for path in spread(files)]
+        unreadable = [_unreadable(path, 1, 1, "no objects", "must contain at least one") for path in spread(files)]
     told = [*unreadable, *complaints(found, closed=closed_world)]
     told.sort(key=lambda one: (one.file, one.line, one.column))
     if output == "json":
@@ -87,7 +87,7 @@ def _summary(count: int, errors: int, warnings: int, others: Sequence[Manifest])
     kinds = ", ".join(
         f"{many} {kind}" for kind, many in sorted(Counter(one.kind or "without a kind" for one in others).items())
     )
-    return f"{text}; not checked, as their kinds aren't vcbatch's: {kinds}"
+    return f"{text}; skipped: {kinds}"
 
 
 def _number(count: int, thing: str) -> str:

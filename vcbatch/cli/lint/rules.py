@@ -77,7 +77,7 @@ def complaints(manifests: Iterable[Manifest], *, closed: bool = False) -> Iterat
         if manifest.name and "generateName" not in part(manifest.value, "metadata"):
             first = seen.setdefault(key, manifest)
             if first is not manifest:
-                text = f"the same object is in {first.place()}; the one that is applied last wins"
+                text = f"duplicate object, also in {first.place()}; the last one is used"
                 yield _complaint(manifest, text, field="metadata.name")
         if resource in CUSTOM_RESOURCES:
             yield from _judged(manifest, resource, world)
@@ -100,7 +100,7 @@ def _written(manifest: Manifest) -> Iterator[Complaint]:
 def _unknown(manifest: Manifest) -> Iterator[Complaint]:
     """Something that isn't an object at all, or of a kind that there can't be."""
     if not manifest.value:
-        yield _complaint(manifest, "no object: must be a mapping with apiVersion and kind")
+        yield _complaint(manifest, "not an object: must be a mapping with apiVersion and kind")
         return
     wrong = False
     for key in ("apiVersion", "kind"):
@@ -108,8 +108,8 @@ def _unknown(manifest: Manifest) -> Iterator[Complaint]:
         if isinstance(value, str) and value:
             continue
         wrong = True
-        text = "must be given" if value in (None, "") else f"must be a string, got {shown(value)}"
-        yield _complaint(manifest, f"no object: {key} {text}", field=key)
+        text = "is required" if value in (None, "") else f"must be a string, got {shown(value)}"
+        yield _complaint(manifest, f"not an object: {key} {text}", field=key)
     if not wrong and (text := known_kinds.fault(manifest.api_version, manifest.kind)):
         yield _complaint(manifest, text, field="apiVersion")
 

@@ -6,7 +6,6 @@ The server's own functions are asked; here they are made to tell everything at o
 from __future__ import annotations
 
 import copy
-import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -16,6 +15,7 @@ from typing import Any, Final, cast
 from vcbatch.api.crd import render
 from vcbatch.api.loose import Json
 from vcbatch.api.resources import Resource
+from vcbatch.api.spelling import nearest
 from vcbatch.cli.wording import mistyped, schema_faults, shown, type_words, unknown_field, value_at
 from vcbatch.local.apiserver import metadata as metadata_rules
 from vcbatch.local.apiserver.crds.custom import CustomStrategy
@@ -65,7 +65,7 @@ def metadata_faults(resource: Resource, obj: Json, *, unread: frozenset[str]) ->
     metadata = {key: value for key, value in obj["metadata"].items() if key not in others}
     named = bool(metadata.get("name") or metadata.get("generateName"))
     if not named and not unread & {"metadata", *_NAMES}:
-        yield "metadata.name", "metadata.name (or generateName) must be given"
+        yield "metadata.name", "metadata.name (or generateName) is required"
     faults = metadata_rules.validate(metadata, namespaced=resource.namespaced, rule=dns_subdomain_name, built_in=False)
     for fault in faults:
         if metadata.get("name") or fault.field != "metadata.name":
@@ -136,8 +136,7 @@ def _meant(path: str, schema: Node) -> str:
     for step in above:
         if beside is not None:
             beside = beside.items if step.isdecimal() else beside.properties.get(step, beside.additional)
-    close = difflib.get_close_matches(name, beside.properties, n=1) if beside is not None else []
-    return close[0] if close else ""
+    return nearest(name, beside.properties) if beside is not None else ""
 
 
 def _metadata_types(given: Json) -> Found:

@@ -47,7 +47,7 @@ def run(options: LocalOptions, *, ready: Callable[[Report], None], to_log: bool)
     except (StateError, PortInUse, PartFailedError) as error:
         raise CliError(str(error)) from error
     except SandboxUnavailableError as error:
-        raise CliError(str(error), hint="`--kubelet-mode auto` takes the best that works here.") from error
+        raise CliError(str(error), hint="Use --kubelet-mode auto to select a supported mode.") from error
     except (ApiError, StatusError) as error:  # our own server refuses what it is set up with
         raise CliError(f"the state directory {options.state.path} can't be used: {error}") from error
     except OSError as error:
@@ -66,7 +66,7 @@ async def _main(options: LocalOptions, ready: Callable[[Report], None], *, told:
 
     def end() -> None:
         if told and not stop.is_set():
-            note("\nStopping; pods get up to 10 s to end ...")
+            note("\nStopping; pods have up to 10 s to terminate ...")
         stop.set()
 
     # A terminal that is closed would otherwise end us without a goodbye to the pods.

@@ -144,7 +144,7 @@ class LocalProgram:
                 await plane.queue_open(DEFAULT)
                 await kubelets.ready()
         except TimeoutError:
-            raise CliError(f"vcbatch did not get ready in {_READY_SECONDS:.0f} s") from None
+            raise CliError(f"vcbatch was not ready after {_READY_SECONDS:.0f} s") from None
         with suppress(TimeoutError):
             async with asyncio.timeout(_KOPF_SECONDS):
                 await plane.custom_resources.watching.wait()

@@ -18,10 +18,10 @@ Report = dict[str, Any]
 async def report_of(server: EmbeddedServer, kubelets: Kubelets, options: LocalOptions) -> Report:
     """Where it is, the kubeconfig with which it is reached, what pods have to run on, and what is wrong, in words."""
     virtual_nodes = options.virtual_nodes
-    machine = "no pods run on this machine"
+    machine = "no local pods"
     if kubelets.node_name is not None:
         machine = _size((await server.api.get(NODES, kubelets.node_name))["status"]["allocatable"])
-        machine += f"; pods run as processes ({kubelets.mode})"
+        machine += f"; pods run as local processes ({kubelets.mode})"
     if virtual_nodes:
         machine += f"; {_count(virtual_nodes, 'virtual node')}"
     warnings = warnings_of(options.state, losses=server.losses, pods=kubelets.unaccounted)

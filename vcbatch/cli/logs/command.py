@@ -41,7 +41,7 @@ class IndicesType(click.ParamType):
         for piece in str(value).split(","):
             first, dash, last = piece.strip().partition("-")
             if not (_is_index(first) and (not dash or _is_index(last)) and int(last or first) >= int(first)):
-                self.fail(f"{value!r} is no list of indices such as 0-3,7", param, ctx)
+                self.fail(f"invalid index list {value!r} (e.g. 0-3,7)", param, ctx)
             found.update(range(int(first), int(last or first) + 1))
         return frozenset(found)
 
@@ -65,20 +65,30 @@ class _Asked:
 
 @click.command("logs")
 @click.argument("name", metavar="JOB", shell_complete=job_names)
-@click.option("-f", "--follow", is_flag=True, help="Go on until the job has finished, over restarts.")
+@click.option("-f", "--follow", is_flag=True, help="Follow the logs until the job finishes, across restarts.")
 @click.option(
-    "--tail", type=click.IntRange(min=-1), default=-1, metavar="N", help="Only the last N lines of each container."
+    "--tail",
+    type=click.IntRange(min=-1),
+    default=-1,
+    metavar="N",
+    help="Number of lines to print from the end of each log.  [default: all]",
 )
 @click.option(
-    "--since", type=TimeoutType(), default=None, metavar="TIME", help="Only what is newer, such as 30s or 2h."
+    "--since",
+    type=TimeoutType(),
+    default=None,
+    metavar="TIME",
+    help="Print only lines newer than this, e.g. 30s or 2h.",
 )
-@click.option("--timestamps", is_flag=True, help="Say when each line was printed.")
-@click.option("-c", "--container", "containers", multiple=True, metavar="NAME", help="Only this container; repeatable.")
-@click.option("--task", "tasks", multiple=True, metavar="NAME", help="Only this task; repeatable.")
-@click.option("--index", "indices", type=IndicesType(), default=None, help="Only these pods of a task, such as 0-3,7.")
+@click.option("--timestamps", is_flag=True, help="Print timestamps.")
+@click.option(
+    "-c", "--container", "containers", multiple=True, metavar="NAME", help="Filter by container; may be repeated."
+)
+@click.option("--task", "tasks", multiple=True, metavar="NAME", help="Filter by task; may be repeated.")
+@click.option("--index", "indices", type=IndicesType(), default=None, help="Filter by pod index, e.g. 0-3,7.")
 @click.option(
     "--prefix/--no-prefix", default=None,
-    help="Whose line it is, in front of it.  [default: where several containers speak]",
+    help="Prefix each line with its pod.  [default: if there are several containers]",
 )  # fmt: skip
 @access_options
 def command(
@@ -93,10 +103,10 @@ def command(
     indices: frozenset[int] | None,
     prefix: bool | None,
 ) -> int:
-    """Show what the pods of a job print, each line once.
+    """Print the logs of a job's pods.
 
-    Of a job that waits it says why. With -f it waits too, follows pods that start again, and ends with the job.
-    What isn't a line of the log goes to standard error. Init containers are shown where -c names them.
+    For a pending job, print why it is pending. With -f, wait for the job to start, follow restarted pods, and exit when
+    the job finishes. Messages go to standard error. Init containers are included only with -c.
     """
     asked = _Asked(
         name=name,
@@ -173,7 +183,7 @@ def _check(job: Json, asked: _Asked) -> None:
     sizes = {text(task, "name"): number(task, "replicas") for task in objects(job, "spec", "tasks")}
     for task in asked.tasks:
         if task not in sizes:
-            raise CliError(f"job {asked.name} has no task {task}", hint=f"Its tasks: {', '.join(sizes)}.")
+            raise CliError(f"job {asked.name} has no task {task}", hint=f"Tasks: {', '.join(sizes)}.")
     largest = max((size for name, size in sizes.items() if not asked.tasks or name in asked.tasks), default=0)
     known = {
         text(one, "name")
@@ -184,9 +194,9 @@ def _check(job: Json, asked: _Asked) -> None:
     for container in asked.containers:
         if container not in known:
             raise CliError(
-                f"job {asked.name} has no container {container}", hint=f"Its own: {', '.join(sorted(known))}."
+                f"job {asked.name} has no container {container}", hint=f"Containers: {', '.join(sorted(known))}."
             )
     if asked.indices is not None and min(asked.indices) >= largest:
         raise CliError(
-            f"job {asked.name} has no pod with index {min(asked.indices)}", hint=f"The highest is {largest - 1}."
+            f"job {asked.name} has no pod with index {min(asked.indices)}", hint=f"The highest index is {largest - 1}."
         )

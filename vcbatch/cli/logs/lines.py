@@ -78,7 +78,7 @@ class Style:
     def started_again(self, line: LogLine) -> str:
         """What is said of a container that begins anew."""
         where = f"{line.task}/{line.index}" + (f" {line.container}" if self.layout and self.layout.containers else "")
-        said = f"--- {where} started again (restart {line.restart})"
+        said = f"--- {where} restarted (attempt {line.restart + 1})"
         return f"\x1b[{_DIM}m{said}\x1b[0m" if self.terminal.colour else said
 
 

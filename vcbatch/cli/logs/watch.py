@@ -112,7 +112,7 @@ def waits(job: Json) -> str:
 
 
 _WAITING: Final[dict[str, str]] = {
-    JobPhase.PENDING: "waits to be started",
-    JobPhase.RESTARTING: "is being restarted",
+    JobPhase.PENDING: "is pending",
+    JobPhase.RESTARTING: "is restarting",
     JobPhase.ABORTED: "is suspended",
 }

@@ -13,17 +13,17 @@ from vcbatch.cli.inventory.findings import Finding, Level, Purpose, findings
 from vcbatch.cli.inventory.model import NAMES_KEPT, Inventory, Maker, Owner, Role
 
 PHASES: Final[Mapping[str, str]] = {
-    "": "were not handled by any controller yet: they start as new ones",
-    JobPhase.PENDING: "keep their PodGroup and pods, and start when there is room",
-    JobPhase.RUNNING: "run on, no pod is touched",
-    JobPhase.RESTARTING: "finish their restart: the last pods of the old attempt end, then the next attempt starts",
-    JobPhase.ABORTING: "are suspended once their last pods have ended",
-    JobPhase.ABORTED: "stay suspended until a Command ResumeJob",
-    JobPhase.COMPLETING: "are Completed once their last pods have ended",
-    JobPhase.COMPLETED: "stay finished; their TTL counts from their last transition",
-    JobPhase.TERMINATING: "are Terminated once their last pods have ended",
-    JobPhase.TERMINATED: "stay finished; their TTL counts from their last transition",
-    JobPhase.FAILED: "stay finished, their failed pods as well; their TTL counts from their last transition",
+    "": "not yet reconciled by a controller; handled as new",
+    JobPhase.PENDING: "keep their PodGroup and pods, and start when resources are available",
+    JobPhase.RUNNING: "keep running; pods aren't changed",
+    JobPhase.RESTARTING: "finish their restart: pods of the old attempt terminate, then the next attempt starts",
+    JobPhase.ABORTING: "become Aborted when their pods have terminated",
+    JobPhase.ABORTED: "stay suspended until resumed (Command ResumeJob)",
+    JobPhase.COMPLETING: "become Completed when their pods have terminated",
+    JobPhase.COMPLETED: "stay finished; TTL counts from the last transition",
+    JobPhase.TERMINATING: "become Terminated when their pods have terminated",
+    JobPhase.TERMINATED: "stay finished; TTL counts from the last transition",
+    JobPhase.FAILED: "stay finished, with their failed pods; TTL counts from the last transition",
 }
 """What becomes of Jobs by phase."""
 IN_FLIGHT: Final = (JobPhase.RESTARTING, JobPhase.ABORTING, JobPhase.COMPLETING, JobPhase.TERMINATING)
@@ -73,34 +73,33 @@ def _owners(inventory: Inventory) -> Iterator[Finding]:
         if owner.tool == "Helm" and count:
             yield Finding(
                 level=Level.WARNING, check="ownership", subject=str(owner),
-                message=f"keeps {count} CRDs: `helm uninstall {owner.name}` would delete them, and with them every "
-                "Job, PodGroup and Queue, whatever annotations the CRDs have by then (Helm goes by the manifest that "
-                "it stored)",
-                todo="Don't uninstall it. The plan makes Helm forget the release, and hands the CRDs over.",
+                message=f"owns {count} CRDs: `helm uninstall {owner.name}` would delete them with all Jobs, PodGroups "
+                "and Queues, even if the CRDs now have the keep policy (Helm uses its stored manifest)",
+                todo="Don't uninstall it. The plan removes Helm's release record and transfers the CRDs.",
             )  # fmt: skip
         elif owner.tool in _GITOPS:
             yield Finding(
                 level=Level.WARNING, check="ownership", subject=str(owner),
-                message="restores what is changed or removed while it synchronises",
-                todo="Pause it before the first step, and remove Volcano from its source before it goes on, with "
-                "pruning of CRDs off.",
+                message="reverts changes and deletions on each sync",
+                todo="Suspend it before the first step. Before resuming, remove Volcano from its source, with pruning "
+                "of CRDs disabled.",
             )  # fmt: skip
 
 
 def _programs(inventory: Inventory) -> Iterator[Finding]:
     volcanos = inventory.programs_of(Maker.VOLCANO)
     if not volcanos and not any(one.what.startswith("Deployments") for one in inventory.unread):
-        yield _ok("programs", "no program of Volcano's was found")
+        yield _ok("programs", "no Volcano components found")
     for one in volcanos:
         successor = SUCCESSORS[one.role]
         if successor.replaced:
-            state = "is stopped by the plan" if one.running else "is stopped already"
-            yield _ok("programs", f"{state}; {successor.by} takes its place", one.title)
+            state = "stopped by the plan" if one.running else "already stopped"
+            yield _ok("programs", f"{state}; replaced by {successor.by}", one.title)
         else:
             yield Finding(
                 level=Level.WARNING, check="programs", subject=one.title,
-                message=f"{successor.component} is left as it is; what takes its place: {successor.by}",
-                todo="Keep it running, or do without it.",
+                message=f"{successor.component} isn't changed; replacement: {successor.by}",
+                todo="Keep it running, or remove it.",
             )  # fmt: skip
     for one in inventory.programs_of(Maker.VCBATCH, Role.SCHEDULER, Role.CONTROLLERS):
         rivals = [other for other in inventory.programs_of(Maker.VOLCANO, one.role) if other.running and one.running]
@@ -109,7 +108,7 @@ def _programs(inventory: Inventory) -> Iterator[Finding]:
                 continue
             yield Finding(
                 level=Level.BLOCKER, check="programs", subject=one.title,
-                message=f"runs at the same time as {other.title}: both act on the same objects",
+                message=f"runs at the same time as {other.title}; both reconcile the same objects",
                 todo=f"Stop one: kubectl scale -n {one.namespace} {one.kind.lower()} {one.name} --replicas=0",
             )  # fmt: skip
 
@@ -119,12 +118,12 @@ def _admission(inventory: Inventory) -> Iterator[Finding]:
     if configurations:
         yield _ok(
             "webhooks",
-            f"{len(configurations)} configurations are removed before their program is stopped, so that nobody's pods "
-            "are refused; ours come with the same names",
+            f"{len(configurations)} configurations are removed before their webhook is stopped, so that no pods are "
+            "rejected; vcbatch's have the same names",
         )
     policies = [one for one in inventory.admission_policies if one.maker is Maker.VOLCANO]
     if policies:
-        yield _ok("webhooks", f"{len(policies)} admission policies of Volcano's are removed with them")
+        yield _ok("webhooks", f"{len(policies)} admission policies of Volcano are removed with them")
 
 
 def _jobs(inventory: Inventory) -> Iterator[Finding]:
@@ -136,8 +135,8 @@ def _jobs(inventory: Inventory) -> Iterator[Finding]:
         else:
             yield Finding(
                 level=Level.WARNING, check="jobs", subject=subject,
-                message=f"{phase} is no phase of Volcano's API: the controllers take them for Pending",
-                todo="See what wrote it, and what the jobs' pods do.",
+                message=f"{phase} is not a phase of Volcano's API; handled as Pending",
+                todo="Check which client set it, and the pods of the jobs.",
             )  # fmt: skip
 
 
@@ -146,14 +145,15 @@ def _pod_groups(inventory: Inventory) -> Iterator[Finding]:
         yield Finding(
             level=Level.BLOCKER, check="podgroups",
             subject=f"{inventory.old_names.total} PodGroups ({inventory.old_names.some('Job')})",
-            message="are named as their Job only, as before Volcano 1.10: vcbatch would make others, JOB-UID, which "
-            "the pods that run don't belong to",
-            todo="Let these jobs end first, or suspend and resume them under Volcano 1.10 or newer.",
+            message="have the name of their Job, as before Volcano 1.10; vcbatch would create new ones (JOB-UID), "
+            "which "
+            "running pods don't belong to",
+            todo="Wait for these jobs to finish, or suspend and resume them with Volcano 1.10 or newer.",
         )  # fmt: skip
     total = inventory.pod_groups.total
     if total:
         phases = ", ".join(f"{count} {phase or 'new'}" for phase, count in sorted(inventory.pod_groups.counts.items()))
-        yield _ok("podgroups", f"are kept with their phases ({phases})", f"{total} PodGroups")
+        yield _ok("podgroups", f"kept with their phases ({phases})", f"{total} PodGroups")
 
 
 def _queues(inventory: Inventory) -> Iterator[Finding]:
@@ -161,13 +161,13 @@ def _queues(inventory: Inventory) -> Iterator[Finding]:
     if odd:
         yield Finding(
             level=Level.WARNING, check="queues", subject=_some([one.name for one in odd]),
-            message="are in state Unknown, and stay so under vcbatch as under Volcano",
+            message="are in state Unknown, and will stay in it",
             todo="Open or close them: vcbatch queue open NAME",
         )  # fmt: skip
     others = [one for one in inventory.queues if one not in odd]
     if others:
         states = sorted({one.state or "new" for one in others})
-        yield _ok("queues", f"are kept with their state ({', '.join(states)})", f"{len(others)} queues")
+        yield _ok("queues", f"kept with their state ({', '.join(states)})", f"{len(others)} queues")
 
 
 def _commands(inventory: Inventory, now: datetime) -> Iterator[Finding]:
@@ -176,13 +176,13 @@ def _commands(inventory: Inventory, now: datetime) -> Iterator[Finding]:
         yield Finding(
             level=Level.WARNING, check="commands",
             subject=_some([f"{one.namespace}/{one.name} ({one.action} {one.target})" for one in old]),
-            message="were not carried out by Volcano; vcbatch carries out those that still make sense, and removes the "
-            "others with an event",
-            todo="Delete those that nobody wants any more: kubectl delete commands.bus.volcano.sh -n NAMESPACE NAME",
+            message="not processed by Volcano; vcbatch processes those that are still valid, and removes the others "
+            "with an event",
+            todo="Delete those that are no longer needed: kubectl delete commands.bus.volcano.sh -n NAMESPACE NAME",
         )  # fmt: skip
     fresh = len(inventory.commands) - len(old)
     if fresh:
-        yield _ok("commands", "are carried out once, by whichever controllers see them first", f"{fresh} Commands")
+        yield _ok("commands", "processed once, by the first controllers that receive them", f"{fresh} Commands")
 
 
 def _cronjobs(inventory: Inventory) -> Iterator[Finding]:
@@ -192,14 +192,14 @@ def _cronjobs(inventory: Inventory) -> Iterator[Finding]:
     if here:
         yield Finding(
             level=Level.WARNING, check="cronjobs", subject=_some([f"{one.namespace}/{one.name}" for one in here]),
-            message="name no time zone: Volcano goes by the zone of its controllers' machine, vcbatch by UTC",
-            todo="Set spec.timeZone where Volcano's containers don't run in UTC.",
+            message="have no time zone: Volcano uses the time zone of its controllers, vcbatch uses UTC",
+            todo="Set spec.timeZone if Volcano's containers don't use UTC.",
         )  # fmt: skip
     active = sum(one.active for one in inventory.cronjobs)
     yield _ok(
         "cronjobs",
-        f"go on with their next slot; no slot is started twice, as a slot's job has the same name. {active} active "
-        "jobs are kept",
+        f"continue with their next run; no run is started twice, as its job has the same name. {active} active jobs "
+        "are kept",
         f"{len(inventory.cronjobs)} CronJobs",
     )
 
@@ -209,8 +209,8 @@ def _flows(inventory: Inventory) -> Iterator[Finding]:
         phases = ", ".join(f"{count} {phase or 'new'}" for phase, count in sorted(inventory.flows.counts.items()))
         yield _ok(
             "jobflows",
-            f"go on with the jobs that they have ({phases}); `flows[].patch` takes effect for jobs that are still to "
-            "be made (docs/differences-jobflows.md)",
+            f"continue with their existing jobs ({phases}); `flows[].patch` applies to jobs not yet created "
+            "(docs/differences-jobflows.md)",
             f"{inventory.flows.total} JobFlows",
         )
 
@@ -228,8 +228,8 @@ def _names(inventory: Inventory) -> Iterator[Finding]:
         if served and name not in served:
             yield Finding(
                 level=Level.WARNING, check="scheduler name", subject=name,
-                message=f"{count} unfinished jobs name it, and no program runs for it",
-                todo="They wait under vcbatch as under Volcano, unless a scheduler is given that name.",
+                message=f"used by {count} unfinished jobs, but no scheduler of that name runs",
+                todo="They stay pending unless a scheduler of that name is started.",
             )  # fmt: skip
 
 
@@ -237,18 +237,16 @@ def _nodes(inventory: Inventory) -> Iterator[Finding]:
     if inventory.shards:
         yield Finding(
             level=Level.WARNING, check="nodeshards", subject=_some(list(inventory.shards)),
-            message="are kept, and renewed only where `vcbatch controllers` gets Volcano's sharding.yaml",
+            message="kept, but only updated if `vcbatch controllers` has Volcano's sharding.yaml",
             todo="Pass it with --sharding-conf (docs/sharding.md), or delete the NodeShards.",
         )  # fmt: skip
     if inventory.virtual_devices:
-        yield _ok(
-            "nodes", "have vGPUs, which the policy's plugin deviceshare assigns", f"{inventory.virtual_devices} nodes"
-        )
+        yield _ok("nodes", "have vGPUs, assigned by scheduler plugin deviceshare", f"{inventory.virtual_devices} nodes")
     if inventory.colocated:
         yield Finding(
             level=Level.WARNING, check="nodes", subject=f"{inventory.colocated} nodes",
-            message="are oversubscribed by Volcano's agent: vcbatch counts what they report, and replaces no agent",
-            todo="Keep the agent running on them.",
+            message="oversubscribed by Volcano's agent, which vcbatch doesn't replace",
+            todo="Keep the agent running on these nodes.",
         )  # fmt: skip
 
 

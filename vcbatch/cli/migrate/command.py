@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 
 _NAMESPACE = click.option(
     "--namespace", "-n", "components", default=COMPONENTS_NAMESPACE, show_default=True, metavar="NAME",
-    help="Where vcbatch is, or is to be.",
+    help="Namespace of vcbatch.",
 )  # fmt: skip
 _FORMAT = click.option(
     "-o", "--output", "shape", type=click.Choice(["text", "json"]), default="text", show_default=True,
-    help="json: for programs.",
+    help="Output format.",
 )  # fmt: skip
 
 
 @click.group("migrate")
 def command() -> None:
-    """Check a cluster with Volcano, and print the way from Volcano to vcbatch and back. Nothing is changed."""
+    """Plan a migration from Volcano to vcbatch, or back. Nothing is changed."""
 
 
 @command.command("check")
@@ -44,9 +44,9 @@ def command() -> None:
 @_FORMAT
 @cluster_access_options
 def check(access: Access, components: str, shape: str) -> int:
-    """Say what a takeover would mean for each class of objects: blockers, warnings, and what simply goes on.
+    """Check a cluster before a migration: report blockers, warnings, and what needs no change.
 
-    Exit code 1 where something has to be settled first.
+    Exits 1 if there are blockers.
     """
     from vcbatch.cli.migrate.check import consequences
 
@@ -60,33 +60,35 @@ def check(access: Access, components: str, shape: str) -> int:
 
 
 @command.command("plan")
-@click.option("--back", is_flag=True, help="From vcbatch back to Volcano.")
-@click.option("--beside", metavar="NAME", help="Run vcbatch's scheduler beside Volcano, for this schedulerName.")
+@click.option("--back", is_flag=True, help="Print the rollback from vcbatch to Volcano.")
+@click.option(
+    "--beside", metavar="NAME", help="Print how to run vcbatch's scheduler beside Volcano, with this schedulerName."
+)
 @click.option(
     "--with", "tool", type=click.Choice(["vcbatch", "helm"]), default="vcbatch", show_default=True,
-    help="What installs vcbatch: `vcbatch install`, or Helm.",
+    help="Installation method: `vcbatch install`, or Helm.",
 )  # fmt: skip
 @_NAMESPACE
 @_FORMAT
 @cluster_access_options
 def plan(access: Access, back: bool, beside: str | None, tool: str, components: str, shape: str) -> int:
-    """Print the commands in their order, with the names of the cluster's own objects. Nothing is run.
+    """Print the commands of the migration, with the names of the objects in the cluster. Nothing is run.
 
-    Exit code 1 where `vcbatch migrate check` has blockers; the plan is printed all the same.
+    Exits 1 if `vcbatch migrate check` reports blockers; the plan is still printed.
     """
     from vcbatch.cli.migrate import plan as plans
     from vcbatch.cli.migrate.check import consequences
 
     if back and beside is not None:
-        raise click.UsageError("--back and --beside exclude each other")
+        raise click.UsageError("--back and --beside are mutually exclusive")
     if beside is not None and dns_label(beside):
-        raise click.UsageError(f"--beside: {beside!r} can't be the name of a scheduler")
+        raise click.UsageError(f"--beside: invalid scheduler name {beside!r}")
     inventory = read_inventory(access, components)
     wish = plans.Wish(helm=tool == "helm", namespace=components)
     blockers: list[Finding] = []
     if beside is not None:
         if beside in inventory.scheduler_names or any(beside in one.scheduler_names for one in inventory.programs):
-            raise CliError(f"a scheduler named {beside} is in use already", hint="Choose another name.")
+            raise CliError(f"scheduler name {beside} is already in use", hint="Choose another name.")
         steps = plans.beside(inventory, wish, beside)
     elif back:
         steps = plans.back(inventory, wish)

@@ -89,9 +89,9 @@ def _saved(inventory: Inventory) -> Iterator[Step]:
     )
     commands.append(_pods(inventory, _BEFORE))
     yield Step(
-        title="Save what there is",
-        why="The way back needs Volcano's webhook configurations and Helm's record of the release; the list of pods "
-        "shows afterwards that none was replaced. Helm's record may contain values that are secret.",
+        title="Back up the current state",
+        why="Rollback requires Volcano's webhook configurations and Helm's release record. The list of pods is used to "
+        "verify that none was replaced. Helm's record may contain secret values.",
         commands=tuple(commands),
     )
 
@@ -117,13 +117,13 @@ def _policies(inventory: Inventory) -> Iterator[Step]:
             f"kubectl get configmap -n {entry.namespace} {quote(entry.name)} -o jsonpath={value} > {file}",
             f"vcbatch config check {file}",
         ]
-        faulty = f" It has {len(entry.faults)} faults that have to be corrected in the file." if entry.faults else ""
+        faulty = f" Fix its {len(entry.faults)} errors in the file." if entry.faults else ""
         yield Step(
-            title=f"Take over the policy of {entry.namespace}/{entry.name}",
-            why="Our scheduler reads Volcano's policy files, and refuses what Volcano only logs: unknown plugins, "
+            title=f"Convert the scheduler configuration {entry.namespace}/{entry.name}",
+            why="vcbatch reads Volcano's scheduler configuration, but rejects what Volcano only logs: unknown plugins, "
             f"arguments and switches.{faulty}",
             commands=tuple(commands),
-            verify=f"the last command says `{file}: fine`",
+            verify=f"the last command prints `{file}: fine`",
         )
 
 
@@ -149,8 +149,8 @@ def _paused(inventory: Inventory) -> Iterator[Step]:
         else:
             continue
         yield Step(
-            title=f"Pause {owner}",
-            why="It would start Volcano's programs again, and bring its webhook configurations back.",
+            title=f"Suspend {owner}",
+            why="It would restart Volcano's components and restore its webhook configurations.",
             commands=tuple(commands),
         )
 
@@ -159,9 +159,9 @@ def _in_flight(inventory: Inventory) -> Iterator[Step]:
     count = sum(inventory.jobs.counts.get(phase, 0) for phase in IN_FLIGHT)
     if count:
         yield Step(
-            title="Let jobs in flight arrive, where you can wait",
-            why=f"{count} jobs are restarting or ending. vcbatch finishes what Volcano began; fewer of them make the "
-            "result easier to check.",
+            title="Wait for jobs in transition (optional)",
+            why=f"{count} jobs are restarting or terminating. vcbatch completes these transitions, but the result is "
+            "easier to verify without them.",
             commands=("kubectl get jobs.batch.volcano.sh -A | grep -E 'Restarting|Aborting|Completing|Terminating'",),
         )
 
@@ -200,10 +200,10 @@ def _admission_stopped(inventory: Inventory) -> Iterator[Step]:
     commands += _scaled_down(inventory.programs_of(Maker.VOLCANO, Role.ADMISSION))
     if commands:
         yield Step(
-            title="Stop Volcano's admission, its configurations first",
-            why="With failurePolicy Fail a configuration without its program refuses every new pod and job. Until ours "
-            "are installed nothing is filled in or judged: hold submissions back, or have jobs name queue, "
-            "schedulerName and minAvailable themselves.",
+            title="Stop Volcano's admission, configurations first",
+            why="With failurePolicy Fail, a configuration without its webhook rejects all new pods and jobs. Until "
+            "vcbatch's are installed, there are no defaults and no validation: pause submissions, or set queue, "
+            "schedulerName and minAvailable in all jobs.",
             commands=tuple(commands),
             verify="kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations | grep -i volcano prints "
             "nothing",
@@ -217,13 +217,13 @@ def _stopped(inventory: Inventory, roles: Sequence[Role], what: str, *, after: s
         return
     unelected = any(not one.leader_elect for one in programs)
     lease = (
-        " They hold no Lease (--leader-elect=false), so only pods that are gone show that they have stopped."
+        " They have no Lease (--leader-elect=false): check that their pods are deleted."
         if (unelected)
-        else " Their Leases are others than ours and may stay."
+        else " Their Leases have different names and can stay."
     )
     yield Step(
         title=f"Stop Volcano's {what}, after {after}",
-        why="What runs goes on, and nothing new is begun: no pod is touched." + lease,
+        why="Running pods aren't changed; new work is paused." + lease,
         commands=tuple(commands),
     )
 
@@ -254,30 +254,31 @@ def _release_file(owner: Owner) -> str:
 def _handed_over(inventory: Inventory, wish: Wish) -> Iterator[Step]:
     for owner in _releases(inventory):
         yield Step(
-            title=f"Make Helm forget the release {owner.name}",
-            why="`helm uninstall` goes by the manifest that it stored, in which the CRDs aren't kept: it would delete "
-            "all jobs. Without its record nobody can do that by mistake. Nothing that runs changes.",
+            title=f"Remove Helm's release record of {owner.name}",
+            why="`helm uninstall` uses the stored manifest, without the keep policy of CRDs: it would delete all jobs. "
+            "Without the record, this can't happen by mistake. Running components aren't changed.",
             commands=(f"kubectl delete secret -n {owner.namespace} -l owner=helm,name={owner.name}",),
             verify=f"helm list -n {owner.namespace} doesn't show {owner.name}; {_release_file(owner)} isn't empty",
         )
     names = " ".join(one.name for one in inventory.definitions if one.known)
     if names:
         yield Step(
-            title="Hand the CRDs over",
-            why="They stay, with all their objects, and are brought up to date by the installation. "
+            title="Transfer the CRDs",
+            why="They are kept with all their objects, and updated by the installation. "
             + (
-                "Helm adopts what carries its release's name, and keeps what carries the keep policy."
+                "Helm adopts objects with its release name, and keeps those with the keep policy."
                 if wish.helm
-                else "No Helm release may claim them any more."
+                else "No Helm release may own them any more."
             ),
             commands=tuple(_claimed(names, wish)),
         )
     shared = _shared(inventory, wish)
     if shared:
         yield Step(
-            title="Free the names that both use",
-            why="Service and Secret of admission have the same names. The Service leads nowhere by now; the Secret is "
-            "taken over with its certificate, which ours shows for ten more minutes.",
+            title="Free shared names",
+            why="Service and Secret of admission have the same names. The Service has no endpoints any more. The "
+            "Secret is "
+            "reused with its certificate, which vcbatch serves for ten more minutes.",
             commands=tuple(shared),
         )
 
@@ -314,8 +315,8 @@ def _installed(inventory: Inventory, wish: Wish) -> Iterator[Step]:
     names = scheduler_names(inventory) or [DEFAULT_SCHEDULER]
     yield Step(
         title="Install vcbatch",
-        why="The controllers read what Volcano left, the scheduler counts what runs as placed, and admission comes "
-        "last, once it can answer.",
+        why="The controllers continue from the existing status, the scheduler counts running pods as allocated, and "
+        "admission is registered last, when it is ready.",
         commands=tuple(install_commands(wish, policies=policies, names=names)),
         verify="all Deployments are available",
     )
@@ -344,14 +345,14 @@ def install_commands(wish: Wish, *, policies: Sequence[PolicyEntry], names: Sequ
 def _verified(inventory: Inventory) -> Iterator[Step]:
     yield Step(
         title="Verify",
-        why="Every pod that ran is the same one, and jobs, queues and PodGroups are handled again.",
+        why="All running pods must be unchanged, and jobs, queues and PodGroups reconciled.",
         commands=(
             "vcbatch doctor",
             _pods(inventory, _AFTER),
             f"comm -23 {_BEFORE} {_AFTER}",
             "kubectl get jobs.batch.volcano.sh -A",
         ),
-        verify="the third command prints only pods that ended by themselves meanwhile",
+        verify="the third command prints only pods that finished in the meantime",
     )
 
 
@@ -380,9 +381,10 @@ def _cleaned(inventory: Inventory, wish: Wish) -> Iterator[Step]:
         ]
     if commands:
         yield Step(
-            title="Days later: remove what is left of Volcano",
-            why="Until then the way back is short: `vcbatch migrate plan --back`. Accounts that could act on every "
-            "namespace shouldn't stay for longer.",
+            title="After some days: remove the remaining Volcano objects",
+            why="Until then rollback is quick: `vcbatch migrate plan --back`. Then remove the ServiceAccounts, which "
+            "have "
+            "cluster-wide permissions.",
             commands=tuple(commands),
         )
 
@@ -394,8 +396,8 @@ def back(inventory: Inventory, wish: Wish) -> list[Step]:
     """From vcbatch to the Volcano that is stopped, or was removed."""
     return [
         Step(
-            title="Save what there is",
-            why="The list of pods shows afterwards that none was replaced.",
+            title="Back up the current state",
+            why="The list of pods is used to verify that none was replaced.",
             commands=("umask 077", _pods(inventory, _BEFORE)),
         ),
         *_ours_stopped(inventory, wish),
@@ -404,10 +406,11 @@ def back(inventory: Inventory, wish: Wish) -> list[Step]:
         *_volcano_started(inventory),
         Step(
             title="Verify",
-            why="Every pod that ran is the same one. `status.ledger` of jobs goes with Volcano's first write of their "
-            "status: it holds the evidence of lost pods and the budget of evictions, and nothing that Volcano needs.",
+            why="All running pods must be unchanged. Volcano's first status update removes `status.ledger` of jobs "
+            "(lost "
+            "pods and eviction budget), which Volcano doesn't use.",
             commands=(_pods(inventory, _AFTER), f"comm -23 {_BEFORE} {_AFTER}", "kubectl get jobs.batch.volcano.sh -A"),
-            verify="the second command prints only pods that ended by themselves meanwhile",
+            verify="the second command prints only pods that finished in the meantime",
         ),
     ]
 
@@ -422,7 +425,8 @@ def _ours_stopped(inventory: Inventory, wish: Wish) -> Iterator[Step]:
                     f"--namespace {wish.namespace}")  # fmt: skip
     yield Step(
         title="Stop vcbatch: admission, scheduler, controllers",
-        why="The configurations go first, so that no pod is refused. Leases are given back. CRDs and all objects stay.",
+        why="The configurations are deleted first, so that no pods are rejected. Leases are released. CRDs and all "
+        "objects are kept.",
         commands=tuple(commands),
         verify=f"kubectl get lease -n {inventory.components} {SCHEDULER_LEASE} shows no holder, or NotFound",
     )
@@ -448,9 +452,9 @@ def _queues_freed(inventory: Inventory) -> Iterator[Step]:
     change = [{"op": "replace", "path": "/metadata/managedFields", "value": [entry]}]
     patch = quote(json.dumps(change, separators=(",", ":")))
     yield Step(
-        title="Free the state of queues",
-        why="Volcano's queue controller applies `status.state` as the field manager queue-controller, and doesn't "
-        "force it: where another manager set the state, it gets a conflict and never opens or closes the queue.",
+        title="Release ownership of queue states",
+        why="Volcano's queue controller applies `status.state` as field manager queue-controller, without force: if "
+        "another manager owns the field, it gets a conflict and can't open or close the queue.",
         commands=tuple(f"kubectl patch queue.scheduling.volcano.sh {name} --type=json -p {patch}" for name in held),
     )
 
@@ -460,10 +464,11 @@ def _crds_back(inventory: Inventory, wish: Wish) -> Iterator[Step]:
     if not names:
         return
     yield Step(
-        title="Hand the CRDs back",
-        why="Volcano's programs work with the definitions that are installed. Where Helm kept Volcano, its record "
-        "comes back from the file that was saved (here for a release volcano), and its next upgrade brings Volcano's "
-        "own definitions; its uninstallation deletes them with all jobs, as before.",
+        title="Transfer the CRDs back",
+        why="Volcano works with the installed CRDs. If Helm managed Volcano, restore its release record from the "
+        "backup "
+        "(here for a release volcano); its next upgrade installs Volcano's CRDs, and uninstalling it deletes them "
+        "with all jobs, as before.",
         commands=(
             "kubectl create -f volcano-release.yaml",
             f"kubectl annotate crd {names} --overwrite {RELEASE_NAME}=volcano {RELEASE_NAMESPACE}={wish.namespace}",
@@ -478,8 +483,9 @@ def _volcano_started(inventory: Inventory) -> Iterator[Step]:
     if not any(one.role in CORE for one in programs):
         yield Step(
             title="Install Volcano",
-            why="Its Deployments are gone: the same version as before, by Helm from its saved record or by its "
-            "manifest. Admission is turned on by the last command, once its program answers.",
+            why="Its Deployments were deleted: install the previous version, with Helm from the restored record or "
+            "from "
+            "its manifest. Admission is registered by the last command, when its webhook is ready.",
             commands=(
                 "helm upgrade volcano volcano-sh/volcano -n volcano-system --version VERSION --reuse-values --wait",
             ),
@@ -503,8 +509,8 @@ def _volcano_started(inventory: Inventory) -> Iterator[Step]:
         commands.append(f"kubectl rollout restart -n {where.namespace} {where.kind.lower()} {where.name}")
     yield Step(
         title="Start Volcano: controllers, scheduler, admission",
-        why="Its configurations come last, from the file that was saved. The restart makes admission write its "
-        "authority into them.",
+        why="The webhook configurations are restored last, from the backup. The restart makes admission write its CA "
+        "bundle to them.",
         commands=tuple(commands),
     )
 
@@ -518,18 +524,17 @@ def beside(inventory: Inventory, wish: Wish, name: str) -> list[Step]:
     install = f"vcbatch install --namespace {wish.namespace} --set components=scheduler --set crds=keep"
     return [
         Step(
-            title="Divide the nodes",
-            why="Two schedulers on one node don't know of each other's decisions until pods are bound: kubelets then "
-            "refuse pods. Node shards do the same where Volcano runs with --scheduler-sharding-mode "
-            "(docs/sharding.md).",
+            title="Partition the nodes",
+            why="Two schedulers on one node don't see each other's decisions until pods are bound, so kubelets reject "
+            "pods. If Volcano runs with --scheduler-sharding-mode, use node shards instead (docs/sharding.md).",
             commands=(
                 f"kubectl label nodes NODE... {_LABEL}={name}",
                 f"kubectl label nodes OTHER-NODE... {quote(f'{_LABEL}={taken[0] if taken else DEFAULT_SCHEDULER}')}",
             ),
         ),
         Step(
-            title="Keep Volcano's scheduler on its nodes",
-            why="Its flag is --node-selector; its chart has no value for it, so the Deployment is edited.",
+            title="Restrict Volcano's scheduler to its nodes",
+            why="The flag is --node-selector. The chart has no value for it, so patch the Deployment.",
             commands=tuple(
                 f"kubectl patch -n {one.namespace} {one.kind.lower()} {one.name} --type=json -p "
                 + quote(
@@ -541,21 +546,21 @@ def beside(inventory: Inventory, wish: Wish, name: str) -> list[Step]:
             ),
         ),
         Step(
-            title="Give it queues of its own",
-            why="Shares of a queue count the pods of its own scheduler only.",
+            title="Create its queues",
+            why="Each scheduler counts only its own pods in the shares of a queue.",
             commands=(f"vcctl queue create --name {name} --weight 1",),
         ),
         Step(
-            title="Install the scheduler alone",
-            why="One set of controllers and one admission for a cluster: Volcano's stay. Volcano's scheduler writes "
-            "phases and conditions of all PodGroups, also of those whose pods name ours: what a waiting gang says is "
-            "overwritten now and then, what runs isn't.",
+            title="Install only the scheduler",
+            why="A cluster can have only one set of controllers and admission webhooks: keep Volcano's. Volcano's "
+            "scheduler "
+            "also updates PodGroups of vcbatch's scheduler: the conditions of a pending gang can be overwritten.",
             commands=(f"{install} --scheduler-name {name} --node-selector {_LABEL}:{name}",),
         ),
         Step(
-            title="Submit to it",
-            why="A Job's spec.schedulerName chooses the scheduler, spec.queue the queue.",
+            title="Submit jobs to it",
+            why="Set spec.schedulerName and spec.queue of the Job.",
             commands=("kubectl create -f JOB.yaml",),
-            verify="kubectl get pods -o wide shows the pods on its nodes",
+            verify="kubectl get pods -o wide lists the pods on its nodes",
         ),
     ]

@@ -85,7 +85,7 @@ def events_text(events: Sequence[Json], terminal: Terminal, *, now: datetime) ->
         out.append(line)
         out += wrap(text(event, "message"), width_of(terminal), indent=" " * 6, hang=" " * 6)
     if len(ordered) > len(shown):
-        out.insert(0, f"  the last {len(shown)} of {len(ordered)}")
+        out.insert(0, f"  last {len(shown)} of {len(ordered)}")
     return "\n".join(out)
 
 

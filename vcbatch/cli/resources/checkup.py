@@ -42,11 +42,11 @@ _RIGHTS: Final[Sequence[tuple[str, Resource, str, str]]] = (
     ("create", JOBS, "", "submit jobs"),
     ("delete", JOBS, "", "delete jobs"),
     ("create", COMMANDS, "", "suspend and resume jobs"),
-    ("list", PODS, "", "see pods"),
+    ("list", PODS, "", "list pods"),
     ("get", PODS, "log", "read logs"),
-    ("list", EVENTS, "", "see events"),
-    ("list", QUEUES, "", "see queues"),
-    ("list", PODGROUPS, "", "see why jobs wait"),
+    ("list", EVENTS, "", "list events"),
+    ("list", QUEUES, "", "list queues"),
+    ("list", PODGROUPS, "", "list PodGroups"),
 )
 
 
@@ -90,7 +90,7 @@ async def examine(
     except ApiError as error:
         yield _unreachable(server, error)
         return
-    yield _ok("connection", f"{server} answers, version {told or 'unknown'}; vcbatch {__version__}")
+    yield _ok("connection", f"connected to {server}, version {told or 'unknown'}; vcbatch {__version__}")
     setting = replace(setting, local=names.LOCAL_SERVER_MARK in told)
     for check in (_tasks, _kinds, _rights, _admission, _controllers, _scheduler, _queues, _nodes, _jobs):
         try:
@@ -98,7 +98,7 @@ async def examine(
                 yield finding
         except ApiError as error:
             yield Finding(
-                verdict=Verdict.WARNING, about=check.__name__.strip("_"), message=f"can't be checked: {error.sentence}"
+                verdict=Verdict.WARNING, about=check.__name__.strip("_"), message=f"check failed: {error.sentence}"
             )
 
 
@@ -107,9 +107,9 @@ def _ok(about: str, message: str) -> Finding:
 
 
 def _unreachable(server: str, error: ApiError) -> Finding:
-    todo = "Log in again, or choose other credentials with --context."
+    todo = "Log in again, or pass another --context."
     if error.code != 401:
-        todo = "Is it running, and reachable from here? --kubeconfig and --context choose another server."
+        todo = "Check that the server is running and reachable, or pass another --kubeconfig or --context."
     return Finding(verdict=Verdict.FAILED, about="connection", message=f"{server}: {error}", todo=todo)
 
 
@@ -120,17 +120,17 @@ async def _tasks(api: Api, setting: Setting) -> AsyncIterator[Finding]:
     failing = await setting.failing()
     for each in failing:
         name, _, why = each.partition(" failed: ")
-        yield _failing("tasks", f"{name}: {why}", "its log: vcbatch status says where it is")
+        yield _failing("tasks", f"{name}: {why}", "its log (see vcbatch status)")
     if not failing:
-        yield _ok("tasks", "all background tasks of the server work")
+        yield _ok("tasks", "all background tasks are running")
 
 
 def _failing(about: str, what: str, where: str) -> Finding:
     return Finding(
         verdict=Verdict.FAILED,
         about=about,
-        message=f"a background task fails and is started again and again: {what}",
-        todo=f"Look at {where}; report it if it is no trouble of the machine.",
+        message=f"a background task keeps failing: {what}",
+        todo=f"Check {where}.",
     )
 
 
@@ -148,11 +148,11 @@ async def _kinds(api: Api, setting: Setting) -> AsyncIterator[Finding]:
         yield Finding(
             verdict=Verdict.FAILED,
             about="kinds",
-            message=f"the server doesn't know {', '.join(missing)}",
-            todo="Install the definitions: vcbatch crds | kubectl apply --server-side -f -",
+            message=f"CRDs not installed: {', '.join(missing)}",
+            todo="Install the CRDs: vcbatch crds | kubectl apply --server-side -f -",
         )
     else:
-        yield _ok("kinds", f"the server knows all {len(_KINDS)} kinds")
+        yield _ok("CRDs", f"all {len(_KINDS)} installed")
 
 
 async def _rights(api: Api, setting: Setting) -> AsyncIterator[Finding]:
@@ -176,11 +176,11 @@ async def _rights(api: Api, setting: Setting) -> AsyncIterator[Finding]:
         yield Finding(
             verdict=Verdict.WARNING,
             about="rights",
-            message=f"in namespace {setting.namespace} you may not {', '.join(denied)}",
-            todo="Whoever runs the cluster can give you these rights; choose another namespace with -n.",
+            message=f"missing in namespace {setting.namespace}: {', '.join(denied)}",
+            todo="Ask your cluster administrator for these permissions, or use another namespace (-n).",
         )
     else:
-        yield _ok("rights", f"you may do all that is usual in namespace {setting.namespace}")
+        yield _ok("permissions", f"OK in namespace {setting.namespace}")
 
 
 async def _admission(api: Api, setting: Setting) -> AsyncIterator[Finding]:
@@ -191,8 +191,8 @@ async def _admission(api: Api, setting: Setting) -> AsyncIterator[Finding]:
         yield Finding(
             verdict=Verdict.WARNING,
             about="admission",
-            message="no webhook judges jobs when they are submitted",
-            todo="Mistakes show only when a job doesn't start. Check files before: vcbatch lint -f FILE",
+            message="no admission webhooks for jobs",
+            todo="Validate manifests before submitting them: vcbatch lint -f FILE",
         )
         return
     bare = [one for one in found if not text(one, "clientConfig", "caBundle")]
@@ -200,11 +200,11 @@ async def _admission(api: Api, setting: Setting) -> AsyncIterator[Finding]:
         yield Finding(
             verdict=Verdict.WARNING,
             about="admission",
-            message=f"webhook {wanted} has no caBundle, so that the server can't trust it",
-            todo="`vcbatch webhooks` writes it once it runs; look at its log.",
+            message=f"webhook {wanted} has no caBundle; the API server can't verify it",
+            todo="`vcbatch webhooks` writes it when it is ready; check its log.",
         )
         return
-    yield _ok("admission", "jobs are judged when they are submitted")
+    yield _ok("admission", "webhooks active")
 
 
 async def _controllers(api: Api, setting: Setting) -> AsyncIterator[Finding]:
@@ -223,9 +223,9 @@ async def _component(api: Api, setting: Setting, about: str, lease_name: str) ->
         return Finding(
             verdict=Verdict.WARNING,
             about=about,
-            message=f"there is no Lease {lease_name} in namespace {setting.components}",
-            todo=f"Start it (vcbatch {about}), or say where it is with --components-namespace. "
-            "With --leader-elect=false, or where Volcano's own runs, there is none.",
+            message=f"Lease {lease_name} not found in namespace {setting.components}",
+            todo=f"Start it (vcbatch {about}), or pass its namespace with --components-namespace. "
+            "There is no Lease with --leader-elect=false, or if Volcano's component is used.",
         )
     holder = holder_of(lease, setting.now)
     if not holder:
@@ -234,12 +234,12 @@ async def _component(api: Api, setting: Setting, about: str, lease_name: str) ->
         return Finding(
             verdict=Verdict.FAILED,
             about=about,
-            message=f"nobody holds its Lease{when}",
-            todo=f"Look at its pods: kubectl get pods -n {setting.components}",
+            message=f"its Lease has no holder{when}",
+            todo=f"Check its pods: kubectl get pods -n {setting.components}",
         )
     if fault := text(lease, "metadata", "annotations", names.FAILING_TASKS):
         return _failing(about, fault, f"the log of {holder}")
-    return _ok(about, f"{holder} leads")
+    return _ok(about, f"leader is {holder}")
 
 
 async def _queues(api: Api, setting: Setting) -> AsyncIterator[Finding]:
@@ -249,8 +249,8 @@ async def _queues(api: Api, setting: Setting) -> AsyncIterator[Finding]:
         yield Finding(
             verdict=Verdict.FAILED,
             about="queues",
-            message="there is no queue default, to which jobs go that name none",
-            todo="The controllers make it when they start; or: vcbatch queue create default",
+            message="queue default doesn't exist; jobs without a queue use it",
+            todo="Start the controllers, which create it, or run: vcbatch queue create default",
         )
     lost = sorted(
         name
@@ -261,8 +261,8 @@ async def _queues(api: Api, setting: Setting) -> AsyncIterator[Finding]:
         yield Finding(
             verdict=Verdict.WARNING,
             about="queues",
-            message=f"the queue above {', '.join(lost)} doesn't exist",
-            todo="Where queues are a tree, their jobs wait. Make it, or change spec.parent.",
+            message=f"parent queue missing: {', '.join(lost)}",
+            todo="With hierarchical queues, their jobs stay pending. Create the parent, or change spec.parent.",
         )
     shut = sorted(name for name, queue in queues.items() if queue_state(queue) != QueueState.OPEN)
     if shut:
@@ -270,10 +270,10 @@ async def _queues(api: Api, setting: Setting) -> AsyncIterator[Finding]:
             verdict=Verdict.WARNING,
             about="queues",
             message=f"not open: {', '.join(f'{name} ({queue_state(queues[name])})' for name in shut)}",
-            todo="Open one: vcbatch queue open NAME. Unknown: the controllers haven't looked at it.",
+            todo="To open a queue: vcbatch queue open NAME. Unknown means not yet reconciled.",
         )
     elif default is not None and not lost:
-        yield _ok("queues", f"all {len(queues)} are open")
+        yield _ok("queues", f"all {len(queues)} open")
 
 
 async def _nodes(api: Api, setting: Setting) -> AsyncIterator[Finding]:
@@ -283,11 +283,11 @@ async def _nodes(api: Api, setting: Setting) -> AsyncIterator[Finding]:
         yield Finding(
             verdict=Verdict.FAILED,
             about="nodes",
-            message=f"none of {len(nodes)} nodes is ready" if nodes else "there is no node",
-            todo="Nothing can start: kubectl get nodes",
+            message=f"0 of {len(nodes)} ready" if nodes else "no nodes",
+            todo="No pods can be scheduled: kubectl get nodes",
         )
     else:
-        yield _ok("nodes", f"{len(ready)} of {len(nodes)} are ready")
+        yield _ok("nodes", f"{len(ready)} of {len(nodes)} ready")
 
 
 async def _jobs(api: Api, setting: Setting) -> AsyncIterator[Finding]:
@@ -298,8 +298,8 @@ async def _jobs(api: Api, setting: Setting) -> AsyncIterator[Finding]:
         yield Finding(
             verdict=Verdict.FAILED,
             about="jobs",
-            message=f"no controller has looked at {_some(mute)}",
-            todo="The controllers don't run, or may not: look at their log.",
+            message=f"not reconciled by a controller: {_some(mute)}",
+            todo="Check that the controllers are running and have permissions; see their log.",
         )
     groups = (await api.list(PODGROUPS, namespace=setting.namespace)).items
     mute = [name_of(group) for group in groups if not text(group, "status", "phase") and _old(group, setting)]
@@ -307,11 +307,11 @@ async def _jobs(api: Api, setting: Setting) -> AsyncIterator[Finding]:
         yield Finding(
             verdict=Verdict.FAILED,
             about="gangs",
-            message=f"no scheduler has looked at {_some(mute)}",
-            todo="The scheduler doesn't run, or has another name than the jobs' spec.schedulerName.",
+            message=f"not processed by a scheduler: {_some(mute)}",
+            todo="Check that the scheduler is running and that its name matches spec.schedulerName of the jobs.",
         )
     if jobs and not mute:
-        yield _ok("jobs", f"all {len(jobs)} of namespace {setting.namespace} are looked after")
+        yield _ok("jobs", f"all {len(jobs)} reconciled")
 
 
 def _old(obj: Json, setting: Setting) -> bool:

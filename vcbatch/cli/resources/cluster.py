@@ -43,10 +43,10 @@ class ClusterPicture:
 
 
 @click.command("cluster")
-@click.option("--all", "-a", "show_all", is_flag=True, help="Every node.")
+@click.option("--all", "-a", "show_all", is_flag=True, help="Show all nodes.")
 @access_options
 def command(access: Access, show_all: bool) -> int:
-    """Show the nodes with what is asked for of them, and how many jobs run and wait."""
+    """Show nodes, requested resources, and the number of jobs by phase."""
 
     async def fetch(api: Api) -> ClusterPicture:
         return ClusterPicture(
@@ -73,7 +73,7 @@ def cluster_text(picture: ClusterPicture, terminal: Terminal, *, show_all: bool 
             facts(
                 [
                     ("Server", picture.server),
-                    ("Nodes", f"{ready} of {len(nodes)} are ready" if picture.nodes is not None else ""),
+                    ("Nodes", f"{ready} of {len(nodes)} ready" if picture.nodes is not None else ""),
                     ("Queues", _counted(picture.queues, queue_state)),
                     ("Network", _network(picture.hypernodes)),
                     ("Jobs", _counted(picture.jobs, job_phase)),
@@ -92,7 +92,7 @@ def _network(hypernodes: Sequence[Json]) -> str:
     from vcbatch.cli.resources.hypernode.network import flaw_of, tiers_text
 
     flawed = sum(bool(flaw_of(one)) for one in hypernodes)
-    return f"{tiers_text(hypernodes)}{f'; {flawed} with a flaw' if flawed else ''}"
+    return f"{tiers_text(hypernodes)}{f'; {flawed} invalid' if flawed else ''}"
 
 
 def _counted(objects: Sequence[Json] | None, word: Callable[[Json], str]) -> str:
@@ -113,7 +113,7 @@ def _totals(nodes: Sequence[Json], pods: Sequence[Json], terminal: Terminal) -> 
         if on_node(pod):
             for name, amount in pod_usage(pod["spec"]).items():
                 asked[name] = asked.get(name, ZERO) + amount
-    rows: list[Row] = [("RESOURCE", "HAS", "ASKED FOR", "LEFT")]
+    rows: list[Row] = [("RESOURCE", "CAPACITY", "REQUESTED", "FREE")]
     names = [name for name in ("cpu", "memory", GPU_RESOURCE) if name in has]
     for name in names + sorted(name for name in has if "/" in name and name != GPU_RESOURCE and has[name]):
         used = asked.get(name, ZERO)

@@ -29,14 +29,16 @@ Json = dict[str, Any]
 @click.command("doctor")
 @click.option(
     "--components-namespace", default=COMPONENTS_NAMESPACE, show_default=True, metavar="NAME",
-    help="Where scheduler and controllers keep their Leases.",
+    help="Namespace of the Leases of the scheduler and the controllers.",
 )  # fmt: skip
 @access_options
 def command(access: Access, components_namespace: str) -> int:
-    """Check the connection, the kinds, your rights, admission, scheduler, controllers and queues; on a cluster also how
-    vcbatch is installed: versions, CRDs, webhooks, replicas, other schedulers of the same name, clocks.
+    """Diagnose the installation and suggest fixes.
 
-    Exit code 1 where something fails; what is merely odd is a warning.
+    Checks connection, CRDs, permissions, admission, scheduler, controllers and queues. On a cluster, also checks the
+    installation: versions, webhooks, replicas, other schedulers of the same name, and clock skew.
+
+    Exits 1 if a check fails. Suspicious findings are reported as warnings.
     """
     terminal = terminal_of()
     try:

@@ -18,6 +18,7 @@ from vcbatch.cli.resources.columns import AGE, Column, shown_columns
 from vcbatch.cli.resources.fields import NONE, name_of
 from vcbatch.cli.table import Cell, Layout, Row
 from vcbatch.cli.terminal import Terminal, Tone
+from vcbatch.cli.titles import title
 
 Json = dict[str, Any]
 
@@ -78,13 +79,13 @@ def parse_format(given: str) -> Format:
     shape = next((shape for shape in Shape if shape == name), None)
     if shape is None:
         known = ", ".join(f"{one}=..." if one in _WITH_ARGUMENT else one for one in Shape)
-        raise ValueError(f"{name!r} is no format; want one of {known}")
+        raise ValueError(f"unknown output format {name!r}: must be one of {known}")
     if shape not in _WITH_ARGUMENT:
         if equals:
             raise ValueError(f"{shape} takes no argument, got {argument!r}")
         return Format(shape=shape)
     if not argument:
-        raise ValueError(f"{shape} needs an argument, such as {shape}='{_EXAMPLES[shape]}'")
+        raise ValueError(f"{shape} requires an argument, e.g. {shape}='{_EXAMPLES[shape]}'")
     if shape is Shape.JSONPATH:
         try:
             return Format(shape=shape, template=parse_template(argument))
@@ -98,7 +99,7 @@ def _custom_columns(argument: str) -> tuple[tuple[str, Path], ...]:
     for one in _split(argument):
         header, colon, path = one.partition(":")
         if not header or not colon or not path:
-            raise ValueError(f"custom-columns: {one!r} isn't HEADER:PATH, such as NAME:.metadata.name")
+            raise ValueError(f"custom-columns: must be HEADER:PATH (e.g. NAME:.metadata.name), got {one!r}")
         try:
             found.append((header, parse_path(path)))
         except MalformedPath as error:
@@ -199,7 +200,7 @@ class Printer:
         return [_DELETED if gone and column is AGE else column.cell(obj, now) for column in self._columns]
 
     def _name(self, obj: Json) -> str:
-        return f"{qualified(self._resource)}/{name_of(obj)}"
+        return title(self._resource, name_of(obj))
 
     def _whole(self, obj: Json) -> Json:
         """As the API says it: with its kind, without the record of who set which field."""
@@ -236,9 +237,3 @@ def _find(path: Path, obj: Json) -> list[Any]:
 
 def _custom(value: object) -> str:
     return NONE if value is None else shown(value)
-
-
-def qualified(resource: Resource) -> str:
-    """The kind as kubectl names it: `job.batch.volcano.sh`, `pod`."""
-    kind = resource.kind.lower()
-    return f"{kind}.{resource.group}" if resource.group else kind

@@ -29,7 +29,7 @@ def gangs_table(
     if not gangs:
         return ""
     shown = gangs[-most:] if last else gangs[:most]
-    header = ("JOB", "QUEUE", "PHASE", "PODS", "PRIORITY", "AGE", "BEFORE IT, AS", "NEEDS")
+    header = ("JOB", "QUEUE", "PHASE", "PODS", "PRIORITY", "AGE", "REASON", "REQUESTS")
     why = why or {}
     rows: list[Row] = [header]
     for gang in shown:
@@ -40,7 +40,7 @@ def gangs_table(
         rows.append((gang.key, gang.queue, gang.phase, pods, str(gang.priority), since, reason, needs))
     left_out = {"QUEUE"} if all(gang.queue == queue for gang in shown) else set[str]()
     left_out |= {"PRIORITY"} if len({gang.priority for gang in shown}) == 1 else set[str]()
-    left_out |= set() if why else {"BEFORE IT, AS"}
+    left_out |= set() if why else {"REASON"}
     kept = [at for at, title in enumerate(header) if title not in left_out]
     right = [at for at, column in enumerate(kept) if header[column] in ("PODS", "PRIORITY")]
     rows = [[row[at] for at in kept] for row in rows]

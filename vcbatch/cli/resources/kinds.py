@@ -105,7 +105,7 @@ def job_ran(job: Json) -> str:
         span = parse_duration(told) if told else timedelta()
     except MalformedDuration:
         return told
-    return human(span) if span >= timedelta(seconds=1) else told and "below 1s"
+    return human(span) if span >= timedelta(seconds=1) else told and "<1s"
 
 
 def job_why(job: Json) -> str:
@@ -151,8 +151,8 @@ JOB: Final = Kind(
         Column(name="FAILED", cell=_count("status", "failed"), wide=True, right=True),
         Column(name="RESTARTS", cell=lambda job, _: str(job_restarts(job)), wide=True, right=True),
         Column(name="PRIORITY", cell=_at("spec", "priorityClassName"), wide=True),
-        Column(name="RAN", cell=lambda job, _: job_ran(job) or NONE, wide=True),
-        Column(name="WHY", cell=lambda job, _: _short_why(job), flexible=True),
+        Column(name="RUN TIME", cell=lambda job, _: job_ran(job) or NONE, wide=True),
+        Column(name="REASON", cell=lambda job, _: _short_why(job), flexible=True),
     ),
 )
 
@@ -215,7 +215,7 @@ JOBFLOW: Final = Kind(
         Column(name="DONE", cell=_flow_jobs),
         AGE,
         Column(name="RETAIN", cell=_at("spec", "jobRetainPolicy", default="retain"), wide=True),
-        Column(name="WHY", cell=_flow_why, flexible=True),
+        Column(name="REASON", cell=_flow_why, flexible=True),
     ),
 )
 
@@ -247,13 +247,13 @@ CRONJOB: Final = Kind(
     columns=(
         NAME,
         Column(name="SCHEDULE", cell=_at("spec", "schedule")),
-        Column(name="ZONE", cell=_at("spec", "timeZone", default="UTC")),
+        Column(name="TIME ZONE", cell=_at("spec", "timeZone", default="UTC")),
         Column(
             name="SUSPENDED",
             cell=lambda cron, _: Cell("yes", Tone.WAITING) if dig(cron, "spec", "suspend") is True else "no",
         ),
         Column(name="ACTIVE", cell=lambda cron, _: str(len(objects(cron, "status", "active"))), right=True),
-        Column(name="LAST", cell=_last),
+        Column(name="LAST RUN", cell=_last),
         AGE,
         Column(name="CONCURRENCY", cell=_at("spec", "concurrencyPolicy", default="Allow"), wide=True),
     ),

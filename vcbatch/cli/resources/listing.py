@@ -18,6 +18,7 @@ from vcbatch.cli.output import note, say
 from vcbatch.cli.resources.columns import Column
 from vcbatch.cli.resources.fields import name_of
 from vcbatch.cli.resources.formats import Format, FormatType, Printer, Shape
+from vcbatch.cli.suggestions import unknown_namespace
 from vcbatch.cli.terminal import terminal_of
 from vcbatch.cli.trouble import Trouble
 from vcbatch.seams.api import ApiError
@@ -77,7 +78,7 @@ def format_option(function: F) -> F:
         default="table",
         show_default=True,
         metavar="FORMAT",
-        help="table, wide, json, yaml, name, jsonpath=TEMPLATE or custom-columns=HEADER:PATH,...",
+        help="Output format: table, wide, json, yaml, name, jsonpath=TEMPLATE or custom-columns=HEADER:PATH,...",
     )(function)
 
 
@@ -98,7 +99,7 @@ def list_options(*, namespaced: bool) -> Callable[[F], F]:
             **options: Any,
         ) -> object:
             if watch and sort_by is not None:
-                raise click.UsageError("-w shows objects as they change, which can't be sorted; leave out --sort-by")
+                raise click.UsageError("-w and --sort-by are mutually exclusive")
             asked = Asked(
                 format=output,
                 all_namespaces=all_namespaces,
@@ -114,7 +115,7 @@ def list_options(*, namespaced: bool) -> Callable[[F], F]:
         for option in reversed(_LIST_OPTIONS):
             wrapped = option(wrapped)
         if namespaced:
-            wrapped = click.option("-A", "--all-namespaces", is_flag=True, help="Those of every namespace.")(wrapped)
+            wrapped = click.option("-A", "--all-namespaces", is_flag=True, help="All namespaces.")(wrapped)
         return cast("F", format_option(wrapped))
 
     return decorate
@@ -123,14 +124,16 @@ def list_options(*, namespaced: bool) -> Callable[[F], F]:
 _LIST_OPTIONS: Sequence[Callable[[Any], Any]] = (
     click.option(
         "-l", "--selector", "label_selector", default="", metavar="SELECTOR",
-        help="Only with these labels: a=b, a!=b, 'a in (b,c)', a, !a; commas join.",
+        help="Label selector: a=b, a!=b, 'a in (b,c)', a, !a; comma-separated.",
     ),
     click.option(
-        "--field-selector", default="", metavar="SELECTOR", help="Only with these fields, such as metadata.name=x."
+        "--field-selector", default="", metavar="SELECTOR", help="Field selector, e.g. metadata.name=x."
     ),
-    click.option("--sort-by", type=PathType(), metavar="JSONPATH", help="Such as .metadata.creationTimestamp."),
-    click.option("-w", "--watch", is_flag=True, help="Go on and show what changes, until Ctrl-C."),
-    click.option("--no-headers", is_flag=True, help="Only the lines of a table."),
+    click.option(
+        "--sort-by", type=PathType(), metavar="JSONPATH", help="Sort by a field, e.g. .metadata.creationTimestamp."
+    ),
+    click.option("-w", "--watch", is_flag=True, help="Watch for changes."),
+    click.option("--no-headers", is_flag=True, help="Omit table headers."),
 )  # fmt: skip
 
 
@@ -150,13 +153,13 @@ def get_command(kind: Kind) -> click.Command:
 
     @click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=names_of(kind.resource))
     @format_option
-    @click.option("-w", "--watch", is_flag=True, help="Go on and show what changes, until Ctrl-C. One name only.")
-    @click.option("--no-headers", is_flag=True, help="Only the lines of a table.")
+    @click.option("-w", "--watch", is_flag=True, help="Watch for changes. Requires a single name.")
+    @click.option("--no-headers", is_flag=True, help="Omit table headers.")
     @access_options
     def getting(names: tuple[str, ...], access: Access, output: Format, watch: bool, no_headers: bool) -> int:
         if watch:
             if len(names) != 1:
-                raise click.UsageError(f"-w follows one {kind.word}, got {len(names)} names")
+                raise click.UsageError(f"-w requires a single {kind.word}, got {len(names)}")
             namespace = access.namespace if kind.resource.namespaced else None
             # What isn't there is an error, as without -w.
             access.once(lambda api: api.get(kind.resource, names[0], namespace=namespace))
@@ -209,6 +212,8 @@ def show_list(access: Access, kind: Kind, asked: Asked) -> int:
     found = [obj for obj in access.once(fetch) if asked.keep is None or asked.keep(obj)]
     if not found and _for_reading(asked.format):
         note(_nothing(kind, namespace, asked))
+        if namespace is not None and (unknown := unknown_namespace(access.connection(), namespace)):
+            note(f"warning: {unknown}")
         return 0
     if asked.sort_by is not None:
         found.sort(key=_sort_key(asked.sort_by))
@@ -285,8 +290,8 @@ def _say(text: str, output: Format) -> None:
 
 def _nothing(kind: Kind, namespace: str | None, asked: Asked) -> str:
     chosen = asked.keep is not None or asked.label_selector or asked.field_selector
-    where = f" in namespace {namespace}; -A shows those of all" if namespace else ""
-    return f"No {kind.word}s{' that fit' if chosen else ''}{where}."
+    where = f" in namespace {namespace} (-A for all namespaces)" if namespace else ""
+    return f"No {'matching ' if chosen else ''}{kind.word}s found{where}."
 
 
 def _sort_key(path: Path) -> Callable[[Json], tuple[int, float, str]]:

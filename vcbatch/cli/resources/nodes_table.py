@@ -77,7 +77,7 @@ def nodes_table(
     terminal: Terminal = PLAIN,
 ) -> str:
     """A line a node: what is asked for of what it has. GPUs only where there are any. At most so many lines."""
-    rows: list[Row] = [("NODE", "STATUS", "CPU", "MEMORY", "GPU", "PODS")]
+    rows: list[Row] = [("NODE", "STATUS", "CPU REQ", "MEMORY REQ", "GPU REQ", "PODS")]
     shown = nodes if most is None else nodes[:most]
     gpus = False
     for node in shown:
@@ -97,7 +97,7 @@ def nodes_table(
         rows = [[*row[:4], row[5]] for row in rows]
     lines = table(rows, indent=indent, terminal=terminal)
     hidden = len(nodes) - len(shown)
-    return f"{lines}\n{indent}... and {hidden} more, see --all" if hidden else lines
+    return f"{lines}\n{indent}... and {hidden} more (--all)" if hidden else lines
 
 
 def asked_of(asked: Quantity, has: Quantity) -> str:

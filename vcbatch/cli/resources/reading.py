@@ -34,7 +34,7 @@ async def readable(
     except ApiError as error:
         if error.code not in (403, 404):
             raise
-        note(f"without {resource.plural}: {error.sentence}")
+        note(f"omitted: {resource.plural} ({error.sentence})")
         return None
     return listing.items
 
@@ -57,7 +57,7 @@ async def pod_groups_in_reach(api: Api, namespace: str) -> Sequence[Json]:
     except ApiError as error:
         if error.code != 403:
             raise
-    note(f"only PodGroups of namespace {namespace} can be read: who else is in the queue isn't known")
+    note("omitted: PodGroups of other namespaces in the queue (no permission)")
     return await within_reach(api, PODGROUPS, namespace=namespace)
 
 

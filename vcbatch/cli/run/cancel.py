@@ -9,6 +9,7 @@ from vcbatch.api.resources import JOBS
 from vcbatch.cli.access import Access, access_options
 from vcbatch.cli.completion.names import job_names
 from vcbatch.cli.output import say
+from vcbatch.cli.titles import title
 from vcbatch.core.waiting import phase_of
 from vcbatch.seams.api import Api
 
@@ -17,17 +18,17 @@ from vcbatch.seams.api import Api
 @click.argument("jobs", nargs=-1, required=True, metavar="JOB...", shell_complete=job_names)
 @access_options
 def command(access: Access, jobs: tuple[str, ...]) -> int:
-    """End jobs: their pods get SIGTERM and their time to end. What ran and why it ended stays to be seen; `vcbatch
-    delete` takes a job away altogether."""
+    """Cancel jobs: their pods are terminated gracefully. The jobs and their status are kept; to delete them, use
+    `vcbatch job delete`."""
     from vcbatch.cli.vcctl.bus import ask
 
     async def cancel(api: Api, name: str) -> None:
         namespace = access.namespace
         phase = phase_of(await api.get(JOBS, name, namespace=namespace))
         if phase.finished:
-            say(f"job {name} has ended already: it is {phase}")
+            say(f"{title(JOBS, name)} already finished ({phase})")
             return
         await ask(api, JOBS, name, Action.TERMINATE_JOB, namespace=namespace, at=namespace)
-        say(f"job {name} is being cancelled")
+        say(f"{title(JOBS, name)} cancelled")
 
     return access.each(jobs, cancel)

@@ -14,6 +14,7 @@ from vcbatch.api.resources import JOBS
 from vcbatch.cli.access import Access, access_options
 from vcbatch.cli.completion.names import priority_class_names, queue_names
 from vcbatch.cli.output import CliError, note, say
+from vcbatch.cli.titles import title
 
 Json = dict[str, Any]
 
@@ -31,56 +32,69 @@ _FLAGS: Final[Mapping[str, str]] = {
 
 @click.command("run", context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
 @click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] PROGRAM [ARGUMENT]...")
-@click.option("--nodes", type=int, default=1, show_default=True, metavar="N", help="Nodes, which are pods of one gang.")
+@click.option(
+    "--nodes", type=int, default=1, show_default=True, metavar="N", help="Number of nodes (pods), gang-scheduled."
+)
 @click.option(
     "--nproc-per-node", "processes", type=int, default=None, metavar="N",
-    help="Processes on each.  [default: one for each GPU, else 1]",
+    help="Processes per node.  [default: number of GPUs, else 1]",
 )  # fmt: skip
-@click.option("--gpus", type=int, default=0, metavar="N", help="GPUs of each node.")
-@click.option("--cpus", default="", metavar="AMOUNT", help="CPUs of each node: 8, 500m.")
-@click.option("--memory", default="", metavar="AMOUNT", help="Memory of each node: 64Gi. It may use no more.")
+@click.option("--gpus", type=int, default=0, metavar="N", help="GPUs per node.")
+@click.option("--cpus", default="", metavar="QUANTITY", help="CPUs per node, e.g. 8 or 500m.")
+@click.option("--memory", default="", metavar="QUANTITY", help="Memory per node, e.g. 64Gi. Also the limit.")
 @click.option(
     "--framework", type=click.Choice(["pytorch", "tensorflow", "mpi", "ray", "none"]), default=None,
-    help="How its processes find each other.  [default: pytorch for several processes of a Python program, else none]",
+    help="Launcher and rendezvous to set up.  [default: pytorch for several processes of a Python program, else none]",
 )  # fmt: skip
-@click.option("--image", default="", metavar="IMAGE", help="Container image; only a cluster needs one.")
+@click.option("--image", default="", metavar="IMAGE", help="Container image; required on a cluster.")
 @click.option("--queue", default="", metavar="NAME", help="Queue.  [default: default]", shell_complete=queue_names)
 @click.option(
-    "--priority-class", default="", metavar="NAME", help="How urgent it is.", shell_complete=priority_class_names
+    "--priority-class",
+    default="",
+    metavar="NAME",
+    help="PriorityClass of the job.",
+    shell_complete=priority_class_names,
 )
-@click.option("--name", default="", metavar="NAME", help="Name of the job.  [default: made of the program's]")
+@click.option("--name", default="", metavar="NAME", help="Name of the job.  [default: generated from the program name]")
 @click.option(
-    "-e", "--env", "env", multiple=True, metavar="NAME[=VALUE]", help="Variable; without a value, the shell's."
+    "-e",
+    "--env",
+    "env",
+    multiple=True,
+    metavar="NAME[=VALUE]",
+    help="Environment variable; without a value, taken from the shell. May be repeated.",
 )
 @click.option(
     "-v", "--volume", "volumes", multiple=True, metavar="SOURCE:PATH[:ro]",
-    help="Mount a CLAIM, a /folder of the node, configmap/NAME or secret/NAME; may be repeated.",
+    help="Mount a PersistentVolumeClaim, host directory, ConfigMap or Secret; may be repeated.",
 )  # fmt: skip
 @click.option(
     "--workdir",
     "work_dir",
     default="",
     metavar="PATH",
-    help="Where it starts.  [default: the image's; here, this folder]",
+    help="Working directory.  [default: from the image; locally, the current directory]",
 )
 @click.option(
     "--array", default=None, metavar="FIRST-LAST[:STEP][%AT_ONCE]",
-    help="Run it once for each index, which is in $VC_ARRAY_INDEX, so many at a time.",
+    help="Run the program once per index ($VC_ARRAY_INDEX), at most AT_ONCE at the same time.",
 )  # fmt: skip
-@click.option("--time-limit", default=None, metavar="TIME", help="How long it may run: 90s, 2h30m, 3d, 12:00:00.")
+@click.option(
+    "--time-limit", default=None, metavar="TIME", help="Time limit of the job, e.g. 90s, 2h30m, 3d or 12:00:00."
+)
 @click.option(
     "--max-retries",
     type=int,
     default=0,
     show_default=True,
     metavar="N",
-    help="How often it starts again after a failure; in an array, each member.",
+    help="Maximum number of restarts after a failure; in an array, per member.",
 )
-@click.option("--detach", is_flag=True, help="Submit it and return.")
-@click.option("--dry-run", is_flag=True, help="Show the job, and submit nothing.")
+@click.option("--detach", is_flag=True, help="Submit the job and exit.")
+@click.option("--dry-run", is_flag=True, help="Print the job without submitting it.")
 @click.option(
     "-o", "--output", type=click.Choice(["yaml", "json", "name"]), default=None,
-    help="How the job is printed with --dry-run (default: yaml) or --detach.",
+    help="Output format of --dry-run (default: yaml) or --detach.",
 )  # fmt: skip
 @access_options
 def command(
@@ -96,21 +110,21 @@ def command(
     output: str | None,
     **options: Any,
 ) -> int:
-    """Run a program as a job, show its log, and end with its exit code.
+    """Run a program as a job, print its logs, and exit with its exit code.
 
     \b
-      vcbatch run train.py --epochs 3
-      vcbatch run --nodes 4 --nproc-per-node 8 --gpus 8 --image registry/train:1 -- train.py --epochs 3
-      vcbatch run --array 0-99%10 --cpus 2 -- ./sweep.sh
+    vcbatch run train.py --epochs 3
+    vcbatch run --nodes 4 --nproc-per-node 8 --gpus 8 --image registry/train:1 -- train.py --epochs 3
+    vcbatch run --array 0-99%10 --cpus 2 -- ./sweep.sh
 
-    What ends in .py, or starts with -m, is started by python; several processes of it by torchrun. On the server of
-    `vcbatch up` the program runs as processes of this machine, in this folder; on a cluster it is taken from the image.
+    Programs that end in .py or start with -m are run with Python, several processes with torchrun. On a local server
+    (`vcbatch up`) the program runs as local processes in the current directory; on a cluster it must be in the image.
 
-    Ctrl-C asks whether to cancel the job or to leave it running. Exit code: the program's own; 124 after its time
-    limit, 130 where it was cancelled.
+    Ctrl-C asks whether to cancel the job or leave it running. Exit codes: that of the program, 124 if the time limit
+    was exceeded, 130 if the job was cancelled.
     """
     if output is not None and not (dry_run or detach):
-        raise click.UsageError("-o is for --dry-run and --detach; otherwise the job's log is printed")
+        raise click.UsageError("-o requires --dry-run or --detach")
     job = _composed(
         access, program, env=env, volumes=volumes, array=array, time_limit=time_limit, framework=framework,
         dry_run=dry_run, options=options,
@@ -124,14 +138,15 @@ def command(
     from vcbatch.cli.run.follow import Ways
 
     ways = Ways(name, access)
+    submitted = f"{title(JOBS, name)} created in queue {made['spec']['queue']}"
     if detach:
         if output is not None:
             _print(made, output)
         else:
-            say(f"job {name} submitted to queue {made['spec']['queue']}")
+            say(submitted)
             ways.say()
         return 0
-    note(f"job {name} submitted to queue {made['spec']['queue']}")
+    note(submitted)
     server = access.connection().server
     from vcbatch.cli.run.follow import follow
     from vcbatch.sdk.logs import MAX_STREAMS
@@ -176,9 +191,7 @@ def _composed(
         )
     except CannotCompose as error:
         if error.option == "image":
-            hint = (
-                "Name one with --image. To run it on this machine: `vcbatch up --detach`, and the KUBECONFIG it tells."
-            )
+            hint = "Pass --image. To run it locally: `vcbatch up --detach`, then set KUBECONFIG as printed."
             raise CliError(f"{error}: {access.connection().server} is one", hint=hint, exit_code=2) from error
         flag = _FLAGS.get(error.option, f"--{error.option}")
         raise click.BadParameter(str(error), param_hint=flag) from error
@@ -202,7 +215,7 @@ def _env(given: tuple[str, ...]) -> dict[str, str]:
     for text in given:
         name, equals, value = text.partition("=")
         if not equals and name not in os.environ:
-            raise click.BadParameter(f"{name} isn't set in this shell: write {name}=VALUE", param_hint="--env")
+            raise click.BadParameter(f"{name} is not set in the shell: use {name}=VALUE", param_hint="--env")
         found[name] = value if equals else os.environ[name]
     return found
 

@@ -143,7 +143,7 @@ class _Following:
 
     def _leave(self) -> None:
         self.foot.clear()
-        note(f"{self._name} goes on without you:")
+        note(f"{self._name} is still running. To follow or cancel it:")
         self._ways.say()
 
     async def _choose(self, ended: asyncio.Future[None]) -> Choice:
@@ -151,7 +151,7 @@ class _Following:
             return Choice.DETACH
         self._writer.pause()
         self.foot.hide()
-        sys.stderr.write(f"\nLeave {self._name} running, or cancel it? [d]etach, [c]ancel, Enter to go on watching: ")
+        sys.stderr.write(f"\n{self._name} is running. [d]etach, [c]ancel, or Enter to keep watching: ")
         sys.stderr.flush()
         answer = await self._answer(ended)
         self.foot.unhide()
@@ -192,10 +192,10 @@ class _Following:
         try:
             await ask(self._api, JOBS, self._name, Action.TERMINATE_JOB, namespace=self._namespace, at=self._namespace)
         except ApiError as error:
-            note(f"{self._name} can't be cancelled: {error.sentence}")
+            note(f"{self._name} could not be cancelled: {error.sentence}")
             self._cancelled = False
             return
-        self._writer.aside(f"{self._name} is being cancelled; Ctrl-C leaves it to that")
+        self._writer.aside(f"Cancelling {self._name} (Ctrl-C to stop waiting)")
 
     def _tell(self, job: Json | None) -> None:
         if job is None:
@@ -227,14 +227,14 @@ class _Following:
             await show(lines, style, self._writer, new=True)
         except ApiError as error:
             if not error.not_found:
-                self._writer.aside(f"the log can't be read: {error.sentence}")
+                self._writer.aside(f"logs unavailable: {error.sentence}")
 
     async def _result(self) -> int:
         if self._gone:
-            note(f"{self._name} was deleted before it ended")
+            note(f"{self._name} was deleted before it finished")
             return INTERRUPTED if self._cancelled else 1
         if self._cancelled and job_phase(self._job) == JobPhase.TERMINATED:
-            note(f"{self._name} is cancelled")
+            note(f"{self._name} was cancelled")
             return INTERRUPTED
         note(sentence(self._job, now=datetime.now(UTC)))
         code = exit_code(self._job)

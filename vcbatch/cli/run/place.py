@@ -32,8 +32,8 @@ def on_this_machine(job: Json, access: Access) -> Json:
     virtual = [node for node in nodes if words(node, "metadata", "labels").get(names.VIRTUAL_NODE) == "true"]
     if len(virtual) == len(nodes):
         raise CliError(
-            "no node of this server runs programs" + (": all of them are virtual" if virtual else ""),
-            hint="Start it without --kubelet-mode none: `vcbatch down`, then `vcbatch up`.",
+            f"{'all nodes are simulated' if virtual else 'the server has no nodes'}; nothing can run",
+            hint="Restart the server without --kubelet-mode none: `vcbatch down`, then `vcbatch up`.",
         )
     if virtual:
         for task in job["spec"]["tasks"]:
@@ -45,7 +45,7 @@ def must_be_here(*folders: str) -> None:
     """Raises `CliError` for one that isn't on this machine: a pod would wait for it."""
     for folder in folders:
         if not Path(folder).exists():
-            raise CliError(f"{folder}: no such folder on this machine")
+            raise CliError(f"{folder}: no such directory")
 
 
 def here(command: tuple[str, ...]) -> tuple[tuple[str, ...], str, str]:
@@ -61,9 +61,11 @@ def here(command: tuple[str, ...]) -> tuple[tuple[str, ...], str, str]:
         return command, python, folder
     if "/" in first:
         if not os.access(first, os.X_OK):
-            raise CliError(f"{first}: no program that can be run", hint=f"Looked for from {folder}.")
+            raise CliError(f"{first}: not executable", hint=f"Checked in {folder}.")
         return command, python, folder
     found = shutil.which(first)
     if found is None:
-        raise CliError(f"{first}: no such program on the PATH", hint=f"For a script in this folder, write ./{first}")
+        raise CliError(
+            f"{first}: command not found in PATH", hint=f"To run a script in the current directory: ./{first}"
+        )
     return (found, *command[1:]), python, folder

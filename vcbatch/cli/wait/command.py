@@ -33,21 +33,23 @@ _TURN: Final = 0.5
 @click.argument("what", nargs=-1, required=True, metavar="[KIND/]NAME...", shell_complete=job_names)
 @click.option(
     "--for", "wanted", default=None, metavar="CONDITION",
-    help="A phase such as running or completed, finished, created, deleted, condition=NAME or jsonpath=PATH=VALUE."
+    help="Phase (e.g. running, completed), finished, created, deleted, condition=NAME or jsonpath=PATH=VALUE."
     "  [default: finished]",
 )  # fmt: skip
-@click.option("--timeout", type=TimeoutType(), default=None, metavar="TIME", help="Give up after so long: 90s, 2h.")
+@click.option(
+    "--timeout", type=TimeoutType(), default=None, metavar="TIME", help="Timeout, e.g. 90s or 2h.  [default: none]"
+)
 @access_options
 def command(access: Access, what: tuple[str, ...], wanted: str | None, timeout: timedelta | None) -> int:
-    """Wait until jobs, or other objects, are as asked.
+    """Wait for a condition on jobs or other objects.
 
     \b
-      vcbatch wait train --for completed
-      vcbatch wait queue/research --for open
-      vcbatch wait train --for jsonpath='{.status.running}'=4
+    vcbatch wait train --for completed
+    vcbatch wait queue/research --for open
+    vcbatch wait train --for jsonpath='{.status.running}'=4
 
-    Exit code 0 once all are so; 1 as soon as one never can be (it failed, or was deleted); 124 after the timeout.
-    What is waited for is told on standard error.
+    Exits 0 when all conditions are met, 1 if one can no longer be met (e.g. the job failed or was deleted), 124 after
+    the timeout. Progress is printed to standard error.
     """
     asked: list[tuple[Kind, str, Condition]] = []
     for text in what:

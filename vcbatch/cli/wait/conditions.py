@@ -21,6 +21,7 @@ from vcbatch.api.resources import (
     QUEUES,
     Resource,
 )
+from vcbatch.api.spelling import did_you_mean
 from vcbatch.cli.resources.fields import objects, text
 
 Json = dict[str, Any]
@@ -105,7 +106,7 @@ def condition(given: str, kind: Kind) -> Condition:
         case "delete" | "deleted":
             return Condition(said="deleted", holds=lambda obj: obj is None, without=True)
         case "create" | "created":
-            return Condition(said="there", holds=lambda obj: obj is not None, without=True)
+            return Condition(said="created", holds=lambda obj: obj is not None, without=True)
         case "condition" if rest:
             return _of_condition(rest)
         case "jsonpath" if rest:
@@ -115,12 +116,21 @@ def condition(given: str, kind: Kind) -> Condition:
         case _ if not equals:
             return _of_phase(given, given, kind)
         case _:
-            raise MalformedCondition(f"{given!r}: {_choices(kind)}")
+            raise MalformedCondition(_unknown(given, kind))
 
 
-def _choices(kind: Kind) -> str:
-    words = [*(["finished"] if kind.last else []), *(phase.lower() for phase in kind.phases), "created", "deleted"]
-    return f"want {', '.join(words)}, condition=NAME[=STATUS] or jsonpath=PATH[=VALUE]"
+def _choices(kind: Kind) -> list[str]:
+    return [*(["finished"] if kind.last else []), *(phase.lower() for phase in kind.phases), "created", "deleted"]
+
+
+def _unknown(given: str, kind: Kind) -> str:
+    """That a condition is invalid, with the one that was probably meant or else all valid ones."""
+    words = _choices(kind)
+    valid = (
+        did_you_mean(given.lower(), words)
+        or f"; must be {', '.join(words)}, condition=NAME[=STATUS] or jsonpath=PATH[=VALUE]"
+    )
+    return f"invalid condition {given!r}{valid}"
 
 
 def _of_phase(word: str, given: str, kind: Kind) -> Condition:
@@ -128,11 +138,11 @@ def _of_phase(word: str, given: str, kind: Kind) -> Condition:
         return Condition(said="finished", holds=lambda obj: obj is not None and kind.phase(obj) in kind.last)
     wanted = next((phase for phase in kind.phases if phase.lower() == word.lower()), None)
     if wanted is None:
-        raise MalformedCondition(f"{given!r}: {_choices(kind)}")
+        raise MalformedCondition(_unknown(given, kind))
 
     def hopeless(obj: Json) -> str:
         phase = kind.phase(obj)
-        return f"is {phase}, and will never be {wanted}" if phase in kind.last and phase != wanted else ""
+        return f"is {phase} and can no longer be {wanted}" if phase in kind.last and phase != wanted else ""
 
     return Condition(said=wanted, holds=lambda obj: obj is not None and kind.phase(obj) == wanted, hopeless=hopeless)
 
@@ -172,8 +182,9 @@ def kind_of(word: str) -> Kind:
     """Raises `MalformedCondition` for a word that is none."""
     found = next((kind for kind in KINDS if word.lower() in kind.words), None)
     if found is None:
-        known = ", ".join(kind.words[0] for kind in KINDS)
-        raise MalformedCondition(f"{word!r} is no kind: want {known}")
+        known = [kind.words[0] for kind in KINDS]
+        valid = f"; must be {', '.join(known)}"
+        raise MalformedCondition(f"unknown kind {word!r}{did_you_mean(word.lower(), known) or valid}")
     return found
 
 

@@ -24,8 +24,8 @@ class Telling:
     def look(self, title: str, kind: Kind, wish: Condition, obj: Json | None) -> None:
         """The object isn't as asked yet; None stands for one that doesn't exist."""
         if self._foot.nobody_looks and title not in self._waiting:
-            phase = "doesn't exist" if obj is None else f"is {kind.phase(obj)}" if kind.phase(obj) else ""
-            note(f"waiting until {title} {wish.verb} {wish.said}{f'; it {phase}' if phase else ''}")
+            phase = "not found" if obj is None else kind.phase(obj)
+            note(f"waiting for {title}: {wish.said}{f' (currently {phase})' if phase else ''}")
         self._waiting[title] = (kind, obj)
 
     def reached(self, title: str) -> None:

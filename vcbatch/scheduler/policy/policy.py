@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from vcbatch.api.names import POLICY_KEY
 from vcbatch.api.resources import CONFIGMAPS
+from vcbatch.api.spelling import nearest
 from vcbatch.scheduler.actions import ACTIONS, UNSUPPORTED_ACTIONS
 from vcbatch.scheduler.actions.allocate import BACKFILL
 from vcbatch.scheduler.actions.base import Action
@@ -373,7 +374,8 @@ def _unknown(kind: str, name: object, *, known: Mapping[str, object], unsupporte
     allowed = f"supported: {', '.join(sorted(known))}"
     if isinstance(name, str) and name in unsupported and name not in known:
         return f"{kind} {name!r} is one of Volcano's that vcbatch doesn't support; {allowed}"
-    return f"unknown {kind} {shown(name)}; {allowed}"
+    meant = nearest(name, known) if isinstance(name, str) else ""
+    return f"unknown {kind} {shown(name)}{f' (did you mean {meant!r}?)' if meant else ''}; {allowed}"
 
 
 DEFAULT_POLICY = """\

@@ -157,11 +157,11 @@ async def test_definitions_are_waited_for() -> None:
     await installer(api, Ticking(established)).wait_established([CRD])
     api.objects.clear()
     api.seed(CRDS, conditions(NamesAccepted="False"))
-    with pytest.raises(CliError, match="isn't accepted: taken"):
+    with pytest.raises(CliError, match="was not accepted: taken"):
         await installer(api).wait_established([CRD])
     api.objects.clear()
     api.seed(CRDS, conditions())
-    with pytest.raises(CliError, match="isn't established"):
+    with pytest.raises(CliError, match="waiting to be established"):
         await installer(api).wait_established([CRD])
 
 

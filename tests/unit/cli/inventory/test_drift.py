@@ -49,11 +49,11 @@ def test_types_versions_and_subresources() -> None:
     definition["spec"]["versions"][0].pop("subresources")
     definition["spec"]["scope"] = "Namespaced"
     told = " / ".join(drift_of(definition).other)
-    assert "scope is Namespaced, here Cluster" in told
+    assert "scope is Namespaced, expected Cluster" in told
     assert "no status subresource" in told
-    assert ".spec.weight is string, here integer" in told
+    assert ".spec.weight is string, expected integer" in told
     definition["spec"]["versions"][0]["name"] = "v1alpha2"
-    assert any("v1beta1 isn't served" in one for one in drift_of(definition).other)
+    assert any("v1beta1 not served" in one for one in drift_of(definition).other)
 
 
 def test_a_schema_that_takes_anything_lacks_nothing() -> None:
@@ -70,4 +70,4 @@ def test_other_kinds_and_nonsense_have_none() -> None:
     assert not drift_of({"metadata": {"name": "reservations.batch.volcano.sh"}})
     broken = stored(QUEUES)
     broken["spec"]["versions"] = 3
-    assert drift_of(broken).other == ("version v1beta1 isn't served",)
+    assert drift_of(broken).other == ("version v1beta1 not served",)

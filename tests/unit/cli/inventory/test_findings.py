@@ -100,7 +100,7 @@ async def test_programs_that_are_not_ready() -> None:
     api.seed(DEPLOYMENTS, ours("b", "webhooks", ready=1))
     api.seed(DEPLOYMENTS, ours("c", "webhooks", replicas=0, ready=0))
     told = {one.subject.partition(" ")[0]: one for one in found(await api.read(), Purpose.DOCTOR)}
-    assert "none of 2 replicas is ready" in told["deployment/a"].message
+    assert "0 of 2 replicas ready" in told["deployment/a"].message
     assert told["deployment/b"].level is Level.WARNING
     assert "app.kubernetes.io/name=vcbatch" in told["deployment/b"].todo
     assert "scaled to 0" in told["deployment/c"].message

@@ -48,7 +48,7 @@ async def test_a_default_volcano_can_be_taken_over() -> None:
     owner = told(inventory, "ownership")
     assert [one.level for one in owner] == [Level.WARNING]
     assert "helm uninstall volcano" in owner[0].message
-    assert [one.message.partition(";")[0] for one in told(inventory, "programs")] == ["is stopped by the plan"] * 3
+    assert [one.message.partition(";")[0] for one in told(inventory, "programs")] == ["stopped by the plan"] * 3
 
 
 def test_every_phase_is_explained() -> None:

@@ -130,9 +130,9 @@ async def test_a_volcano_without_helm_has_no_release() -> None:
 @pytest.mark.parametrize("phase", ["Restarting", "Aborting", "Completing", "Terminating"])
 async def test_jobs_in_flight_may_be_waited_for(phase: str) -> None:
     api = volcano_cluster()
-    assert "in flight" not in checked_by_a_shell(forward(await api.read(), WITH_VCBATCH))
+    assert "in transition" not in checked_by_a_shell(forward(await api.read(), WITH_VCBATCH))
     api.seed(JOBS, job("a", phase))
-    assert "in flight" in checked_by_a_shell(forward(await api.read(), WITH_VCBATCH))
+    assert "in transition" in checked_by_a_shell(forward(await api.read(), WITH_VCBATCH))
 
 
 async def test_names_of_a_cluster_run_nothing_in_a_shell(tmp_path_factory: pytest.TempPathFactory) -> None:

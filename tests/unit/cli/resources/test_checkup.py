@@ -77,8 +77,8 @@ async def test_a_healthy_cluster_has_no_trouble() -> None:
     assert not troubles(found)
     assert {one.about for one in found} >= {
         "connection",
-        "kinds",
-        "rights",
+        "CRDs",
+        "permissions",
         "admission",
         "scheduler",
         "queues",
@@ -175,8 +175,8 @@ async def test_queues_nodes_and_silence() -> None:
         ("failed", "gangs"),
     ]
     said = " ".join(one.message for one in found)
-    assert "looked at mute" in said and "new" not in said.replace("nowhere", "")
-    assert "there is no node" in said
+    assert "reconciled by a controller: mute" in said and "new" not in said.replace("nowhere", "")
+    assert "no nodes" in said
 
 
 async def test_what_may_not_be_read_is_said_and_the_rest_goes_on() -> None:

@@ -52,7 +52,9 @@ def test_one_that_keeps_room_and_never_starts_is_named_once() -> None:
     assert "Starts:   once n/stuck ends\n" in said
     assert "n/stuck keeps room, and can't start as things are:\n    vcbatch job explain stuck -n n\n" in said
     assert "Ahead of it" not in said
-    assert "Held in queue q\n  JOB       PHASE     PODS   AGE   NEEDS\n  n/stuck   Inqueue      2   5m    cpu 4" in said
+    assert (
+        "Held in queue q\n  JOB       PHASE     PODS   AGE   REQUESTS\n  n/stuck   Inqueue      2   5m    cpu 4" in said
+    )
 
 
 def test_a_job_whose_gang_is_refused_is_led_to_its_queue() -> None:
@@ -83,9 +85,9 @@ def test_columns_in_which_all_are_alike_are_left_out() -> None:
     def header(*gangs: Gang) -> list[str]:
         return gangs_table(gangs, PLAIN, queue="q", now=NOW, most=5).splitlines()[0].split()
 
-    assert header(gang("a"), gang("b")) == ["JOB", "PHASE", "PODS", "AGE", "NEEDS"]
-    assert header(gang("a", queue="below"), gang("b")) == ["JOB", "QUEUE", "PHASE", "PODS", "AGE", "NEEDS"]
-    assert header(gang("a", priority=1), gang("b")) == ["JOB", "PHASE", "PODS", "PRIORITY", "AGE", "NEEDS"]
+    assert header(gang("a"), gang("b")) == ["JOB", "PHASE", "PODS", "AGE", "REQUESTS"]
+    assert header(gang("a", queue="below"), gang("b")) == ["JOB", "QUEUE", "PHASE", "PODS", "AGE", "REQUESTS"]
+    assert header(gang("a", priority=1), gang("b")) == ["JOB", "PHASE", "PODS", "PRIORITY", "AGE", "REQUESTS"]
 
 
 def test_of_a_gang_that_runs_all_its_pods_are_counted_and_of_one_that_waits_its_least() -> None:
@@ -118,7 +120,7 @@ def test_one_that_stands_behind_the_first_of_its_queue_is_told_so() -> None:
     assert "Behind: queue q is first in, first out: n/first is first\nStarts: not before n/first has started\n" in said
     assert "it has its turn once n/first has started" in said
     assert "vcbatch job explain first -n n\n" in said
-    assert "BEFORE IT, AS" in said and "holds it up" in said
+    assert "REASON" in said and "holds it up" in said
     for_room = screen(replace(held, message="cpu 4 of 4"))
     assert "it starts once enough of the queue has ended" in for_room, "it waits for room itself"
 

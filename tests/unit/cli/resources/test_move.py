@@ -109,13 +109,19 @@ def wanted() -> Json:
 
 async def test_a_waiting_job_goes_to_the_other_queue_as_it_was() -> None:
     api = server()
-    assert await move(api, "train", "new", namespace="team", clock=Impatient()) == "job train is in queue new"
+    assert (
+        await move(api, "train", "new", namespace="team", clock=Impatient())
+        == "job.batch.volcano.sh/train moved to queue new"
+    )
     [job] = api.all(JOBS)
     assert job["spec"] == wanted()
     assert job["metadata"]["labels"] == {"a": "b"}
     assert job["metadata"]["annotations"] == {"note": "mine", MOVING_JOB: "uid-3"}
     assert not api.all(JOBTEMPLATES)
-    assert await move(api, "train", "old", namespace="team", clock=Impatient()) == "job train is in queue old"
+    assert (
+        await move(api, "train", "old", namespace="team", clock=Impatient())
+        == "job.batch.volcano.sh/train moved to queue old"
+    )
     [job] = api.all(JOBS)
     assert job["metadata"]["annotations"] == {"note": "mine", MOVING_JOB: job["metadata"]["annotations"][MOVING_JOB]}
     assert not api.all(JOBTEMPLATES)
@@ -134,7 +140,7 @@ async def test_wherever_it_is_stopped_the_job_is_there_and_goes_on(stop: int, ag
             said = ""
         specs = [held["spec"] for held in (*api.all(JOBS), *api.all(JOBTEMPLATES))]
         assert any(spec["tasks"] == SPEC["tasks"] for spec in specs)
-    assert said in ("job train is in queue new", "job train is in queue new already")
+    assert said in ("job.batch.volcano.sh/train moved to queue new", "job.batch.volcano.sh/train already in queue new")
     [job] = api.all(JOBS)
     assert job["spec"] == wanted()
     assert not api.all(JOBTEMPLATES)
@@ -154,11 +160,11 @@ async def test_what_admission_refuses_changes_nothing() -> None:
     ("phase", "metadata", "why"),
     [
         ("Running", {}, "is Running"),
-        ("Completed", {}, "waits for nothing"),
+        ("Completed", {}, "only pending and suspended"),
         (
             "Pending",
             {"ownerReferences": [{"kind": "JobFlow", "name": "f", "controller": True}]},
-            "belongs to jobflow f",
+            "managed by jobflow f",
         ),
     ],
 )
@@ -172,7 +178,7 @@ async def test_what_runs_is_over_or_belongs_to_others_stays(phase: str, metadata
 async def test_a_template_of_somebody_else_isnt_taken_for_a_job_on_its_way() -> None:
     api = server()
     api.seed(JOBTEMPLATES, {"metadata": {"name": kept_name("train"), "namespace": "team"}, "spec": {}})
-    with pytest.raises(CliError, match="in the way"):
+    with pytest.raises(CliError, match="already exists"):
         await move(api, "train", "new", namespace="team", clock=Impatient())
     assert not api.writes
 
@@ -188,7 +194,7 @@ async def test_another_job_that_took_the_name_is_left_alone() -> None:
     body = {"metadata": {"name": "train", "namespace": "team"}, "spec": copy.deepcopy(SPEC), "status": {}}
     other = api.seed(JOBS, body)
     api.stop = 10**9
-    with pytest.raises(CliError, match="another job train was made"):
+    with pytest.raises(CliError, match="another job train was created"):
         await move(api, "train", "new", namespace="team", clock=Impatient())
     assert [job["metadata"]["uid"] for job in api.all(JOBS)] == [other["metadata"]["uid"]]
     assert [kept["spec"]["tasks"] for kept in api.all(JOBTEMPLATES)] == [SPEC["tasks"]]
@@ -204,7 +210,7 @@ async def test_suspending_gives_up_where_nobody_follows() -> None:
         return body
 
     deaf.create = create  # type: ignore[method-assign]
-    with pytest.raises(CliError, match="isn't suspended after 60 s"):
+    with pytest.raises(CliError, match="still Pending after 60 s"):
         await suspend(deaf, job, clock=Impatient())
 
 
@@ -214,7 +220,7 @@ async def test_a_finished_job_is_run_again_once() -> None:
     assert "train-r2" in await run_again(api, job, new_name="", queue="")
     made = next(one for one in api.all(JOBS) if one["metadata"]["name"] == "train-r2")
     assert made["metadata"]["annotations"] == {"note": "mine"}
-    with pytest.raises(CliError, match="train-r2 is there already"):
+    with pytest.raises(CliError, match="train-r2 already exists"):
         await run_again(api, job, new_name="", queue="")
 
 

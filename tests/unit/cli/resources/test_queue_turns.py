@@ -35,21 +35,21 @@ def picture(*gangs: Gang, order: Order) -> QueuePicture:
 
 def said(*gangs: Gang, order: Order) -> str:
     screen = described(picture(*gangs, order=order), Terminal(width=None, colour=False), now=NOW)
-    _, found, rest = screen.partition("Order:")
+    _, found, rest = screen.partition("Policy:" if order.policy else "Order:")
     return " ".join(rest.partition("\n\n")[0].split()) if found else ""
 
 
 def test_without_a_policy_it_is_priority_and_then_age() -> None:
     order = Order(unknown="nobody says so")
     assert [one.name for one in picture(*GANGS, order=order).waiting] == ["urgent", "old", "young"]
-    assert said(*GANGS, order=order) == "by priority and then age; nobody says so"
+    assert said(*GANGS, order=order) == "priority, then age (nobody says so)"
 
 
 def test_who_the_policy_places_goes_first_in_its_order() -> None:
     """`old` is another scheduler's, or has no pod that waits for a place."""
     order = Order(policy="the policy in f", lease="n/l", places={"young": 0, "urgent": 1})
     assert [one.name for one in picture(*GANGS, order=order).waiting] == ["young", "urgent", "old"]
-    assert said(*GANGS, order=order) == ("by the policy in f, as Lease n/l says; those that it doesn't place come last")
+    assert said(*GANGS, order=order) == ("the policy in f (Lease n/l); jobs of other schedulers last")
 
 
 def test_where_nobody_waits_there_is_no_order() -> None:

@@ -155,8 +155,8 @@ def test_every_job_of_a_flow_stands_below_one_that_it_comes_after(
 @pytest.mark.parametrize(
     ("probe", "made", "last"),
     [
-        ({"taskStatusList": [{"taskName": "w", "phase": "Running"}]}, "", "once its probe holds"),
-        ({"httpGetList": [{"port": 80}], "tcpSocketList": [{"port": 81}]}, "", "once its probes hold"),
+        ({"taskStatusList": [{"taskName": "w", "phase": "Running"}]}, "", "waits for its probe"),
+        ({"httpGetList": [{"port": 80}], "tcpSocketList": [{"port": 81}]}, "", "waits for its probes"),
         ({"tcpSocketList": [{"port": 81}]}, "Running", "Running"),
         ({}, "", "waits for a"),
     ],

@@ -52,22 +52,22 @@ def shown(column: str, of: Json) -> str:
     ],
 )
 def test_the_cause_comes_first_and_without_the_jobs_name(given: Json, said: str) -> None:
-    assert shown("WHY", given) == said
+    assert shown("REASON", given) == said
 
 
 @pytest.mark.parametrize(
     ("given", "restarts", "told"),
     [
-        (job("Running", retries=1), 1, "1 of 2 (maxRetry 3)"),
-        (job("Failed", reason="RetriesExhausted", most=1, retries=1), 0, "0 of 0 (maxRetry 1)"),
-        (job("Failed", reason="RetriesExhausted", retries=3), 2, "2 of 2 (maxRetry 3)"),
+        (job("Running", retries=1), 1, "1/2 (maxRetry 3)"),
+        (job("Failed", reason="RetriesExhausted", most=1, retries=1), 0, "0/0 (maxRetry 1)"),
+        (job("Failed", reason="RetriesExhausted", retries=3), 2, "2/2 (maxRetry 3)"),
         (
             job("Failed", reason="RetriesExhausted", retries=32, taken=31),
             31,
-            "1 of 2 (maxRetry 3), 30 more for losses by the infrastructure",
+            "1/2 (maxRetry 3), 30 restarts after infrastructure failures",
         ),
     ],
 )
 def test_the_restart_that_was_not_made_is_not_counted(given: Json, restarts: int, told: str) -> None:
     assert job_restarts(given) == restarts
-    assert f"Restarts: {told}\n" in described(JobPicture(job=given), PLAIN, now=NOW)
+    assert f"Retries: {told}\n" in described(JobPicture(job=given), PLAIN, now=NOW)

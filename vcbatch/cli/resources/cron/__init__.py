@@ -7,16 +7,16 @@ import click
 from vcbatch.cli.lazy import Commands, LazyGroup
 
 _COMMANDS: Commands = {
-    "list": ("vcbatch.cli.resources.lists:cronjobs", "List schedules."),
-    "get": ("vcbatch.cli.resources.lists:cronjob", "Show schedules by name."),
-    "describe": ("vcbatch.cli.resources.cron.describe", "Show all that is known of one schedule."),
-    "preview": ("vcbatch.cli.resources.cron.preview", "Say when it starts jobs next."),
-    "suspend": ("vcbatch.cli.resources.cron.actions:suspend", "Start nothing until it is resumed."),
-    "resume": ("vcbatch.cli.resources.cron.actions:resume", "Start jobs again."),
-    "trigger": ("vcbatch.cli.resources.cron.actions:trigger", "Start a job of it now."),
+    "list": ("vcbatch.cli.resources.lists:cronjobs", "List cron jobs."),
+    "get": ("vcbatch.cli.resources.lists:cronjob", "Show cron jobs by name."),
+    "describe": ("vcbatch.cli.resources.cron.describe", "Show details of a cron job."),
+    "preview": ("vcbatch.cli.resources.cron.preview", "Show the next scheduled runs."),
+    "suspend": ("vcbatch.cli.resources.cron.actions:suspend", "Suspend cron jobs."),
+    "resume": ("vcbatch.cli.resources.cron.actions:resume", "Resume suspended cron jobs."),
+    "trigger": ("vcbatch.cli.resources.cron.actions:trigger", "Create a job from a cron job now."),
 }
 
 
 @click.group("cronjob", cls=LazyGroup, commands_at=_COMMANDS)
 def command() -> None:
-    """Show and steer jobs on a schedule."""
+    """Manage cron jobs."""

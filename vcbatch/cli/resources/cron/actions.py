@@ -12,6 +12,7 @@ from vcbatch.cli.access import Access, access_options
 from vcbatch.cli.completion.names import cron_names
 from vcbatch.cli.output import note, say
 from vcbatch.cli.resources.fields import dig, objects, uid_of, words
+from vcbatch.cli.titles import title
 from vcbatch.runtime.random import SystemRandom
 from vcbatch.seams.api import Api
 
@@ -24,7 +25,7 @@ _TOKEN = 5
 @click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=cron_names)
 @access_options
 def suspend(names: Sequence[str], access: Access) -> int:
-    """Start nothing any more, until it is resumed. Jobs that run go on."""
+    """Suspend cron jobs: no new jobs are created. Running jobs continue."""
     return _set(access, names, suspended=True)
 
 
@@ -32,7 +33,7 @@ def suspend(names: Sequence[str], access: Access) -> int:
 @click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=cron_names)
 @access_options
 def resume(names: Sequence[str], access: Access) -> int:
-    """Start jobs again. The last slot that came meanwhile starts at once, unless startingDeadlineSeconds is over."""
+    """Resume suspended cron jobs. The last missed run starts immediately, unless startingDeadlineSeconds has passed."""
     return _set(access, names, suspended=False)
 
 
@@ -42,35 +43,35 @@ def _set(access: Access, names: Sequence[str], *, suspended: bool) -> int:
     async def work(api: Api, name: str) -> None:
         cron = await api.get(CRONJOBS, name, namespace=access.namespace)
         if (dig(cron, "spec", "suspend") is True) is suspended:
-            say(f"cronjob {name} {'is suspended already' if suspended else 'is not suspended'}")
+            say(f"{title(CRONJOBS, name)} {'already' if suspended else 'not'} suspended")
             return
         patch = {"metadata": {"uid": uid_of(cron)}, "spec": {"suspend": suspended}}
         await api.patch(CRONJOBS, name, patch, namespace=access.namespace)
-        say(f"cronjob {name} is {word}")
+        say(f"{title(CRONJOBS, name)} {word}")
 
     return access.each(names, work)
 
 
 @click.command("trigger")
 @click.argument("name", shell_complete=cron_names)
-@click.option("--name", "job_name", metavar="JOB", help="What the job is called.  [default: NAME-manual-xxxxx]")
+@click.option("--name", "job_name", metavar="JOB", help="Name of the job.  [default: NAME-manual-xxxxx]")
 @access_options
 def trigger(name: str, access: Access, job_name: str | None) -> int:
-    """Start a job of it now, whatever its schedule says and even where it is suspended.
+    """Create a job from a cron job now, regardless of its schedule, even if it is suspended.
 
-    The job belongs to the CronJob: it counts for its concurrencyPolicy and its history.
+    The job is owned by the cron job and counts toward its concurrencyPolicy and history limits.
     """
 
     async def work(api: Api) -> str:
         cron = await api.get(CRONJOBS, name, namespace=access.namespace)
         if objects(cron, "status", "active") and dig(cron, "spec", "concurrencyPolicy") in ("Forbid", "Replace"):
-            note(f"a job of {name} is running; this one starts beside it")
+            note(f"a job of {name} is already running; starting another one")
         made = await api.create(
             JOBS, job_of(cron, job_name or f"{name}-manual-{SystemRandom().token(_TOKEN)}"), namespace=access.namespace
         )
         return str(made["metadata"]["name"])
 
-    say(f"job {access.once(work)} is made")
+    say(f"{title(JOBS, access.once(work))} created")
     return 0
 
 

@@ -38,7 +38,7 @@ class CronPicture:
 @click.argument("name", shell_complete=cron_names)
 @access_options
 def command(name: str, access: Access) -> int:
-    """Show one schedule: when it started jobs last, which of them there are, events."""
+    """Show details of a cron job: schedule, last and active jobs, events."""
 
     async def fetch(api: Api) -> CronPicture:
         cron = await api.get(CRONJOBS, name, namespace=access.namespace)
@@ -79,10 +79,10 @@ def _facts(cron: Json, now: datetime, told: Callable[[str], str]) -> Iterator[tu
     if dig(cron, "spec", "suspend") is True:
         yield "Suspended", Cell(f"yes; {told(f'vcbatch cronjob resume {name}')}", Tone.WAITING)
     else:
-        yield "Next slot", _next(cron, now)
+        yield "Next run", _next(cron, now)
     yield "Concurrency", text(cron, "spec", "concurrencyPolicy") or "Allow"
     deadline = text(cron, "spec", "startingDeadlineSeconds")
-    yield "Deadline", f"{deadline} s after the slot" if deadline else ""
+    yield "Deadline", f"{deadline} s after the scheduled time" if deadline else ""
     kept = [
         f"{text(cron, 'spec', field) or default} {word}"
         for field, default, word in (
@@ -90,9 +90,9 @@ def _facts(cron: Json, now: datetime, told: Callable[[str], str]) -> Iterator[tu
             ("failedJobsHistoryLimit", "1", "failed"),
         )
     ]
-    yield "Keeps", ", ".join(kept)
+    yield "History limit", ", ".join(kept)
     yield "Active", ", ".join(text(one, "name") for one in objects(cron, "status", "active"))
-    yield "Last slot", moment_text(moment(cron, "status", "lastScheduleTime"), now)
+    yield "Last run", moment_text(moment(cron, "status", "lastScheduleTime"), now)
     yield "Last success", moment_text(moment(cron, "status", "lastSuccessfulTime"), now)
     yield "Created", moment_text(moment(cron, "metadata", "creationTimestamp"), now)
     yield "Labels", labels_text(words(cron, "metadata", "labels"))

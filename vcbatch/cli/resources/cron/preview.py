@@ -27,19 +27,21 @@ _MOST: Final = 1000
 @click.command("preview")
 @click.argument("name", required=False, shell_complete=cron_names)
 @click.option(
-    "-c", "--count", type=click.IntRange(1, _MOST), default=10, show_default=True, metavar="N", help="How many."
+    "-c", "--count", type=click.IntRange(1, _MOST), default=10, show_default=True, metavar="N", help="Number of runs."
 )
-@click.option("--schedule", metavar="LINE", help="Instead of NAME: a schedule, such as '30 2 * * *' or '@every 90s'.")
-@click.option("--time-zone", metavar="ZONE", help="Its time zone, such as Europe/Berlin.  [default: UTC]")
+@click.option(
+    "--schedule", metavar="LINE", help="Schedule to preview instead of a cron job, e.g. '30 2 * * *' or '@every 90s'."
+)
+@click.option("--time-zone", metavar="ZONE", help="Time zone of --schedule, e.g. Europe/Berlin.  [default: UTC]")
 @access_options
 def command(access: Access, name: str | None, count: int, schedule: str | None, time_zone: str | None) -> int:
-    """Say when a CronJob starts jobs next, in its time zone, with what changes of the clock do to it."""
+    """Show the next scheduled runs of a cron job in its time zone, including daylight-saving changes."""
     from vcbatch.api.resources import CRONJOBS
 
     if (name is None) == (schedule is None):
-        raise click.UsageError("want either the NAME of a CronJob or --schedule")
+        raise click.UsageError("exactly one of NAME and --schedule is required")
     if name is not None and time_zone is not None:
-        raise click.UsageError("--time-zone goes with --schedule; a CronJob has its own")
+        raise click.UsageError("--time-zone requires --schedule")
     now = access.now()
     if name is not None:
 
@@ -53,10 +55,12 @@ def command(access: Access, name: str | None, count: int, schedule: str | None, 
     for remark in remarks:
         note(remark)
     if plan is None:
-        raise CliError("nothing is ever started", hint=f"Correct it: kubectl edit cronvcjob {name}" if name else "")
+        raise CliError(
+            "the schedule never runs", hint=f"Fix the schedule: kubectl edit cronvcjob {name}" if name else ""
+        )
     if (cron.get("spec") or {}).get("suspend"):
         resume = access.repeat(f"`vcbatch cronjob resume {name_of(cron)}`")
-        note(f"cronjob {name_of(cron)} is suspended: nothing starts before {resume}")
+        note(f"cronjob {name_of(cron)} is suspended. To resume it: {resume}")
     slots = list(_next(plan, after=since, count=count))
     say(preview(slots, plan.zone, terminal_of(), now=now))
     return 0
@@ -119,10 +123,10 @@ def _offset(here: datetime) -> str:
 def _clock(before: datetime | None, here: datetime) -> str:
     """What happened to the clock on the wall since the start before."""
     if here.fold:
-        return "shown a second time"
+        return "repeated hour (clock set back)"
     if before is None:
         return ""
     moved = (here.utcoffset() or timedelta()) - (before.utcoffset() or timedelta())
     if not moved:
         return ""
-    return "the clock went forward" if moved > timedelta() else "the clock was put back"
+    return "clock set forward" if moved > timedelta() else "clock set back"

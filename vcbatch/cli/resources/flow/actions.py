@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import click
 
@@ -14,13 +14,12 @@ from vcbatch.cli.completion.names import flow_names
 from vcbatch.cli.output import CliError, say
 from vcbatch.cli.resources.fields import dig
 from vcbatch.cli.resources.kinds import flow_phase
+from vcbatch.cli.titles import title
 from vcbatch.cli.vcctl.bus import ask
 from vcbatch.core.jobflow.states import cell_of
 from vcbatch.seams.api import Api
 
 Json = dict[str, Any]
-
-_DEEDS: Final = {Action.ABORT_JOB: "suspend", Action.RESUME_JOB: "resume", Action.TERMINATE_JOB: "cancel"}
 
 
 def _names(function: Any) -> Any:
@@ -31,7 +30,7 @@ def _names(function: Any) -> Any:
 @_names
 @access_options
 def suspend(names: Sequence[str], access: Access) -> int:
-    """Suspend flows with their jobs: nothing new is made until they are resumed."""
+    """Suspend job flows and their jobs. No jobs are created until the flows are resumed."""
     return _ask(access, names, Action.ABORT_JOB, "suspended")
 
 
@@ -39,7 +38,7 @@ def suspend(names: Sequence[str], access: Access) -> int:
 @_names
 @access_options
 def resume(names: Sequence[str], access: Access) -> int:
-    """Let suspended flows go on, and the jobs that were suspended with them."""
+    """Resume suspended job flows and their jobs."""
     return _ask(access, names, Action.RESUME_JOB, "resumed")
 
 
@@ -47,16 +46,16 @@ def resume(names: Sequence[str], access: Access) -> int:
 @_names
 @access_options
 def retry(names: Sequence[str], access: Access) -> int:
-    """Give failed flows another try: jobs that failed or were terminated are made anew, from the templates as they are
-    by now. What is completed stays."""
-    return _ask(access, names, Action.RESTART_JOB, "tried again")
+    """Recreate the failed and terminated jobs of failed job flows from the current templates. Completed jobs are
+    kept."""
+    return _ask(access, names, Action.RESTART_JOB, "retried")
 
 
 @click.command("cancel")
 @_names
 @access_options
 def cancel(names: Sequence[str], access: Access) -> int:
-    """End all jobs of flows. What ran and why it ended stays to be seen."""
+    """Cancel all jobs of job flows. The jobs and their status are kept."""
     return _ask(access, names, Action.TERMINATE_JOB, "cancelled")
 
 
@@ -64,25 +63,25 @@ def _ask(access: Access, names: Sequence[str], action: Action, done: str) -> int
     async def work(api: Api, name: str) -> None:
         flow = await api.get(JOBFLOWS, name, namespace=access.namespace)
         if action is Action.ABORT_JOB and _suspended(flow):
-            say(f"jobflow {name} is suspended already")
+            say(f"{title(JOBFLOWS, name)} already suspended")
             return
-        _refuse_in_vain(flow, name, action)
+        _refuse_in_vain(flow, name, action, done)
         await ask(api, JOBFLOWS, name, action, namespace=access.namespace, at=access.namespace)
-        say(f"jobflow {name} is being {done}")
+        say(f"{title(JOBFLOWS, name)} {done}")
 
     return access.each(names, work)
 
 
-def _refuse_in_vain(flow: Json, name: str, action: Action) -> None:
+def _refuse_in_vain(flow: Json, name: str, action: Action, done: str) -> None:
     """Raises `CliError` for what the controller would refuse."""
     phase = flow_phase(flow)
     if any(phase == known and cell_of(known, action) is None for known in JobFlowPhase):
         if action is Action.RESTART_JOB:
-            raise CliError(f"jobflow {name} hasn't failed: it is {phase}")
-        hint = f"Try it again with `vcbatch jobflow retry {name}`." if phase == JobFlowPhase.FAILED else ""
-        raise CliError(f"jobflow {name} is {phase}: there is nothing to {_DEEDS[action]}", hint=hint)
+            raise CliError(f"jobflow {name} is {phase}; only failed flows can be retried")
+        hint = f"To retry it: `vcbatch jobflow retry {name}`" if phase == JobFlowPhase.FAILED else ""
+        raise CliError(f"jobflow {name} is {phase} and can't be {done}", hint=hint)
     if action is Action.RESUME_JOB and not _suspended(flow):
-        raise CliError(f"jobflow {name} isn't suspended: it is {phase}")
+        raise CliError(f"jobflow {name} is {phase}, not suspended")
 
 
 def _suspended(flow: Json) -> bool:

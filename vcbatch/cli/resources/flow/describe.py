@@ -38,7 +38,7 @@ class FlowPicture:
 @click.argument("name", shell_complete=flow_names)
 @access_options
 def command(name: str, access: Access) -> int:
-    """Show one flow: its graph, its jobs, why it stands still or failed, events."""
+    """Show details of a job flow: graph, jobs, why it is blocked or failed, and events."""
 
     async def fetch(api: Api) -> FlowPicture:
         flow = await api.get(JOBFLOWS, name, namespace=access.namespace)
@@ -64,6 +64,6 @@ def described(picture: FlowPicture, terminal: Terminal, *, now: datetime) -> str
 def _facts(flow: Json, now: datetime) -> Iterator[tuple[str, str | Cell]]:
     yield "Name", f"{namespace_of(flow)}/{name_of(flow)}"
     yield "Phase", toned(flow_phase(flow))
-    yield "Retains", text(flow, "spec", "jobRetainPolicy") or "retain"
+    yield "Retain policy", text(flow, "spec", "jobRetainPolicy") or "retain"
     yield "Created", moment_text(moment(flow, "metadata", "creationTimestamp"), now)
     yield "Labels", labels_text(words(flow, "metadata", "labels"))

@@ -35,9 +35,9 @@ _COLOURS: Final = {
 @click.option("-o", "--output", type=click.Choice(["text", "dot"]), default="text", show_default=True)
 @access_options
 def command(name: str, access: Access, output: str) -> int:
-    """Show the jobs of a flow below those that they come after.
+    """Show the dependency graph of a job flow.
 
-    With -o dot it is for Graphviz: vcbatch jobflow graph NAME -o dot | dot -Tsvg > flow.svg
+    With -o dot, print it for Graphviz: vcbatch jobflow graph NAME -o dot | dot -Tsvg > flow.svg
     """
 
     async def fetch(api: Api) -> Json:
@@ -67,7 +67,7 @@ def graph(flow: Json, terminal: Terminal) -> str:
         lines.append(table(rows, terminal=terminal, flexible=[2]))
     _, circle = layers(nodes)
     if circle:
-        lines.append(f"in a circle, or behind one, so that they never start: {', '.join(circle)}")
+        lines.append(f"never start (cyclic dependency): {', '.join(circle)}")
     return "\n".join(lines)
 
 
@@ -78,7 +78,7 @@ def _word(node: Node) -> Cell:
 def _remark(node: Node, others: list[str]) -> str:
     parts = [f"also after {', '.join(others)}"] if others else []
     if node.probes and not node.phase:
-        parts.append("once its probe holds" if node.probes == 1 else "once its probes hold")
+        parts.append("waits for its probe" if node.probes == 1 else "waits for its probes")
     return "; ".join(parts)
 
 

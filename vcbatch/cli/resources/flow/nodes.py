@@ -54,7 +54,7 @@ def nodes_of(flow: Json) -> dict[str, Node]:
         if phase:
             word = phase
         elif name in never or over:
-            word = "never made"
+            word = "not created"
         elif open_:
             word = f"waits for {', '.join(open_)}"
         else:
@@ -66,7 +66,7 @@ def nodes_of(flow: Json) -> dict[str, Node]:
             probes=sum(len(objects(entry, "dependsOn", "probe", kind)) for kind in _PROBES),
             phase=phase,
             word=word,
-            broken=phase in _BROKEN or word == "never made",
+            broken=phase in _BROKEN or word == "not created",
         )
     return found
 

@@ -43,10 +43,10 @@ class DomainPicture:
 
 @click.command("describe")
 @click.argument("name", shell_complete=hypernode_names)
-@click.option("--all", "-a", "show_all", is_flag=True, help="Every node.")
+@click.option("--all", "-a", "show_all", is_flag=True, help="Show all nodes.")
 @access_options
 def command(name: str, access: Access, show_all: bool) -> int:
-    """Show one domain of the network: its place in the tree, its nodes, and the gangs that are within it."""
+    """Show details of a HyperNode: position in the topology, nodes, gangs and events."""
 
     async def fetch(api: Api) -> DomainPicture:
         hypernode = await api.get(HYPERNODES, name)
@@ -79,7 +79,7 @@ def described(picture: DomainPicture, terminal: Terminal, *, now: datetime, show
             section("Nodes", nodes_table(nodes, network.loads, most=most, indent="  ", terminal=terminal), terminal)
             if nodes
             else "",
-            section("Gangs within it", gangs_table(running, terminal, queue="", now=now, most=_SHOWN), terminal),
+            section("Gangs", gangs_table(running, terminal, queue="", now=now, most=_SHOWN), terminal),
             section("Events", events_text(picture.events, terminal, now=now), terminal),
         ]
     )
@@ -90,12 +90,12 @@ def _facts(picture: DomainPicture, now: datetime) -> Iterator[tuple[str, str | C
     hypernode = network.hypernodes[name]
     yield "Name", name
     yield "Tier", tier_of(hypernode)
-    yield "Within", ", ".join(network.parents(name))
-    yield "Below it", ", ".join(network.places[name].children)
+    yield "Parents", ", ".join(network.parents(name))
+    yield "Children", ", ".join(network.places[name].children)
     yield "Nodes", _nodes(picture)
-    yield "Flaw", Cell(flaw_of(hypernode), Tone.BAD)
+    yield "Error", Cell(flaw_of(hypernode), Tone.BAD)
     labels = words(hypernode, "metadata", "labels")
-    yield "Made by", labels.pop(NETWORK_TOPOLOGY_SOURCE, "hand")
+    yield "Source", labels.pop(NETWORK_TOPOLOGY_SOURCE, "manual")
     yield "Created", moment_text(moment(hypernode, "metadata", "creationTimestamp"), now)
     yield "Labels", labels_text(labels)
 
@@ -106,4 +106,4 @@ def _nodes(picture: DomainPicture) -> str:
         return str(size)
     inside = network.places[picture.name].nodes
     ready = sum(node_state(network.nodes[node]).text == "Ready" for node in inside)
-    return f"{ready} of {size} are ready" if size else "none"
+    return f"{ready} of {size} ready" if size else "none"

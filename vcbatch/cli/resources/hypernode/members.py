@@ -45,4 +45,4 @@ def _labels(selector: Json) -> str:
     for one in objects(selector, "matchExpressions"):
         key, operator, values = text(one, "key"), text(one, "operator"), ", ".join(map(str, listed(one, "values")))
         told += f"{', ' if told else ''}{key} {operator}{f' ({values})' if values else ''}"
-    return told or "no labels, which chooses none"
+    return told or "empty label selector (matches none)"

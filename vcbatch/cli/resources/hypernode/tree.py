@@ -21,10 +21,10 @@ _NAMED = 5
 @click.command("tree")
 @access_options
 def command(access: Access) -> int:
-    """Show which HyperNodes lie in which: their tiers, how many nodes each has, and what is asked for of these."""
+    """Show the tree of HyperNodes with tier, number of nodes and requested resources."""
     network = access.once(lambda api: read_network(api))
     if not network.hypernodes:
-        note("No hypernodes: the scheduler takes all nodes for equally near to each other.")
+        note("No HyperNodes: flat topology.")
         return 0
     say(tree_text(network, terminal_of()))
     return 0
@@ -37,7 +37,7 @@ def tree_text(network: Network, terminal: Terminal) -> str:
 
 def _tree(network: Network, terminal: Terminal) -> str:
     inside = {child for name, place in network.places.items() for child in place.children if child != name}
-    rows: list[Row] = [("HYPERNODE", "TIER", "NODES", "CPU", "GPU", "MEMBERS")]
+    rows: list[Row] = [("HYPERNODE", "TIER", "NODES", "CPU REQ", "GPU REQ", "MEMBERS")]
     shown: set[str] = set()
 
     def walk(name: str, lasts: tuple[bool, ...]) -> None:
@@ -81,4 +81,4 @@ def _outside(network: Network) -> str:
     if not names:
         return ""
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"In no hypernode: {', '.join(names[:_NAMED])}{more}"
+    return f"Nodes without a HyperNode: {', '.join(names[:_NAMED])}{more}"

@@ -13,6 +13,7 @@ from vcbatch.cli.access import Access, access_options
 from vcbatch.cli.completion.names import job_names
 from vcbatch.cli.output import CliError, say
 from vcbatch.cli.resources.fields import uid_of
+from vcbatch.cli.titles import title
 from vcbatch.cli.vcctl.bus import ask
 from vcbatch.core.waiting import phase_of
 from vcbatch.seams.api import Api
@@ -30,17 +31,17 @@ def _names(function: Any) -> Any:
 @_names
 @access_options
 def suspend(names: Sequence[str], access: Access) -> int:
-    """Stop jobs until they are resumed: their pods go, and what has succeeded is remembered."""
+    """Suspend jobs. Their pods are deleted; succeeded pods are remembered."""
 
     async def work(api: Api, name: str) -> None:
         phase = phase_of(await api.get(JOBS, name, namespace=access.namespace))
         if phase in _SUSPENDED:
-            say(f"job {name} is suspended already")
+            say(f"{title(JOBS, name)} already suspended")
             return
         if phase.finished:
-            raise CliError(f"job {name} is {phase}: there is nothing to suspend")
+            raise CliError(f"job {name} is {phase}; finished jobs can't be suspended")
         await ask(api, JOBS, name, Action.ABORT_JOB, namespace=access.namespace, at=access.namespace)
-        say(f"job {name} is being suspended")
+        say(f"{title(JOBS, name)} suspended")
 
     return access.each(names, work)
 
@@ -49,30 +50,30 @@ def suspend(names: Sequence[str], access: Access) -> int:
 @_names
 @access_options
 def resume(names: Sequence[str], access: Access) -> int:
-    """Let suspended jobs go on: pods that have succeeded aren't run again. It costs no retry."""
+    """Resume suspended jobs. Succeeded pods aren't run again. Doesn't count as a retry."""
 
     async def work(api: Api, name: str) -> None:
         phase = phase_of(await api.get(JOBS, name, namespace=access.namespace))
         if phase not in _SUSPENDED:
-            hint = f"Run it again with `vcbatch job requeue {name}`." if phase.finished else ""
-            raise CliError(f"job {name} isn't suspended: it is {phase}", hint=hint)
+            hint = f"To resubmit it: `vcbatch job requeue {name}`" if phase.finished else ""
+            raise CliError(f"job {name} is {phase}, not suspended", hint=hint)
         await ask(api, JOBS, name, Action.RESUME_JOB, namespace=access.namespace, at=access.namespace)
-        say(f"job {name} is being resumed")
+        say(f"{title(JOBS, name)} resumed")
 
     return access.each(names, work)
 
 
 @click.command("delete")
 @_names
-@click.option("--keep-pods", is_flag=True, help="Leave what it made, such as its pods, to nobody.")
+@click.option("--keep-pods", is_flag=True, help="Orphan the job's pods and other dependents.")
 @access_options
 def delete(names: Sequence[str], access: Access, keep_pods: bool) -> int:
-    """Delete jobs, with their pods and whatever else they made."""
+    """Delete jobs with their pods and other dependents."""
 
     async def work(api: Api, name: str) -> None:
         job = await api.get(JOBS, name, namespace=access.namespace)
         propagation = "Orphan" if keep_pods else "Background"
         await api.delete(JOBS, name, namespace=access.namespace, uid=uid_of(job), propagation=propagation)
-        say(f"job {name} is deleted")
+        say(f"{title(JOBS, name)} deleted")
 
     return access.each(names, work)

@@ -70,7 +70,7 @@ class JobPicture:
 @click.argument("name", shell_complete=job_names)
 @access_options
 def command(name: str, access: Access) -> int:
-    """Show one job: tasks, policies, retries, how its last pods failed, events."""
+    """Show details of a job: tasks, policies, retries, recent failures and events."""
 
     async def fetch(api: Api) -> JobPicture:
         job = await api.get(JOBS, name, namespace=access.namespace)
@@ -93,7 +93,7 @@ def described(picture: JobPicture, terminal: Terminal, *, now: datetime, told: C
             facts(_facts(picture, now, told), terminal),
             section("Tasks", tasks_text(picture.job, terminal), terminal),
             section("Policies", policies_text(picture.job), terminal),
-            section("Last failures", "\n".join(_losses(picture.job, terminal, now=now)), terminal),
+            section("Recent failures", "\n".join(_losses(picture.job, terminal, now=now)), terminal),
             section("Pods", _pods(picture, terminal, now=now, told=told), terminal),
             section("Events", events_text(list(_events(picture)), terminal, now=now), terminal),
         ]
@@ -106,21 +106,21 @@ def _facts(picture: JobPicture, now: datetime, told: Callable[[str], str]) -> It
     phase = toned(job_phase(job))
     entered = moment(job, "status", "state", "lastTransitionTime")
     yield "Phase", phase._replace(text=f"{phase.text} for {age(entered, now)}") if entered else phase
-    yield "Why", job_why(job)
+    yield "Reason", job_why(job)
     if job_phase(job) == JobPhase.PENDING:
-        yield "More", told(f"vcbatch job explain {name_of(job)}")
+        yield "Explain", told(f"vcbatch job explain {name_of(job)}")
     yield "Queue", job_queue(job)
     yield "Created", moment_text(moment(job, "metadata", "creationTimestamp"), now)
-    yield "Made by", _maker(job)
+    yield "Controlled by", _maker(job)
     yield "Gang", _gang(picture)
     yield "Priority", text(job, "spec", "priorityClassName")
     yield "Scheduler", text(job, "spec", "schedulerName")
-    yield "Restarts", _restarts(job)
-    yield "Ran", job_ran(job)
+    yield "Retries", _restarts(job)
+    yield "Run time", job_ran(job)
     limit = time_limit(words(job, "metadata", "annotations"))
     yield "Time limit", f"{limit} s" if limit is not None else ""
     ttl = dig(job, "spec", "ttlSecondsAfterFinished")
-    yield "Deleted", f"{ttl} s after it is finished" if ttl is not None else ""
+    yield "TTL", f"{ttl} s after it finished" if ttl is not None else ""
     yield "Plugins", ", ".join(_plugins(job))
     yield "Volumes", ", ".join(_volumes(job))
     yield "Labels", labels_text(words(job, "metadata", "labels"))
@@ -149,7 +149,7 @@ def gang_text(least: int, size: int) -> str:
     """How many of its pods have to start at the same time."""
     if size == 1:
         return "1 pod"
-    return f"all {size} pods start together" if least == size else f"{least} of {size} pods start together"
+    return f"all {size} pods" if least == size else f"at least {least} of {size} pods"
 
 
 def _restarts(job: Json) -> str:
@@ -160,9 +160,9 @@ def _restarts(job: Json) -> str:
     # The restart that wasn't made any more is counted as well, with those of its kind.
     own_exhausted = out_of_retries(job) and own >= most
     infrastructure -= out_of_retries(job) and not own_exhausted
-    parts = [f"{own - own_exhausted} of {most - 1} (maxRetry {most})"]
+    parts = [f"{own - own_exhausted}/{most - 1} (maxRetry {most})"]
     if infrastructure > 0:
-        parts.append(f"{infrastructure} more for losses by the infrastructure")
+        parts.append(f"{infrastructure} restart{'' if infrastructure == 1 else 's'} after infrastructure failures")
     if resumes:
         parts.append(f"resumed {resumes} times" if resumes > 1 else "resumed once")
     return ", ".join(parts)
@@ -177,7 +177,7 @@ def _plugins(job: Json) -> Iterator[str]:
 
 def _volumes(job: Json) -> Iterator[str]:
     for volume in objects(job, "spec", "volumes"):
-        claim = text(volume, "volumeClaimName") or "a claim of its own"
+        claim = text(volume, "volumeClaimName") or "new claim"
         yield f"{claim} at {text(volume, 'mountPath')}"
 
 
@@ -185,7 +185,7 @@ def tasks_text(job: Json, terminal: Terminal) -> str:
     """The tasks of a job, or of a template, with the states that some of the pods are in."""
     tasks = objects(job, "spec", "tasks")
     states = [state for state in _POD_STATES if any(_in_state(job, task, state) for task in tasks)]
-    rows: list[Row] = [("TASK", "PODS", "MIN", *(state.upper() for state in states), "EACH ASKS FOR")]
+    rows: list[Row] = [("TASK", "PODS", "MIN", *(state.upper() for state in states), "REQUESTS PER POD")]
     for task in tasks:
         replicas, least = number(task, "replicas"), dig(task, "minAvailable")
         counts = [str(_in_state(job, task, state)) for state in states]

@@ -24,7 +24,7 @@ getting = get_command(JOB)
     "queues",
     multiple=True,
     metavar="QUEUE",
-    help="Only of this queue; may be repeated.",
+    help="Filter by queue; may be repeated.",
     shell_complete=queue_names,
 )
 @click.option(
@@ -33,12 +33,12 @@ getting = get_command(JOB)
     multiple=True,
     type=click.Choice(list(JobPhase), case_sensitive=False),
     metavar="PHASE",
-    help="Only in this phase; may be repeated.",
+    help="Filter by phase; may be repeated.",
 )
 @list_options(namespaced=True)
 @access_options
 def listing(access: Access, asked: Asked, queues: tuple[str, ...], phases: tuple[JobPhase, ...]) -> int:
-    """List jobs, with how many of their pods run or have succeeded and why they wait or failed."""
+    """List jobs with the number of running or succeeded pods, and why they are pending or failed."""
     return show_list(access, JOB, replace(asked, keep=_keep(queues, phases)))
 
 

@@ -22,6 +22,7 @@ from vcbatch.cli.resources.fields import name_of, number, objects, text, uid_of,
 from vcbatch.cli.resources.job.copies import manifest_of
 from vcbatch.cli.resources.job.requeue import suspend
 from vcbatch.cli.resources.kinds import job_queue
+from vcbatch.cli.titles import title
 from vcbatch.core.waiting import phase_of
 from vcbatch.runtime.clock import BlockingClock
 from vcbatch.seams.api import Api, ApiError, get_or_none
@@ -42,10 +43,10 @@ _LONGEST_NAME: Final = 253
 @click.argument("queue", shell_complete=queue_names)
 @access_options
 def command(name: str, queue: str, access: Access) -> int:
-    """Move a job that waits or is suspended to another queue.
+    """Move a pending or suspended job to another queue.
 
-    It is made anew there under the same name and starts from its beginning. One that runs is refused: suspend it first.
-    If this command is stopped in the midst of it, type it again: the job is kept in a JobTemplate until it is there.
+    The job is recreated in the target queue and starts from scratch. Running jobs are rejected; suspend them first.
+    If the command is interrupted, run it again: until the move is complete, the job is kept in a JobTemplate.
     """
     say(access.once(lambda api: move(api, name, queue, namespace=access.namespace, clock=BlockingClock())))
     return 0
@@ -57,11 +58,11 @@ async def move(api: Api, name: str, queue: str, *, namespace: str, clock: Clock)
     kept = await get_or_none(api, JOBTEMPLATES, kept_name(name), namespace=namespace)
     if kept is not None and not _moved(kept):
         raise CliError(
-            f"jobtemplate {kept_name(name)} is in the way", hint="Rename it; jobs on the move are kept there."
+            f"jobtemplate {kept_name(name)} already exists", hint="Rename it; the name is reserved for moving the job."
         )
     source = job or kept
     if source is None:
-        raise CliError(f'job "{name}" not found in namespace {namespace}', hint="Choose another namespace with -n.")
+        raise CliError(f'job "{name}" not found in namespace {namespace}', hint="Check the namespace (--namespace).")
     await _may_take(api, _manifest(source, name, queue, namespace))
     if job is not None and kept is not None and _moved(job) == _moved(kept):
         # It came of a move that was stopped at its very end.
@@ -73,7 +74,7 @@ async def move(api: Api, name: str, queue: str, *, namespace: str, clock: Clock)
         if job_queue(job) == queue:
             if kept is not None:
                 await _forget(api, kept, namespace)
-            return f"job {name} is in queue {queue} already"
+            return f"{title(JOBS, name)} already in queue {queue}"
         _may_leave(job)
         await suspend(api, job, clock=clock)
         kept = kept or await _keep(api, job, namespace)
@@ -82,7 +83,7 @@ async def move(api: Api, name: str, queue: str, *, namespace: str, clock: Clock)
     await _deleted(api, kept, name, namespace, clock)
     await _made(api, kept, name, queue, namespace)
     await _forget(api, kept, namespace)
-    return f"job {name} is in queue {queue}"
+    return f"{title(JOBS, name)} moved to queue {queue}"
 
 
 async def _made(api: Api, kept: Json, name: str, queue: str, namespace: str) -> None:
@@ -95,15 +96,15 @@ async def _made(api: Api, kept: Json, name: str, queue: str, namespace: str) -> 
         if there is not None:
             raise _another(name) from error
         raise CliError(
-            f"queue {queue} doesn't take the job: {error.sentence}",
-            hint=f"It is kept as jobtemplate {kept_name(name)}; `vcbatch job move {name} QUEUE` goes on with it.",
+            f"queue {queue} rejected the job: {error.sentence}",
+            hint=f"The job is kept in jobtemplate {kept_name(name)}. To continue: `vcbatch job move {name} QUEUE`",
         ) from error
 
 
 def _another(name: str) -> CliError:
     return CliError(
-        f"another job {name} was made while this one was on its way",
-        hint=f"What was to be moved is jobtemplate {kept_name(name)}. Delete or rename one of the two.",
+        f"another job {name} was created during the move",
+        hint=f"The moved job is kept in jobtemplate {kept_name(name)}. Delete one of the two.",
     )
 
 
@@ -118,20 +119,20 @@ def _may_leave(job: Json) -> None:
     if owner is not None:
         kind = f"{text(owner, 'kind').lower()} {text(owner, 'name')}"
         raise CliError(
-            f"job {name} belongs to {kind}, which would make it anew where it was",
-            hint=f"Change the queue there: kubectl edit {kind}",
+            f"job {name} is managed by {kind}, which would recreate it in its queue",
+            hint=f"Change the queue of its owner: kubectl edit {kind}",
         )
     if phase.finished:
         raise CliError(
-            f"job {name} is {phase}: it waits for nothing",
-            hint=f"Run it again in another queue: vcbatch job requeue {name} --queue QUEUE",
+            f"job {name} is {phase}; only pending and suspended jobs can be moved",
+            hint=f"To resubmit it to another queue: vcbatch job requeue {name} --queue QUEUE",
         )
     running = number(job, "status", "running")
     if phase is JobPhase.ABORTING or (phase in (JobPhase.PENDING, JobPhase.ABORTED) and not running):
         return
     raise CliError(
-        f"job {name} is {phase} with {running} pods running, and would start from its beginning in another queue",
-        hint=f"To move it nevertheless: `vcbatch job suspend {name}`, then move it. What its pods have done is lost.",
+        f"job {name} is {phase} with {running} running pods; only pending and suspended jobs can be moved",
+        hint=f"To move it: `vcbatch job suspend {name}`, then move it. It starts from scratch.",
     )
 
 
@@ -146,8 +147,8 @@ async def _may_take(api: Api, manifest: Json) -> None:
     faults = job_faults(Job.parse(manifest), known)
     if faults:
         queue = manifest["spec"]["queue"]
-        hint = "`vcbatch queue tree` shows the queues; the job stays as it is."
-        raise CliError(f"queue {queue} can't take the job: {sentence(faults)}", hint=hint)
+        hint = "List queues with `vcbatch queue tree`. The job was not changed."
+        raise CliError(f"queue {queue} rejected the job: {sentence(faults)}", hint=hint)
 
 
 class _Queues:
@@ -180,7 +181,7 @@ async def _keep(api: Api, job: Json, namespace: str) -> Json:
         "metadata": metadata,
         "spec": manifest["spec"],
     }
-    note(f"keeping job {name_of(job)} as jobtemplate {metadata['name']} meanwhile")
+    note(f"saving job {name_of(job)} to jobtemplate {metadata['name']}")
     return await api.create(JOBTEMPLATES, template, namespace=namespace)
 
 
@@ -210,8 +211,9 @@ async def _deleted(api: Api, kept: Json, name: str, namespace: str, clock: Clock
     while (there := await get_or_none(api, JOBS, name, namespace=namespace)) is not None and uid_of(there) == uid:
         if clock.monotonic() > deadline:
             raise CliError(
-                f"job {name} isn't gone after {_PATIENCE:.0f} s",
-                hint=f"Its pods are still ending. Type the same again later; it is kept as {kept_name(name)}.",
+                f"job {name} is still being deleted after {_PATIENCE:.0f} s",
+                hint=f"Its pods are still terminating. Run the command again later; "
+                f"the job is kept in jobtemplate {kept_name(name)}.",
             )
         await clock.sleep(_LOOK)
 

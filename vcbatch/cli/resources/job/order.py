@@ -98,13 +98,13 @@ async def order_of(api: Api, access: Access, setup: SetupOptions, scheduler_name
         except ApiError as error:
             if error.code != 403:
                 raise
-            return Order(unknown=f"for the policy's {read.resource.plural} must be read: {error.sentence}")
+            return Order(unknown=f"the scheduler configuration requires {read.resource.plural}: {error.sentence}")
         for obj in items:
             scheduler.apply(read.resource, "ADDED", obj)
     try:
         standings = scheduler.standings(now)
     except StandingsError as error:
-        return Order(unknown=f"a plugin of the policy fails: {error}")
+        return Order(unknown=f"a scheduler plugin failed: {error}")
     places = {gang.uid: place for queue in standings.queues for place, gang in enumerate(queue.gangs)}
     return Order(
         policy=found.source,
@@ -121,5 +121,5 @@ def _foreign(setup: Setup, scheduler_name: str) -> str:
     if not scheduler_name or scheduler_name in names:
         return ""
     whose = f"the scheduler of Lease {setup.lease}" if setup.lease else "the scheduler"
-    option = "--scheduler-lease names another's" if setup.lease else "--scheduler-name says what it places"
-    return f"its schedulerName is {scheduler_name}, and {whose} places {', '.join(names)}: {option}"
+    option = "use --scheduler-lease for another scheduler" if setup.lease else "use --scheduler-name for another name"
+    return f"its schedulerName is {scheduler_name}; {whose} handles {', '.join(names)}; {option}"

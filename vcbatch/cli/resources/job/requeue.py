@@ -13,6 +13,7 @@ from vcbatch.cli.completion.names import job_names, queue_names
 from vcbatch.cli.output import CliError, note, say
 from vcbatch.cli.resources.fields import uid_of
 from vcbatch.cli.resources.job.copies import manifest_of, name_again
+from vcbatch.cli.titles import title
 from vcbatch.cli.vcctl.bus import ask
 from vcbatch.core.waiting import phase_of
 from vcbatch.runtime.clock import BlockingClock
@@ -27,22 +28,22 @@ _LOOK: Final = 0.2
 
 @click.command("requeue")
 @click.argument("name", shell_complete=job_names)
-@click.option("--name", "new_name", metavar="NEW", help="What the new job is called where NAME is finished.")
+@click.option("--name", "new_name", metavar="NEW", help="Name of the new job, if NAME has finished.")
 @click.option(
     "-q",
     "--queue",
     metavar="QUEUE",
-    help="Another queue for the new job where NAME is finished.",
+    help="Queue of the new job, if NAME has finished.",
     shell_complete=queue_names,
 )
 @access_options
 def command(name: str, access: Access, new_name: str | None, queue: str | None) -> int:
-    """Put a job back to the end of its queue, or run a finished one again.
+    """Move a job to the end of its queue, or resubmit a finished one.
 
-    A job that waits or runs is suspended and resumed: its pods go, what has succeeded isn't run again, and it costs no
-    retry. Should this command be stopped between the two, the job is suspended; `vcbatch job resume` goes on.
+    A pending or running job is suspended and resumed: its pods are deleted, succeeded pods aren't run again, and it
+    doesn't count as a retry. If the command is interrupted, the job may stay suspended; use `vcbatch job resume`.
 
-    A job that is finished can't run again. A new one is made like it, and the old one stays as it is.
+    For a finished job, a new job with the same spec is created. The finished job isn't changed.
     """
 
     async def work(api: Api) -> str:
@@ -50,11 +51,11 @@ def command(name: str, access: Access, new_name: str | None, queue: str | None) 
         if phase_of(job).finished:
             return await run_again(api, job, new_name=new_name or "", queue=queue or "")
         if new_name or queue:
-            hint = f"Move it with `vcbatch job move {name} QUEUE`." if queue else ""
-            raise CliError(f"job {name} isn't finished: --name and --queue are for a new job", hint=hint)
+            hint = f"To move it: `vcbatch job move {name} QUEUE`" if queue else ""
+            raise CliError(f"job {name} has not finished; --name and --queue apply to finished jobs", hint=hint)
         await suspend(api, job, clock=BlockingClock())
         await ask(api, JOBS, name, Action.RESUME_JOB, namespace=access.namespace, at=access.namespace)
-        return f"job {name} is requeued"
+        return f"{title(JOBS, name)} requeued"
 
     say(access.once(work))
     return 0
@@ -69,10 +70,8 @@ async def run_again(api: Api, job: Json, *, new_name: str, queue: str) -> str:
     except ApiError as error:
         if not error.already_exists:
             raise
-        raise CliError(
-            f"job {wanted} is there already", hint="Is it the one that you want? Choose another with --name."
-        ) from error
-    return f"job {wanted} is made like {name}, which stays as it is ({phase_of(job)})"
+        raise CliError(f"job {wanted} already exists", hint="Choose another name with --name.") from error
+    return f"{title(JOBS, wanted)} created from {name} ({phase_of(job)})"
 
 
 async def suspend(api: Api, job: Json, *, clock: Clock) -> None:
@@ -86,15 +85,15 @@ async def suspend(api: Api, job: Json, *, clock: Clock) -> None:
     while True:
         now = await api.get(JOBS, name, namespace=namespace)
         if uid_of(now) != uid_of(job):
-            raise CliError(f"job {name} was replaced by another meanwhile")
+            raise CliError(f"job {name} was replaced by another job of the same name")
         phase = phase_of(now)
         if phase in (JobPhase.ABORTING, JobPhase.ABORTED):
             return
         if phase.finished:
-            raise CliError(f"job {name} became {phase} before it could be suspended")
+            raise CliError(f"job {name} is {phase}; it finished before it was suspended")
         if clock.monotonic() > deadline:
             raise CliError(
-                f"job {name} isn't suspended after {_PATIENCE:.0f} s: it is {phase}",
-                hint="Do the controllers run? `vcbatch doctor` tells. Nothing was changed but the wish to suspend it.",
+                f"job {name} is still {phase} after {_PATIENCE:.0f} s; timed out waiting for suspension",
+                hint="Check the controllers with `vcbatch doctor`. The request to suspend the job stays in effect.",
             )
         await clock.sleep(_LOOK)

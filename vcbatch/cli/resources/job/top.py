@@ -39,12 +39,12 @@ class Use:
 
 @click.command("top")
 @click.argument("name", required=False, shell_complete=job_names)
-@click.option("-A", "--all-namespaces", is_flag=True, help="Jobs of every namespace.")
+@click.option("-A", "--all-namespaces", is_flag=True, help="All namespaces.")
 @access_options
 def command(access: Access, name: str | None, all_namespaces: bool) -> int:
-    """Show what jobs with live pods ask for and use; with NAME, each pod of that job."""
+    """Show resource requests and usage of jobs with active pods, or of each pod of job NAME."""
     if name is not None and all_namespaces:
-        raise click.UsageError("-A goes without NAME")
+        raise click.UsageError("-A and NAME are mutually exclusive")
     namespace = None if all_namespaces else access.namespace
     selector = names.JOB_NAME if name is None else f"{names.JOB_NAME}={name}"
 
@@ -55,15 +55,15 @@ def command(access: Access, name: str | None, all_namespaces: bool) -> int:
         except ApiError as error:
             if error.code not in (403, 404, 503):
                 raise
-            why = "the cluster has no metrics API" if error.code == 404 else error.sentence
-            note(f"what is used isn't measured: {why}")
+            why = "metrics API not installed" if error.code == 404 else error.sentence
+            note(f"usage unavailable: {why}")
             return pods, None
         return pods, {(namespace_of(one), name_of(one)): _measured(one) for one in measured}
 
     pods, used = access.once(fetch)
     lines = top_text(pods, used, terminal_of(), by_pod=name is not None, namespaces=all_namespaces)
     if not lines:
-        note("No job has live pods." if name is None else f"No pod of job {name} is alive.")
+        note("No jobs with active pods." if name is None else f"No active pods in job {name}.")
         return 0
     say(lines)
     return 0
@@ -95,7 +95,7 @@ def top_text(
     used_too = any(use.used is not None for use in uses.values())
     header = ["POD"] if by_pod else ["JOB", "PODS"]
     for resource in _RESOURCES:
-        header += [f"{resource.upper()} USED"] * used_too + [f"{resource.upper()} ASKED"]
+        header += [f"{resource.upper()} USED"] * used_too + [f"{resource.upper()} REQ"]
     rows: list[Row] = [["NAMESPACE", *header] if namespaces else header]
     for (namespace, label), use in sorted(uses.items(), key=lambda item: (-_weight(item[1]), item[0])):
         row = [label] if by_pod else [label, str(use.pods)]
@@ -107,7 +107,7 @@ def top_text(
         if gpus:
             rows[-1] = [*rows[-1], shown(use.asked.get(GPU_RESOURCE, ZERO), GPU_RESOURCE)]
     if gpus:
-        rows[0] = [*rows[0], "GPUS ASKED"]
+        rows[0] = [*rows[0], "GPU REQ"]
     first = 2 if namespaces else 1
     return table(rows, terminal=terminal, right=range(first, len(rows[0])))
 

@@ -15,37 +15,38 @@ if TYPE_CHECKING:
     from vcbatch.scheduler.reasons.standing import QueueStanding
 
 _SHOWN: Final = 5
+BY_PRIORITY: Final = "priority, then age"
+"""The order where the configuration of the scheduler isn't known."""
 
 
 def order_facts(waiting: Waiting, order: Order) -> Iterator[tuple[str, str]]:
-    """What the queue holds of what it deserves, whose turn it is, and by whose policy."""
+    """The share and the position of the queue, and the scheduler configuration that they come from."""
     if not waiting.position:
         return
     if not waiting.by_policy:
-        why = order.unknown or order.foreign or ("none of its pods waits for a place" if order.policy else "")
-        yield "Order", f"by priority and then age{f'; {why}' if why else ''}"
+        why = order.unknown or order.foreign or ("no pending pods" if order.policy else "")
+        yield "Order", f"{BY_PRIORITY}{f' ({why})' if why else ''}"
         return
     yield from queue_facts(waiting.queue, order)
-    yield "Order", whose(order)
+    yield "Policy", whose(order)
 
 
 def queue_facts(name: str, order: Order) -> Iterator[tuple[str, str]]:
-    """What the queue holds of what it deserves, and whose turn it is, where that is known."""
+    """The share and the position of the queue, where they are known."""
     own = order.queue(name)
     if own is not None:
         yield "Share", _share(own)
-        yield "Turn", _turn(own, order)
-        yield "Held up", own.closed
+        yield "Position", _turn(own, order)
+        yield "Blocked", own.closed
 
 
 def whose(order: Order) -> str:
-    """By which policy the order is that is known, and what may be otherwise."""
+    """The scheduler configuration of the order, and what is not known of it."""
     remembering = () if order.standings is None else order.standings.remembering
     doubts = [order.doubt] if order.doubt else []
     if remembering:
-        verb = "remembers" if len(remembering) == 1 else "remember"
-        doubts.append(f"what {' and '.join(remembering)} {verb} of before isn't known")
-    return "; ".join((f"by {order.policy}{f', as Lease {order.lease} says' if order.lease else ''}", *doubts))
+        doubts.append(f"without the usage history of {' and '.join(remembering)}")
+    return "; ".join((f"{order.policy}{f' (Lease {order.lease})' if order.lease else ''}", *doubts))
 
 
 def reasons(waiting: Waiting, order: Order) -> Mapping[str, str]:
@@ -68,18 +69,18 @@ def queues_table(waiting: Waiting, order: Order, terminal: Terminal) -> str:
         return ""
     from vcbatch.scheduler.reasons.standing import why_before
 
-    header = ("QUEUE", "SHARE", "HOLDS", "WAITING", "BEFORE IT, AS")
+    header = ("QUEUE", "SHARE", "USED", "PENDING", "REASON")
     rows: list[Row] = [header]
     first = max(len(before) - _SHOWN, 0)
     for queue in before[first:]:
         share = f"{queue.share:.2f}" if queue.share is not None else NONE
         part = queue.parts[0] if queue.parts else None
         holds = NONE if part is None else f"{part.resource} {part.held} of {part.deserved}"
-        why = why_before(queue, own) + ("; gets nothing now" if queue.closed else "")
+        why = why_before(queue, own) + ("; blocked" if queue.closed else "")
         rows.append((queue.name, share, holds, str(len(queue.gangs)), why))
     shares = any(queue.share is not None for queue in before)
-    kept = [at for at, title in enumerate(header) if shares or title not in ("SHARE", "HOLDS")]
-    right = [at for at, column in enumerate(kept) if header[column] in ("SHARE", "WAITING")]
+    kept = [at for at, title in enumerate(header) if shares or title not in ("SHARE", "USED")]
+    right = [at for at, column in enumerate(kept) if header[column] in ("SHARE", "PENDING")]
     text = table(
         [[row[at] for at in kept] for row in rows],
         indent="  ",
@@ -99,13 +100,12 @@ def _share(own: QueueStanding) -> str:
     if own.share is None or not own.parts:
         return ""
     parts = ", ".join(f"{part.resource} {part.held} of {part.deserved}" for part in own.parts)
-    return f"{own.share:.2f}: queue {own.name} holds {parts} that it deserves"
+    return f"{own.share:.2f} (uses {parts} deserved)"
 
 
 def _turn(own: QueueStanding, order: Order) -> str:
     place = len(_before(own, order)) + 1
     others = len(order.standings.queues) - 1 if order.standings is not None else 0
     if not others:
-        return f"nobody waits in another queue than {own.name}"
-    rank = "the first" if place == 1 else f"number {place}"
-    return f"queue {own.name} is {rank} of {others + 1} in which somebody waits"
+        return "no pending jobs in other queues"
+    return f"queue {place} of {others + 1} with pending jobs"

@@ -9,7 +9,7 @@ from vcbatch.cli.lazy import Commands, LazyGroup
 _COMMANDS: Commands = {
     "list": ("vcbatch.cli.resources.pod.listing:listing", "List the pods of jobs."),
     "get": ("vcbatch.cli.resources.lists:pod", "Show pods by name."),
-    "describe": ("vcbatch.cli.resources.pod.describe", "Show all that is known of one pod."),
+    "describe": ("vcbatch.cli.resources.pod.describe", "Show details of a pod."),
 }
 
 

@@ -30,7 +30,7 @@ Json = dict[str, Any]
 @click.argument("name", shell_complete=pod_names)
 @access_options
 def command(name: str, access: Access) -> int:
-    """Show one pod: whose it is, where it is, its containers and how they ended, events."""
+    """Show details of a pod: job, node, containers and how they ended, events."""
 
     async def fetch(api: Api) -> tuple[Json, Sequence[Json]]:
         pod: Json = await api.get(PODS, name, namespace=access.namespace)
@@ -56,14 +56,14 @@ def _facts(pod: Json, now: datetime) -> Iterator[tuple[str, str | Cell]]:
     labels = words(pod, "metadata", "labels")
     yield "Name", f"{namespace_of(pod)}/{name_of(pod)}"
     yield "Status", pod_status(pod)
-    yield "Why", text(pod, "status", "message") or _waits_for(pod)
+    yield "Reason", text(pod, "status", "message") or _waits_for(pod)
     task, index = labels.get(names.TASK_SPEC, ""), labels.get(names.TASK_INDEX, "")
     yield "Job", labels.get(names.JOB_NAME, "")
     yield "Task", f"{task}, index {index}" if task and index else task
     yield "Queue", labels.get(names.QUEUE_NAME, "")
     yield "Node", text(pod, "spec", "nodeName")
     yield "IP", text(pod, "status", "podIP")
-    yield "Asks for", pod_asks(part(pod, "spec"))
+    yield "Requests", pod_asks(part(pod, "spec"))
     yield "Created", moment_text(moment(pod, "metadata", "creationTimestamp"), now)
     yield "Deleted", moment_text(moment(pod, "metadata", "deletionTimestamp"), now)
     yield "Labels", labels_text(labels)
@@ -82,7 +82,7 @@ def _waits_for(pod: Json) -> str:
 
 
 def _containers(pod: Json, terminal: Terminal, now: datetime) -> str:
-    rows: list[Row] = [("NAME", "STATE", "RESTARTS", "LAST TIME", "IMAGE")]
+    rows: list[Row] = [("NAME", "STATE", "RESTARTS", "LAST STATE", "IMAGE")]
     for kind, statuses in (("initContainers", "initContainerStatuses"), ("containers", "containerStatuses")):
         known = {text(one, "name"): one for one in objects(pod, "status", statuses)}
         for container in objects(pod, "spec", kind):

@@ -14,13 +14,13 @@ from vcbatch.cli.resources.listing import Asked, list_options, show_list
 
 
 @click.command("list")
-@click.option("-j", "--job", metavar="JOB", help="Only of this job.", shell_complete=job_names)
-@click.option("-t", "--task", metavar="TASK", help="Only of this task.")
-@click.option("-q", "--queue", metavar="QUEUE", help="Only of jobs in this queue.", shell_complete=queue_names)
+@click.option("-j", "--job", metavar="JOB", help="Filter by job.", shell_complete=job_names)
+@click.option("-t", "--task", metavar="TASK", help="Filter by task.")
+@click.option("-q", "--queue", metavar="QUEUE", help="Filter by queue.", shell_complete=queue_names)
 @list_options(namespaced=True)
 @access_options
 def listing(access: Access, asked: Asked, job: str | None, task: str | None, queue: str | None) -> int:
-    """List the pods of jobs, as kubectl shows pods."""
+    """List the pods of jobs."""
     chosen = ((names.JOB_NAME, job), (names.TASK_SPEC, task), (names.QUEUE_NAME, queue))
     wanted = [f"{label}={value}" for label, value in chosen if value is not None]
     # Pods of jobs have the label whatever its value; others are kubectl's to show.

@@ -18,6 +18,7 @@ from vcbatch.cli.output import CliError, say
 from vcbatch.cli.resources.fields import name_of
 from vcbatch.cli.resources.kinds import queue_state
 from vcbatch.cli.resources.queue.books import parent_of
+from vcbatch.cli.titles import title
 from vcbatch.cli.vcctl.bus import ask
 from vcbatch.runtime.clock import BlockingClock
 from vcbatch.seams.api import Api, ApiError
@@ -45,13 +46,13 @@ class AmountsType(click.ParamType):
             name, equals, amount = one.strip().partition("=")
             try:
                 if not name or not equals or parse_quantity(amount).nano < 0:
-                    raise MalformedQuantity(f"{one!r} isn't NAME=AMOUNT")
+                    raise MalformedQuantity(f"must be NAME=QUANTITY, got {one!r}")
             except MalformedQuantity as error:
-                self.fail(f"{error}; want such as cpu=4,memory=8Gi,nvidia.com/gpu=2", param, ctx)
+                self.fail(f"{error} (e.g. cpu=4,memory=8Gi,nvidia.com/gpu=2)", param, ctx)
             if why := doubt(name):
                 self.fail(why, param, ctx)
             if name in found:
-                self.fail(f"{name} is given twice", param, ctx)
+                self.fail(f"duplicate resource {name}", param, ctx)
             found[name] = amount
         return found
 
@@ -63,15 +64,28 @@ class AmountsType(click.ParamType):
     default=ROOT_QUEUE,
     show_default=True,
     metavar="QUEUE",
-    help="The queue above it.",
+    help="Parent queue.",
     shell_complete=queue_names,
 )
-@click.option("--weight", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Its share.")
-@click.option("--capability", type=AmountsType(), metavar="RESOURCES", help="The most that it may hold.")
-@click.option("--deserved", type=AmountsType(), metavar="RESOURCES", help="What it may have back from others.")
-@click.option("--guarantee", type=AmountsType(), metavar="RESOURCES", help="What is kept free for it.")
-@click.option("--priority", type=int, metavar="N", help="Higher goes first.")
-@click.option("--reclaimable/--not-reclaimable", default=True, help="Whether others may take from it.  [default: yes]")
+@click.option(
+    "--weight",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Weight relative to sibling queues.",
+)
+@click.option("--capability", type=AmountsType(), metavar="RESOURCES", help="Resource limit of the queue.")
+@click.option(
+    "--deserved", type=AmountsType(), metavar="RESOURCES", help="Deserved share; may be reclaimed from other queues."
+)
+@click.option("--guarantee", type=AmountsType(), metavar="RESOURCES", help="Resources reserved for the queue.")
+@click.option("--priority", type=int, metavar="N", help="Priority among queues; higher is scheduled first.")
+@click.option(
+    "--reclaimable/--not-reclaimable",
+    default=True,
+    help="Whether other queues can reclaim resources from it.  [default: reclaimable]",
+)
 @access_options
 def create(
     name: str,
@@ -84,7 +98,7 @@ def create(
     priority: int | None,
     reclaimable: bool,
 ) -> int:
-    """Make a queue. RESOURCES are such as cpu=4,memory=8Gi,nvidia.com/gpu=2."""
+    """Create a queue. RESOURCES is a list such as cpu=4,memory=8Gi,nvidia.com/gpu=2."""
     spec: Json = {"weight": weight, "parent": parent, "reclaimable": reclaimable}
     for field, amounts in (("capability", capability), ("deserved", deserved)):
         if amounts:
@@ -99,7 +113,7 @@ def create(
         await api.create(QUEUES, body)
 
     access.once(work)
-    say(f"queue {name} is made")
+    say(f"{title(QUEUES, name)} created")
     return 0
 
 
@@ -107,16 +121,16 @@ def create(
 @click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=queue_names)
 @access_options
 def open_(names: Sequence[str], access: Access) -> int:
-    """Let queues take jobs again, and those that were closed with them."""
-    return _turn(access, names, Action.OPEN_QUEUE, QueueState.OPEN, "is being opened")
+    """Open queues for new jobs, and the child queues that were closed with them."""
+    return _turn(access, names, Action.OPEN_QUEUE, QueueState.OPEN, "opened")
 
 
 @click.command("close")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=queue_names)
 @access_options
 def close(names: Sequence[str], access: Access) -> int:
-    """Let queues, and those below them, take no more jobs. What is in them goes on."""
-    return _turn(access, names, Action.CLOSE_QUEUE, QueueState.CLOSED, "is being closed; the jobs in it go on")
+    """Close queues and their child queues for new jobs. Existing jobs continue."""
+    return _turn(access, names, Action.CLOSE_QUEUE, QueueState.CLOSED, "closed")
 
 
 def _turn(access: Access, names: Sequence[str], action: Action, wanted: QueueState, done: str) -> int:
@@ -124,17 +138,17 @@ def _turn(access: Access, names: Sequence[str], action: Action, wanted: QueueSta
 
     async def work(api: Api, name: str) -> None:
         if action is Action.CLOSE_QUEUE and name == ROOT_QUEUE:
-            raise CliError(f"queue {ROOT_QUEUE} can't be closed", hint="Close those below it: vcbatch queue tree")
+            raise CliError(f"queue {ROOT_QUEUE} can't be closed", hint="Close its children instead: vcbatch queue tree")
         queue = await api.get(QUEUES, name)
         state = queue_state(queue)
         if state == wanted:
-            say(f"queue {name} is {state} already")
+            say(f"{title(QUEUES, name)} already {state.lower()}")
             return
         if action is Action.OPEN_QUEUE:
             await _below_an_open_one(api, queue, opening=asked, clock=BlockingClock())
         await ask_queue(api, name, action)
         asked.add(name)
-        say(f"queue {name} {done}")
+        say(f"{title(QUEUES, name)} {done}")
 
     return access.each(names, work)
 
@@ -147,8 +161,8 @@ async def _below_an_open_one(api: Api, queue: Json, *, opening: Container[str], 
     while parent and (state := await _state_of(api, parent)) in (QueueState.CLOSED, QueueState.CLOSING):
         if parent not in opening or clock.monotonic() >= until:
             raise CliError(
-                f"queue {name_of(queue)} can't be opened while {parent}, which is above it, is {state}",
-                hint=f"Open that, and what was closed with it opens as well: vcbatch queue open {parent}",
+                f"queue {name_of(queue)} can't be opened: its parent {parent} is {state}",
+                hint=f"Open the parent, which also opens the queues closed with it: vcbatch queue open {parent}",
             )
         await clock.sleep(_STEP)
 

@@ -23,6 +23,7 @@ from vcbatch.cli.resources.queue.actions import ask_queue
 from vcbatch.cli.resources.queue.order import all_below, lowest_first
 from vcbatch.cli.resources.reading import within_reach
 from vcbatch.cli.terminal import clean
+from vcbatch.cli.titles import title
 from vcbatch.cli.trouble import Trouble
 from vcbatch.cli.wait.command import TIMED_OUT
 from vcbatch.seams.api import ApiError
@@ -41,18 +42,16 @@ _MOST_NAMED = 5
 
 @click.command("delete")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=queue_names)
-@click.option("--drain", is_flag=True, help="Close them, and delete each when the jobs in it have ended.")
-@click.option(
-    "--timeout", type=TimeoutType(), metavar="TIME", help="With --drain: give up after so long, and leave them closed."
-)
+@click.option("--drain", is_flag=True, help="Close the queues, wait for their jobs to finish, then delete them.")
+@click.option("--timeout", type=TimeoutType(), metavar="TIME", help="Timeout of --drain; the queues stay closed.")
 @access_options
 def delete(names: Sequence[str], access: Access, drain: bool, timeout: timedelta | None) -> int:
-    """Delete queues that nothing is in, and that none are below: of those that are named, the lowest go first.
+    """Delete empty leaf queues (children before parents).
 
-    With --drain they are closed at first, and go when what is in them has ended.
+    With --drain, close the queues first and delete each when its jobs have finished.
     """
     if timeout is not None and not drain:
-        raise click.UsageError("--timeout is for --drain")
+        raise click.UsageError("--timeout requires --drain")
 
     if drain:
         return access.streaming(lambda api: _drained(api, access, names, timeout), streams=len(names) + 1)
@@ -80,8 +79,8 @@ async def _drained(api: HttpApi, access: Access, names: Sequence[str], timeout: 
             continue
         if staying := [one for one in below if one not in names]:
             failed = True
-            hint = f"Name them as well: vcbatch queue delete --drain {' '.join([name, *staying])}"
-            access.tell(CliError(f"queue {name} has others below it: {', '.join(staying)}", hint=hint))
+            hint = f"Delete the children as well: vcbatch queue delete --drain {' '.join([name, *staying])}"
+            access.tell(CliError(f"queue {name} has child queues: {', '.join(staying)}", hint=hint))
             continue
         before = [draining[one] for one in below if one in draining]
         draining[name] = asyncio.create_task(_drain(api, name, told, before=before))
@@ -91,7 +90,7 @@ async def _drained(api: HttpApi, access: Access, names: Sequence[str], timeout: 
     except TimeoutError:
         left = [name for name, task in draining.items() if task.cancelled()]
         undo = access.repeat(f"`vcbatch queue open {' '.join(left)}`")
-        note(f"not all jobs have ended in time; the queues stay closed ({undo} undoes that)")
+        note(f"timed out waiting for jobs to finish; the queues stay closed. To reopen them: {undo}")
         return TIMED_OUT
     for error in filter(None, ends):
         if not isinstance(error, CliError | ApiError):
@@ -108,9 +107,9 @@ async def _delete(api: Api, queue: Json, *, draining: bool = False) -> None:
     except ApiError as error:
         if draining or not names_work(error.message):
             raise
-        hint = f"`vcbatch queue delete --drain {name}` closes it, waits for what is in it, and deletes it then."
+        hint = f"To close it, wait for its jobs and then delete it: `vcbatch queue delete --drain {name}`"
         raise CliError(clean(str(error)), hint=hint) from error
-    say(f"queue {name} is deleted")
+    say(f"{title(QUEUES, name)} deleted")
 
 
 async def _drain(api: HttpApi, name: str, told: Trouble, *, before: Sequence[asyncio.Task[None]]) -> None:
@@ -123,7 +122,7 @@ async def _drain(api: HttpApi, name: str, told: Trouble, *, before: Sequence[asy
     uid, closing = uid_of(queue), queue_state(queue) in (QueueState.CLOSING, QueueState.CLOSED)
     if not closing:
         await ask_queue(api, name, Action.CLOSE_QUEUE)
-        say(f"queue {name} takes no more jobs")
+        say(f"{title(QUEUES, name)} closed")
     said, clock = "", SystemClock()
     batches = changes(
         api,
@@ -139,7 +138,7 @@ async def _drain(api: HttpApi, name: str, told: Trouble, *, before: Sequence[asy
             for change in batch:
                 queue = {} if change.deleted else change.object
             if not queue or uid_of(queue) != uid:
-                raise CliError(f"queue {name} was deleted by somebody else")
+                raise CliError(f"queue {name} was deleted by another client")
             state, inside = queue_state(queue), _inside(queue)
             if state == QueueState.CLOSED and not inside:
                 await asyncio.gather(*before, return_exceptions=True)
@@ -174,7 +173,7 @@ async def _delete_when_empty(api: Api, queue: Json, clock: Clock) -> None:
 
 
 def _opened(name: str) -> CliError:
-    return CliError(f"queue {name} was opened again by somebody else", hint="What is in it goes on.")
+    return CliError(f"queue {name} was reopened by another client", hint="Its jobs continue.")
 
 
 async def _jobs_inside(api: Api, name: str) -> str:
@@ -192,7 +191,7 @@ async def _pods_inside(api: Api, name: str) -> str:
     named = [f"{namespace_of(pod)}/{name_of(pod)}" for pod in pods if holds_node(pod)]
     more = [f"{len(named) - _MOST_NAMED} more"] if len(named) > _MOST_NAMED else []
     shown = ", ".join([*named[:_MOST_NAMED], *more])
-    return f"{len(named)} pods that still hold nodes: {shown}" if named else ""
+    return f"{len(named)} pods still on nodes: {shown}" if named else ""
 
 
 def _inside(queue: Json) -> str:

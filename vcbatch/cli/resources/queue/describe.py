@@ -21,7 +21,7 @@ from vcbatch.cli.resources.blocks import document, events_text, facts, labels_te
 from vcbatch.cli.resources.fields import NONE, dig, moment, name_of, number, text, words
 from vcbatch.cli.resources.gangs import gangs_table
 from vcbatch.cli.resources.job.order import Order, order_of
-from vcbatch.cli.resources.job.turns import queue_facts, whose
+from vcbatch.cli.resources.job.turns import BY_PRIORITY, queue_facts, whose
 from vcbatch.cli.resources.kinds import queue_state, toned
 from vcbatch.cli.resources.queue.books import Books, books_of
 from vcbatch.cli.resources.queue.tree import shown
@@ -62,10 +62,10 @@ class QueuePicture:
 @setup_options
 @access_options
 def command(name: str, access: Access, setup: SetupOptions) -> int:
-    """Show one queue: its place, what it may hold and holds of each resource, who runs and who waits in it.
+    """Show details of a queue: resources, running and pending jobs, events.
 
-    Who waits stands in the order that the scheduler goes by now, as in `vcbatch job explain`: where the scheduler says
-    its policy to you, or you name one. Else that is by priority and then age.
+    Pending jobs are listed in scheduling order, as in `vcbatch job explain`, if the scheduler configuration is known;
+    otherwise by priority, then age.
     """
 
     async def fetch(api: Api) -> QueuePicture:
@@ -91,8 +91,8 @@ def described(picture: QueuePicture, terminal: Terminal, *, now: datetime) -> st
         [
             facts(_facts(picture, now), terminal),
             section("Resources", _resources(picture, terminal), terminal),
-            section("Runs", gangs(running), terminal),
-            section("Waits, whose turn is next first", gangs(picture.waiting), terminal),
+            section("Running", gangs(running), terminal),
+            section("Pending (in scheduling order)", gangs(picture.waiting), terminal),
             section("Events", events_text(picture.events, terminal, now=now), terminal),
         ]
     )
@@ -103,16 +103,16 @@ def _facts(picture: QueuePicture, now: datetime) -> Iterator[tuple[str, str | Ce
     annotations = words(queue, "metadata", "annotations")
     yield "Name", name_of(queue)
     state = toned(queue_state(queue))
-    closed = " with the queue above it" if annotations.get(CLOSED_BY_PARENT) == "true" else ""
+    closed = " with its parent" if annotations.get(CLOSED_BY_PARENT) == "true" else ""
     yield "State", state._replace(text=state.text + closed)
     yield "Parent", text(queue, "spec", "parent")
     entry = picture.books.entries.get(name_of(queue))
-    yield "Below it", ", ".join(entry.children) if entry is not None else ""
+    yield "Children", ", ".join(entry.children) if entry is not None else ""
     yield "Weight", str(number(queue, "spec", "weight") or 1)
     yield "Priority", text(queue, "spec", "priority")
     yield "Strategy", text(queue, "spec", "dequeueStrategy")
     yield "Reclaimable", "no" if dig(queue, "spec", "reclaimable") is False else "yes"
-    yield "Open to", annotations.get(ALLOWED_NAMESPACES, "")
+    yield "Namespaces", annotations.get(ALLOWED_NAMESPACES, "")
     yield "PodGroups", _counts(queue)
     yield from _turns(picture)
     yield "Created", moment_text(moment(queue, "metadata", "creationTimestamp"), now)
@@ -120,17 +120,17 @@ def _facts(picture: QueuePicture, now: datetime) -> Iterator[tuple[str, str | Ce
 
 
 def _turns(picture: QueuePicture) -> Iterator[tuple[str, str]]:
-    """Whose turn it is, and by whose policy."""
+    """The order of the pending jobs, and the scheduler configuration that it comes from."""
     order, waiting = picture.order, picture.waiting
     if not waiting:
         return
     if not order.policy:
-        yield "Order", f"by priority and then age{f'; {order.unknown}' if order.unknown else ''}"
+        yield "Order", f"{BY_PRIORITY}{f' ({order.unknown})' if order.unknown else ''}"
         return
     yield from queue_facts(name_of(picture.queue), order)
     others = any(gang.uid not in order.places for gang in waiting)
-    last = "; those that it doesn't place come last" if others else ""
-    yield "Order", f"{whose(order)}{last}"
+    last = "; jobs of other schedulers last" if others else ""
+    yield "Policy", f"{whose(order)}{last}"
 
 
 def _counts(queue: Json) -> str:
@@ -143,7 +143,7 @@ def _resources(picture: QueuePicture, terminal: Terminal) -> str:
     entry = picture.books.entries.get(name_of(picture.queue))
     if entry is None or not entry.resources():
         return ""
-    header = ("RESOURCE", "MOST", "GUARANTEED", "DESERVED", "HELD", "BORROWED", "ADMITTED", "PENDING")
+    header = ("RESOURCE", "LIMIT", "GUARANTEED", "DESERVED", "USED", "BORROWED", "ADMITTED", "PENDING")
     rows: list[Row] = [header]
     inherited = False
     for resource in entry.resources():
@@ -163,7 +163,7 @@ def _resources(picture: QueuePicture, terminal: Terminal) -> str:
         )
         rows.append((resource, *cells))
     lines = table(_dense(rows), indent="  ", terminal=terminal, right=range(1, 8))
-    return f"{lines}\n  * of a queue above it" if inherited else lines
+    return f"{lines}\n  * inherited from an ancestor queue" if inherited else lines
 
 
 def _dense(rows: Sequence[Row]) -> list[Row]:

@@ -33,14 +33,13 @@ _IN_BYTES: Final = ("memory", "storage", "ephemeral-storage")
 @click.option(
     "--resource",
     metavar="NAME",
-    help="Which to show, such as cpu, memory or nvidia.com/gpu.  [default: GPUs where queues use any, else cpu]",
+    help="Resource to show, e.g. cpu, memory or nvidia.com/gpu.  [default: GPUs if queues use any, else cpu]",
 )
 @access_options
 def command(access: Access, resource: str | None) -> int:
-    """Show the queues below each other, and what each holds, borrows and waits for.
+    """Show the queue hierarchy with used, borrowed and pending resources.
 
-    A bar is as long as what the queue may hold: its capability, or that of the nearest queue above that has one, or all
-    that the cluster has.
+    The length of a bar is the limit of the queue: its capability, that of the nearest ancestor, or cluster capacity.
     """
     from vcbatch.api.resources import NODES, PODGROUPS, QUEUES
 
@@ -53,7 +52,10 @@ def command(access: Access, resource: str | None) -> int:
     total = cluster_total(nodes, chosen)
     known = {name for entry in books.entries.values() for name in entry.resources()}
     if resource is not None and resource not in known and not total:
-        raise CliError(f"no queue and no node has any {resource}", hint=f"Known: {', '.join(sorted(known)) or 'none'}")
+        raise CliError(
+            f"unknown resource {resource}: no queue or node has it",
+            hint=f"Available: {', '.join(sorted(known)) or 'none'}",
+        )
     say("\n".join(tree_lines(books, chosen, terminal_of(), total=total)))
     return 0
 
@@ -114,7 +116,7 @@ class _Marks:
 
     def legend(self, terminal: Terminal) -> str:
         return (
-            f"{terminal.paint(self.held, Tone.GOOD)} held  {terminal.paint(self.borrowed, Tone.WAITING)} borrowed  "
+            f"{terminal.paint(self.held, Tone.GOOD)} used  {terminal.paint(self.borrowed, Tone.WAITING)} borrowed  "
             f"{self.admitted} admitted  {self.free} free"
         )
 
@@ -176,7 +178,7 @@ def _wrapped(details: Sequence[str], indent: str, width: int) -> Iterator[str]:
 
 def _state(entry: Entry, terminal: Terminal) -> str:
     if entry.queue is None:
-        return "" if entry.children and entry.name == "root" else terminal.paint("  doesn't exist", Tone.BAD)
+        return "" if entry.children and entry.name == "root" else terminal.paint("  not found", Tone.BAD)
     state = queue_state(entry.queue)
     return "" if state == QueueState.OPEN else terminal.paint(f"  {state}", Tone.WAITING)
 

@@ -7,12 +7,12 @@ import click
 from vcbatch.cli.lazy import Commands, LazyGroup
 
 _COMMANDS: Commands = {
-    "list": ("vcbatch.cli.resources.lists:jobtemplates", "List templates."),
-    "get": ("vcbatch.cli.resources.lists:jobtemplate", "Show templates by name."),
-    "describe": ("vcbatch.cli.resources.template.describe", "Show all that is known of one template."),
+    "list": ("vcbatch.cli.resources.lists:jobtemplates", "List job templates."),
+    "get": ("vcbatch.cli.resources.lists:jobtemplate", "Show job templates by name."),
+    "describe": ("vcbatch.cli.resources.template.describe", "Show details of a job template."),
 }
 
 
 @click.group("jobtemplate", cls=LazyGroup, commands_at=_COMMANDS)
 def command() -> None:
-    """Show the templates of flows."""
+    """Show job templates."""

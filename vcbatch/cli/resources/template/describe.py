@@ -28,7 +28,7 @@ Json = dict[str, Any]
 @click.argument("name", shell_complete=template_names)
 @access_options
 def command(name: str, access: Access) -> int:
-    """Show one template: its tasks, policies, and the flows that name it."""
+    """Show details of a job template: tasks, policies, and the job flows that use it."""
 
     async def fetch(api: Api) -> tuple[Json, Sequence[Json]]:
         template = await api.get(JOBTEMPLATES, name, namespace=access.namespace)
