@@ -53,24 +53,30 @@ def test_what_others_need_is_made_first_and_nothing_twice(shell: Shell) -> None:
     file = shell.file("tree.yaml", TREE)
     plan = shell.run("apply", "-f", file, "--dry-run")
     assert plan.ok().splitlines() == [
-        "+ create queue/above",
-        "+ create queue/below",
-        "    not validated: requires queue/above",
-        "+ create job/below-job in default",
-        "    not validated: requires queue/below",
+        "+ create queue.scheduling.volcano.sh/above",
+        "+ create queue.scheduling.volcano.sh/below",
+        "    not validated: requires queue.scheduling.volcano.sh/above",
+        "+ create job.batch.volcano.sh/below-job in default",
+        "    not validated: requires queue.scheduling.volcano.sh/below",
     ]
     assert plan.err == "3 to create, 0 to change, 0 unchanged\n"
     assert "not found" in shell.run("queue", "get", "above").err
     made = shell.run("apply", "-f", file, "--yes").ok()
     assert made.splitlines()[-3:] == [
-        "queue/above created", "queue/below created", "job/below-job in default created",
+        "queue.scheduling.volcano.sh/above created",
+        "queue.scheduling.volcano.sh/below created",
+        "job.batch.volcano.sh/below-job created",
     ]  # fmt: skip
     again = shell.run("apply", "-f", file, "--yes")
     assert (again.ok(), again.err) == ("", "0 to create, 0 to change, 3 unchanged\n")
     gone = shell.run("delete", "-f", file, "--yes").ok().splitlines()
-    assert gone[:3] == ["- delete job/below-job in default", "- delete queue/below", "- delete queue/above"]
+    assert gone[:3] == [
+        "- delete job.batch.volcano.sh/below-job in default",
+        "- delete queue.scheduling.volcano.sh/below",
+        "- delete queue.scheduling.volcano.sh/above",
+    ]
     assert shell.run("wait", "queue/above", "--for", "deleted").code == 0
-    assert shell.run("delete", "-f", file, "--yes").err == "0 to delete, 3 not there\n"
+    assert shell.run("delete", "-f", file, "--yes").err == "0 to delete, 3 not found\n"
 
 
 def test_a_queue_is_deleted_after_its_running_job(shell: Shell) -> None:
@@ -80,7 +86,9 @@ def test_a_queue_is_deleted_after_its_running_job(shell: Shell) -> None:
     assert shell.run("wait", "queue/holds", "--for", "jsonpath={.status.running}=1").code == 0
     gone = shell.run("delete", "-f", file, "--yes")
     assert gone.ok().splitlines()[-3:] == [
-        "job/holds-job in default deleted", "queue/holds deleted", "queue/held deleted",
+        "job.batch.volcano.sh/holds-job deleted",
+        "queue.scheduling.volcano.sh/holds deleted",
+        "queue.scheduling.volcano.sh/held deleted",
     ]  # fmt: skip
 
 
@@ -92,7 +100,7 @@ def test_a_queue_that_others_are_in_isnt_waited_for(shell: Shell) -> None:
     assert shell.run("wait", "queue/shared", "--for", "jsonpath={.status.running}=1").code == 0
     refused = shell.run("delete", "-f", file, "--yes")
     assert refused.code == 1
-    assert "shared.yaml:1:1: queue/shared: " in refused.err
+    assert "shared.yaml:1:1: queue.scheduling.volcano.sh/shared: " in refused.err
     assert "delete or finish their jobs first" in refused.err
     assert "waiting" not in refused.err
     shell.run("delete", "-f", "job.yaml", "-f", file, "--yes").ok()
@@ -126,14 +134,16 @@ def test_who_names_a_priority_class_of_the_same_file_is_judged_once_that_is_ther
     file = shell.file("urgent.yaml", URGENT)
     plan = shell.run("apply", "-f", file, "--dry-run")
     assert plan.ok().splitlines() == [
-        "+ create priorityclass/urgent",
-        "+ create job/in-a-hurry in default",
+        "+ create priorityclass.scheduling.k8s.io/urgent",
+        "+ create job.batch.volcano.sh/in-a-hurry in default",
         "+ create pod/in-a-hurry in default",
-        "    not validated: requires priorityclass/urgent",
+        "    not validated: requires priorityclass.scheduling.k8s.io/urgent",
     ]
     made = shell.run("apply", "-f", file, "--yes").ok()
     assert made.splitlines()[-3:] == [
-        "priorityclass/urgent created", "job/in-a-hurry in default created", "pod/in-a-hurry in default created",
+        "priorityclass.scheduling.k8s.io/urgent created",
+        "job.batch.volcano.sh/in-a-hurry created",
+        "pod/in-a-hurry created",
     ]  # fmt: skip
     shell.run("delete", "-f", file, "--yes").ok()
     mistyped = URGENT.replace("in-a-hurry", "mistyped").replace("metadata: {name: urgent}", "metadata: {name: urgen}")
@@ -147,11 +157,11 @@ def test_a_change_is_shown_as_a_difference_and_asked_about(shell: Shell) -> None
     shell.run("apply", "-f", shell.file("q.yaml", QUEUE.replace("NAME", "shown")), "--yes").ok()
     changed = shell.file("q2.yaml", QUEUE.replace("NAME", "shown").replace("weight: 2", "weight: 3"))
     plan = shell.run("apply", "-f", changed, "--dry-run").ok().splitlines()
-    assert plan[0] == "~ change queue/shown"
+    assert plan[0] == "~ change queue.scheduling.volcano.sh/shown"
     assert "    -  weight: 2" in plan
     assert "    +  weight: 3" in plan
     assert stored(shell, "shown")["spec"]["weight"] == 2
-    assert shell.run("apply", "-f", changed, "--yes").ok().endswith("queue/shown changed\n")
+    assert shell.run("apply", "-f", changed, "--yes").ok().endswith("queue.scheduling.volcano.sh/shown configured\n")
     assert stored(shell, "shown")["spec"]["weight"] == 3
     shell.run("delete", "-f", changed, "--yes").ok()
 
@@ -185,7 +195,7 @@ def test_what_a_person_has_set_is_taken_over_and_a_controllers_only_when_asked(s
     file = shell.file("shared.yaml", QUEUE.replace("NAME", "shared"))
     set_weight(5, "kubectl")
     taken = shell.run("apply", "-f", file, "--yes").ok()
-    assert '    takes over .spec.weight (conflict with "kubectl")' in taken
+    assert '    takes ownership of .spec.weight (conflict with "kubectl")' in taken
     assert stored(shell, "shared")["spec"]["weight"] == 2
     set_weight(7, "autoscaler")
     refused = shell.run("apply", "-f", file, "--yes")
@@ -203,9 +213,9 @@ def test_what_a_person_has_set_is_taken_over_and_a_controllers_only_when_asked(s
     [
         (
             "apiVersion: apps/v2\nkind: Thing\nmetadata: {name: a}\n",
-            "f.yaml:1:1: no kind Thing in apps/v2",
+            "f.yaml:1:1: unknown kind Thing in apps/v2",
         ),
-        (QUEUE.replace("name: NAME", "generateName: a-"), "f.yaml:3:1: Queue/a- has no name"),
+        (QUEUE.replace("name: NAME", "generateName: a-"), "f.yaml:3:1: Queue/a-: metadata.name is required"),
         ("a: [1\n", "f.yaml:2:1: not valid YAML: did not find expected"),
         ("kind: Queue\n", "f.yaml:1:1: not an object: apiVersion, kind and metadata.name are required"),
         ("", "f.yaml: no objects"),
@@ -247,7 +257,7 @@ def test_everything_wrong_in_a_job_is_told_with_its_place_and_nothing_is_to_be_t
     assert said.code == 1
     lines = [line for line in said.err.splitlines() if line.startswith("wrong.yaml:")]
     assert [line.split(": ")[0] for line in lines] == ["wrong.yaml:7:3", "wrong.yaml:10:7"], said
-    assert "is 'minAvailable' meant?" in lines[0] and "spec.tasks[0].replicas" in lines[1]
+    assert "did you mean 'minAvailable'?" in lines[0] and "spec.tasks[0].replicas" in lines[1]
     assert "ry again" not in said.err
 
 
@@ -265,7 +275,7 @@ def test_all_that_is_wrong_in_the_files_is_told_in_one_run(shell: Shell) -> None
         "11:7: Job/many: 'minAvailable' is greater than 'replicas' in task: Member, job: many",
         "23:19: Queue/many: duplicate field 'spec.weight', written first in line 23",
         "25:1: not an object: apiVersion, kind and metadata.name are required",
-        next(line for line in told if line.startswith("27:1: no kind Thing in apps/v2: ")),
+        next(line for line in told if line.startswith("27:1: unknown kind Thing in apps/v2: ")),
         "32:1: not valid YAML: did not find expected ',' or ']', while parsing a flow sequence that begins in line 31",
     ], said
 
@@ -281,8 +291,8 @@ def test_what_can_not_be_changed_is_named_and_recreated_on_demand(shell: Shell) 
     assert "--recreate" in refused.err
     assert shell.run("job", "get", "fixed", "-o", "jsonpath={.metadata.uid}").out == before
     planned = shell.run("apply", "-f", changed, "--dry-run", "--recreate").ok()
-    assert "-+ recreate job/fixed in default" in planned
-    assert "job/fixed in default created again" in shell.run("apply", "-f", changed, "--yes", "--recreate").ok()
+    assert "-+ recreate job.batch.volcano.sh/fixed in default" in planned
+    assert "job.batch.volcano.sh/fixed recreated" in shell.run("apply", "-f", changed, "--yes", "--recreate").ok()
     assert shell.run("job", "get", "fixed", "-o", "jsonpath={.metadata.uid}").out != before
     assert "1 unchanged" in shell.run("apply", "-f", changed, "--yes").err
     shell.run("delete", "-f", changed, "--yes").ok()
@@ -310,5 +320,5 @@ def test_several_fields_that_kubectl_has_set_are_no_conflict(shell: Shell) -> No
     assert refused.code == 1
     assert "changed: spec.maxRetry, spec.tasks[0].template.spec.containers[0].command[1]" in refused.err
     assert "--recreate" in refused.err
-    assert "job/theirs in default created again" in shell.run("apply", "-f", changed, "--yes", "--recreate").ok()
+    assert "job.batch.volcano.sh/theirs recreated" in shell.run("apply", "-f", changed, "--yes", "--recreate").ok()
     shell.run("delete", "-f", changed, "--yes").ok()

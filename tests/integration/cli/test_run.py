@@ -63,7 +63,7 @@ def test_a_failure_is_tried_again_and_its_log_is_followed(shell: Shell) -> None:
     script = "echo try; [ -e there ] || { touch there; sleep 3; exit 2; }"
     said = shell.run("run", "--max-retries", "1", "--", "sh", "-c", script)
     assert (said.code, said.out) == (0, "try\ntry\n")
-    assert "--- worker/0 started again (restart 1)" in said.err
+    assert "--- worker/0 restarted (attempt 2)" in said.err
     assert "and 1 restart" in said.err
 
 

@@ -129,7 +129,7 @@ def test_what_it_prints_can_be_pasted_wherever_its_state_is(tmp_path: Path):
     down = said.partition("background: `")[2].partition("` stops")[0].removeprefix("vcbatch ")
     try:
         assert bash(f'{export}; echo "$KUBECONFIG"') == f"{state}/kubeconfig\n"
-        assert bash(f"{sys.executable} -m vcbatch {down}") == "vcbatch is stopped\n"
+        assert bash(f"{sys.executable} -m vcbatch {down}") == "vcbatch stopped\n"
     finally:
         vcbatch("down", "--state-dir", str(state))
 
