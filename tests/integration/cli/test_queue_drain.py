@@ -87,7 +87,7 @@ def test_one_that_takes_too_long_stays_closed_and_others_go(shell: Shell) -> Non
     done = shell.run("queue", "delete", "empty", "patient", "--drain", "--timeout", "3s")
     assert done.code == 124
     assert "queue.scheduling.volcano.sh/empty deleted" in done.out
-    assert "the queues stay closed (`vcbatch queue open patient` undoes that)" in done.err
+    assert "the queues stay closed. To reopen them: `vcbatch queue open patient`" in done.err
     assert json.loads(shell.run("queue", "get", "patient", "-o", "json").ok())["status"]["state"] == "Closing"
     (shell.folder / "end").touch()
     shell.run("queue", "delete", "patient", "--drain", "--timeout", "60s").ok()
@@ -98,7 +98,7 @@ def test_one_that_others_are_below_is_left_open_unless_they_go_as_well(shell: Sh
     shell.run("queue", "create", "lower", "--parent", "upper").ok()
     kept = shell.run("queue", "delete", "upper", "--drain", "--timeout", "60s")
     assert (kept.code, kept.out) == (1, "")
-    assert "queue upper has others below it: lower" in kept.err
+    assert "queue upper has child queues: lower" in kept.err
     assert "vcbatch queue delete --drain upper lower" in kept.err
     assert json.loads(shell.run("queue", "get", "upper", "-o", "json").ok())["status"]["state"] == "Open"
     gone = shell.run("queue", "delete", "upper", "lower", "--drain", "--timeout", "60s").ok()
