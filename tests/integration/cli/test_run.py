@@ -106,8 +106,8 @@ def test_a_time_limit(shell: Shell) -> None:
     ("arguments", "told"),
     [
         (["nothing.py"], "nothing.py: no such file in"),
-        (["./nothing"], "no program that can be run"),
-        (["nothing-of-this-name"], "no such program on the PATH"),
+        (["./nothing"], "./nothing: not executable"),
+        (["nothing-of-this-name"], "command not found in PATH"),
         (["--volume", "/data-of-no-one:/data", "true"], "/data-of-no-one: no such directory"),
         (["--workdir", "nowhere", "true"], "/nowhere: no such directory"),
     ],
@@ -132,7 +132,7 @@ def test_detached_it_can_be_waited_for_read_and_looked_into(shell: Shell) -> Non
     script = "for n in 1 2 3; do echo $n; done; until [ -e go ]; do sleep 0.1; done"
     name = shell.run("run", "--detach", "-o", "name", "--nodes", "2", "--", "sh", "-c", script).ok().strip()
     job = name.removeprefix("job/")
-    assert shell.run("wait", name, "--for", "running").ok() == f"job {job} is Running\n"
+    assert shell.run("wait", name, "--for", "running").ok() == f"job.batch.volcano.sh/{job} condition met\n"
     followed = shell.start("job", "logs", "-f", job)
     executed = shell.start("job", "exec", "-i", job, "--index", "1", "--", "sh", "-c", "cat; pwd; exit 7", stdin=-1)
     out, err = executed.communicate("typed\n", timeout=PATIENCE)
@@ -162,13 +162,13 @@ def test_without_a_terminal_ctrl_c_leaves_the_job_and_says_how_to_come_back(shel
     )
     assert shell.run("job", "cancel", "left").ok() == "job.batch.volcano.sh/left cancelled\n"
     assert shell.run("wait", "left", "--for", "terminated").code == 0
-    assert "has ended already: it is Terminated" in shell.run("job", "cancel", "left").ok()
+    assert "already finished (Terminated)" in shell.run("job", "cancel", "left").ok()
 
 
 @pytest.mark.parametrize(
     ("keys", "code", "told", "phase"),
     [
-        (b"c\n", 130, "is cancelled", "terminated"),
+        (b"c\n", 130, "was cancelled", "terminated"),
         (b"d\n", 0, "is still running", "running"),
         (b"\x03", 130, "is still running", "running"),
     ],
@@ -316,7 +316,7 @@ def test_a_reader_that_goes_away_leaves_the_job_and_says_so(shell: Shell, tmp_pa
     assert running.stderr is not None
     err = running.stderr.read()
     assert running.wait(PATIENCE) == 141
-    assert "unread goes on without you" in err
+    assert "unread is still running" in err
     running.stderr.close()
     shell.run("job", "cancel", "unread")
 

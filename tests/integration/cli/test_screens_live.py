@@ -106,7 +106,7 @@ def test_a_waiting_job_is_explained_moved_and_runs_again(people: People) -> None
     people.submit(job("large", cpu="100000"))
     people.wait("large", lambda phase, _: phase == "Pending")
     assert "large is Pending" in people.run("job", "explain", "large")
-    assert people.run("job", "move", "large", "side") == "job large is in queue side\n"
+    assert people.run("job", "move", "large", "side") == "job.batch.volcano.sh/large moved to queue side\n"
     people.wait("large", lambda phase, queue: queue == "side" and phase == "Pending")
     assert "moving-large" not in people.run("jobtemplate", "list", "-o", "name")
     people.run("job", "delete", "large")
@@ -118,7 +118,7 @@ def test_a_waiting_job_is_explained_moved_and_runs_again(people: People) -> None
     people.wait("long", lambda phase, _: phase == "Aborted")
     people.run("job", "resume", "long")
     people.wait("long", lambda phase, _: phase == "Running")
-    assert people.run("job", "requeue", "long") == "job long is requeued\n"
+    assert people.run("job", "requeue", "long") == "job.batch.volcano.sh/long requeued\n"
     twice = "0/2 (maxRetry 3), resumed 2 times"
     wait_until("it was resumed twice", lambda: twice in people.run("job", "describe", "long"))
     people.wait("long", lambda phase, _: phase == "Running")
@@ -143,7 +143,7 @@ def test_where_nothing_is_yet_that_is_said_while_it_is_watched_for(people: Peopl
     watch = people.follow("job", "list", "-w", "-l", "nobody=has-it")
     try:
         assert watch.stderr is not None
-        assert watch.stderr.readline().startswith("No jobs that fit in namespace ")
+        assert watch.stderr.readline().startswith("No matching jobs found in namespace ")
         assert watch.poll() is None
     finally:
         watch.kill()

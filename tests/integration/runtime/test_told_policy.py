@@ -77,4 +77,4 @@ async def test_a_scheduler_tells_its_policy_and_explain_goes_by_it(server: Embed
     with component("scheduler", server, tmp_path / "log"):
         said = await until(annotations, lambda found: json.loads(found[SCHEDULER_SETUP]) != before)
         assert "fair-share" not in said[POLICY]
-        assert (await order())["policy"] == "the built-in policy"
+        assert (await order())["policy"] == "built-in default"

@@ -126,7 +126,7 @@ def test_what_it_prints_can_be_pasted_wherever_its_state_is(tmp_path: Path):
     state = tmp_path / "my state's"
     said = vcbatch("up", "--detach", "--port", "0", "--kubelet-mode", "none", "--state-dir", str(state)).stdout
     (export,) = (line for line in said.splitlines() if "export" in line)
-    down = said.partition("background: `")[2].partition("` stops")[0].removeprefix("vcbatch ")
+    down = said.partition("To stop it: `")[2].partition("`")[0].removeprefix("vcbatch ")
     try:
         assert bash(f'{export}; echo "$KUBECONFIG"') == f"{state}/kubeconfig\n"
         assert bash(f"{sys.executable} -m vcbatch {down}") == "vcbatch stopped\n"

@@ -52,7 +52,7 @@ def test_a_policy_that_turns_bad_is_told_and_the_last_good_one_goes_on(tmp_path:
 
     files = sorted(recordings.glob("cycles-*.jsonl.gz"))
     assert files
-    # Fails where a cycle is decided otherwise.
+    # Fails where a cycle has other decisions.
     replayed = "".join(vcbatch("replay", str(file)).stdout for file in files)
     assert " bound" in replayed
 
@@ -77,7 +77,7 @@ def test_commands_go_by_the_policy_that_is_in_force(tmp_path: Path, program: Run
     program.kubectl("apply", "-f", "-", stdin=job("large", "sleep 1", cpu="1000")).ok()
     explain = ("job", "explain", "large", "-o", "json", "--kubeconfig", str(program.kubeconfig))
     order = until(lambda: json.loads(vcbatch(*explain).stdout).get("order"))
-    assert order["policy"] == f"the policy of vcbatch up, {policy}"
+    assert order["policy"] == f"{policy} (vcbatch up)"
     assert [(queue["name"], queue["waiting"], queue["share"]) for queue in order["queues"]] == [("default", 1, 0.0)]
 
 
