@@ -88,7 +88,7 @@ class LocalAdmission:
     async def __call__(self, asked: Asked) -> Answer:
         path = PATHS.get(asked.path)
         if path is None:
-            raise LookupError(f"nothing is served at {asked.path}")
+            raise LookupError(f"no webhook at {asked.path}")
         service = AdmissionService(
             world=_World(asked.ctx),
             clock=self._clock,
@@ -250,10 +250,10 @@ def idle_notices(
     def notices(request: AdmissionRequest) -> Sequence[str]:
         resource, body = request.resource, request.object or {}
         if (resource.group, resource.plural) in _WITHOUT_CONTROLLER:
-            return [f"nothing acts on a {resource.kind} here: it is stored, and no pods are made; use a Deployment"]
+            return [f"the local server has no controller for {resource.kind}s: no pods are created; use a Deployment"]
         known = " or ".join(scheduler_names)
         unknown = [
-            f"{path}: no scheduler {name!r} runs here, so that its pods will wait; use {known}"
+            f"{path}: the local server has no scheduler {name!r}: pods will stay pending; use {known}"
             for path, name in _schedulers(resource, body)
             if name not in scheduler_names
         ]
@@ -285,13 +285,13 @@ def _gangs_too_large(resource: Resource, body: Json) -> Iterator[str]:
         most = min(most, spec["completions"])
     if wanted > most > 0:
         yield (
-            f"metadata.annotations[{GROUP_MIN_MEMBER}]: a gang of {wanted} never starts, since there are at most "
+            f"metadata.annotations[{GROUP_MIN_MEMBER}]: a gang of {wanted} never starts: there are at most "
             f"{most} pods at a time"
         )
     elif resource == STATEFULSETS and wanted > 1 and spec.get("podManagementPolicy") != PodManagement.PARALLEL:
         yield (
-            f"spec.podManagementPolicy: a gang of {wanted} never starts, since each pod is made when the one before "
-            f"it runs; use {PodManagement.PARALLEL}"
+            f"spec.podManagementPolicy: a gang of {wanted} never starts: each pod is created when the "
+            f"previous one is running; use {PodManagement.PARALLEL}"
         )
 
 

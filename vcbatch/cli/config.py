@@ -21,7 +21,7 @@ def command() -> None:
     """Validate a scheduler configuration, or print the effective one."""
 
 
-@command.command("check")
+@command.command("check", short_help="Validate a scheduler configuration.")
 @click.argument("file", type=_FILE)
 @extensions_option
 def check(file: Path, extensions: Extensions) -> int:
@@ -34,18 +34,18 @@ def check(file: Path, extensions: Extensions) -> int:
     except PolicyError as error:
         say("\n".join(placed(file, error.faults)))
         count = len(error.faults)
-        note(f"{count} {'fault' if count == 1 else 'faults'}: the scheduler would go on with its last good policy")
+        note(f"{count} error{'' if count == 1 else 's'}; the scheduler would keep the last valid configuration")
         return 1
     if policy.warnings:
         say("\n".join(placed(file, policy.warnings, word="warning")))
     plugins = sum(len(tier.plugins) for tier in policy.tiers)
     parts = ((len(policy.actions), "action"), (plugins, "plugin"), (len(policy.tiers), "tier"))
     counted = ", ".join(f"{count} {thing}{'' if count == 1 else 's'}" for count, thing in parts)
-    say(f"{file}: fine ({counted})")
+    say(f"{file}: OK ({counted})")
     return 0
 
 
-@command.command("show")
+@command.command("show", short_help="Print the effective scheduler configuration.")
 @click.argument("file", type=_FILE, required=False)
 @extensions_option
 def show(file: Path | None, extensions: Extensions) -> int:

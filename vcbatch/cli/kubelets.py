@@ -148,7 +148,7 @@ class Kubelets:
         self._stop.set()
         for result in await asyncio.gather(*self._tasks, return_exceptions=True):
             if isinstance(result, Exception):
-                log.error("a kubelet did not end well: %s", result, exc_info=result)
+                log.error("stopping a kubelet failed: %s", result, exc_info=result)
 
     async def logs(self, namespace: str, name: str, container: str, options: LogOptions) -> AsyncIterator[bytes]:
         """What a container printed, as the server asks for it."""

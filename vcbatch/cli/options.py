@@ -125,6 +125,5 @@ def state_dir_option(function: F) -> F:
         metavar="DIR",
         type=click.Path(file_okay=False, path_type=Path),
         default=default_state_dir,
-        show_default="$XDG_STATE_HOME/vcbatch, or ~/.local/state/vcbatch",
-        help="State directory of the local server.",
+        help="State directory of the local server.  [default: $XDG_STATE_HOME/vcbatch or ~/.local/state/vcbatch]",
     )(cast("F", command))

@@ -51,7 +51,9 @@ _ROUNDS = 10
     "--rounds", type=click.IntRange(1, 10_000), default=_ROUNDS, show_default=True, metavar="N",
     help="Maximum number of simulated cycles.",
 )  # fmt: skip
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format."
+)
 def command(
     file: Path,
     added: tuple[Path, ...],

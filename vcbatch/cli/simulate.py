@@ -82,7 +82,9 @@ class _Options:
 @click.option(
     "--at", type=TimeType(), default=None, help="Start time of the simulation.  [default: now; cases: 2026-06-01]"
 )
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format."
+)
 def command(
     files: tuple[Path, ...],
     policy_file: Path | None,

@@ -271,7 +271,7 @@ spec:
 """
     made = kubectl("create", "-f", "-", stdin=daemons)
     assert "created" in made.ok()
-    assert "Warning: nothing acts on a DaemonSet here" in made.err
+    assert "Warning: the local server has no controller for DaemonSets" in made.err
     made = kubectl("create", "job", "k", "--image=busybox", "--", "true")
     assert "created" in made.ok()
     assert "Warning" not in made.err

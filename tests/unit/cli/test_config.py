@@ -47,7 +47,7 @@ def test_a_policy_that_works_is_said_to(tmp_path: Path):
     file = written(tmp_path / "policy.yaml", POLICY)
     result = run("check", file)
     assert result.return_value == 0
-    assert result.stdout == f"{file}: fine (1 action, 1 plugin, 1 tier)\n"
+    assert result.stdout == f"{file}: OK (1 action, 1 plugin, 1 tier)\n"
 
 
 def test_what_is_accepted_and_had_better_be_otherwise_is_a_warning_with_its_line(tmp_path: Path):
@@ -70,7 +70,7 @@ def test_what_is_accepted_and_had_better_be_otherwise_is_a_warning_with_its_line
         )
     ]
     assert [warning.split(":")[1] for warning in warnings] == [str(start + n) for n in (2, 2, 2, 3, 5)]
-    assert last == f"{file}: fine (1 action, 4 plugins, 1 tier)"
+    assert last == f"{file}: OK (1 action, 4 plugins, 1 tier)"
 
 
 def test_every_fault_is_a_line_that_an_editor_jumps_to(tmp_path: Path):
@@ -82,7 +82,7 @@ def test_every_fault_is_a_line_that_an_editor_jumps_to(tmp_path: Path):
     assert second.startswith(
         f"{file}:4:11: policy.tiers[0].plugins[0].name: unknown plugin 'gagn' (did you mean 'gang'?); supported: "
     )
-    assert result.stderr == "2 faults: the scheduler would go on with its last good policy\n"
+    assert result.stderr == "2 errors; the scheduler would keep the last valid configuration\n"
 
 
 @pytest.mark.parametrize("data", [b"\xff\xfe", b"x" * ((1 << 20) + 1)])
@@ -94,7 +94,7 @@ def test_what_is_no_text_or_too_much_is_refused(tmp_path: Path, data: bytes):
 
 def test_a_policy_may_come_on_standard_input():
     result = CliRunner().invoke(command, ["check", "-"], input=POLICY, standalone_mode=False)
-    assert result.stdout == "-: fine (1 action, 1 plugin, 1 tier)\n"
+    assert result.stdout == "-: OK (1 action, 1 plugin, 1 tier)\n"
     result = CliRunner().invoke(command, ["show", "-"], input=POLICY, standalone_mode=False)
     assert Policy.parse(result.stdout).actions == ("allocate",)
 

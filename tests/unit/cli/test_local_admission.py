@@ -203,7 +203,7 @@ async def test_a_scheduler_that_isnt_here_is_told_where_it_is_named(place: str, 
         answer = await client.post(f"/apis/{place}", body)
         assert answer.code == 201, answer.body
         assert told(answer) == [
-            f"{field}.schedulerName: no scheduler 'other' runs here, so that its pods will wait; use volcano"
+            f"{field}.schedulerName: the local server has no scheduler 'other': pods will stay pending; use volcano"
         ]
 
 
@@ -216,16 +216,16 @@ async def test_kinds_without_a_controller_are_warned_of_and_no_others() -> None:
             kind: told(await client.post(f"/apis/apps/v1/namespaces/default/{kind}", copy.deepcopy(body)))
             for kind in ("daemonsets", "deployments", "replicasets", "statefulsets")
         }
-    warned = "nothing acts on a DaemonSet here: it is stored, and no pods are made; use a Deployment"
+    warned = "the local server has no controller for DaemonSets: no pods are created; use a Deployment"
     assert made == {"daemonsets": [warned], "deployments": [], "replicasets": [], "statefulsets": []}
 
 
 AT_MOST_3 = (
-    "metadata.annotations[scheduling.volcano.sh/group-min-member]: a gang of 4 never starts, since there are at most 3 "
+    "metadata.annotations[scheduling.volcano.sh/group-min-member]: a gang of 4 never starts: there are at most 3 "
     "pods at a time"
 )
 ONE_BY_ONE = (
-    "spec.podManagementPolicy: a gang of 2 never starts, since each pod is made when the one before it runs; use "
+    "spec.podManagementPolicy: a gang of 2 never starts: each pod is created when the previous one is running; use "
     "Parallel"
 )
 

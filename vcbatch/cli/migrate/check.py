@@ -146,8 +146,7 @@ def _pod_groups(inventory: Inventory) -> Iterator[Finding]:
             level=Level.BLOCKER, check="podgroups",
             subject=f"{inventory.old_names.total} PodGroups ({inventory.old_names.some('Job')})",
             message="have the name of their Job, as before Volcano 1.10; vcbatch would create new ones (JOB-UID), "
-            "which "
-            "running pods don't belong to",
+            "which running pods don't belong to",
             todo="Wait for these jobs to finish, or suspend and resume them with Volcano 1.10 or newer.",
         )  # fmt: skip
     total = inventory.pod_groups.total

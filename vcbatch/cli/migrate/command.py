@@ -39,7 +39,7 @@ def command() -> None:
     """Plan a migration from Volcano to vcbatch, or back. Nothing is changed."""
 
 
-@command.command("check")
+@command.command("check", short_help="Check a cluster before a migration.")
 @_NAMESPACE
 @_FORMAT
 @cluster_access_options
@@ -59,7 +59,7 @@ def check(access: Access, components: str, shape: str) -> int:
     return 1 if any(one.level is Level.BLOCKER for one in found) else 0
 
 
-@command.command("plan")
+@command.command("plan", short_help="Print the commands of a migration.")
 @click.option("--back", is_flag=True, help="Print the rollback from vcbatch to Volcano.")
 @click.option(
     "--beside", metavar="NAME", help="Print how to run vcbatch's scheduler beside Volcano, with this schedulerName."

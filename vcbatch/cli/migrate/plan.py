@@ -123,7 +123,7 @@ def _policies(inventory: Inventory) -> Iterator[Step]:
             why="vcbatch reads Volcano's scheduler configuration, but rejects what Volcano only logs: unknown plugins, "
             f"arguments and switches.{faulty}",
             commands=tuple(commands),
-            verify=f"the last command prints `{file}: fine`",
+            verify=f"the last command prints `{file}: OK`",
         )
 
 
@@ -277,8 +277,7 @@ def _handed_over(inventory: Inventory, wish: Wish) -> Iterator[Step]:
         yield Step(
             title="Free shared names",
             why="Service and Secret of admission have the same names. The Service has no endpoints any more. The "
-            "Secret is "
-            "reused with its certificate, which vcbatch serves for ten more minutes.",
+            "Secret is reused with its certificate, which vcbatch serves for ten more minutes.",
             commands=tuple(shared),
         )
 
@@ -383,8 +382,7 @@ def _cleaned(inventory: Inventory, wish: Wish) -> Iterator[Step]:
         yield Step(
             title="After some days: remove the remaining Volcano objects",
             why="Until then rollback is quick: `vcbatch migrate plan --back`. Then remove the ServiceAccounts, which "
-            "have "
-            "cluster-wide permissions.",
+            "have cluster-wide permissions.",
             commands=tuple(commands),
         )
 
@@ -407,8 +405,7 @@ def back(inventory: Inventory, wish: Wish) -> list[Step]:
         Step(
             title="Verify",
             why="All running pods must be unchanged. Volcano's first status update removes `status.ledger` of jobs "
-            "(lost "
-            "pods and eviction budget), which Volcano doesn't use.",
+            "(lost pods and eviction budget), which Volcano doesn't use.",
             commands=(_pods(inventory, _AFTER), f"comm -23 {_BEFORE} {_AFTER}", "kubectl get jobs.batch.volcano.sh -A"),
             verify="the second command prints only pods that finished in the meantime",
         ),
@@ -466,9 +463,8 @@ def _crds_back(inventory: Inventory, wish: Wish) -> Iterator[Step]:
     yield Step(
         title="Transfer the CRDs back",
         why="Volcano works with the installed CRDs. If Helm managed Volcano, restore its release record from the "
-        "backup "
-        "(here for a release volcano); its next upgrade installs Volcano's CRDs, and uninstalling it deletes them "
-        "with all jobs, as before.",
+        "backup (here for a release volcano); its next upgrade installs Volcano's CRDs, and uninstalling it deletes "
+        "them with all jobs, as before.",
         commands=(
             "kubectl create -f volcano-release.yaml",
             f"kubectl annotate crd {names} --overwrite {RELEASE_NAME}=volcano {RELEASE_NAMESPACE}={wish.namespace}",
@@ -484,8 +480,7 @@ def _volcano_started(inventory: Inventory) -> Iterator[Step]:
         yield Step(
             title="Install Volcano",
             why="Its Deployments were deleted: install the previous version, with Helm from the restored record or "
-            "from "
-            "its manifest. Admission is registered by the last command, when its webhook is ready.",
+            "from its manifest. Admission is registered by the last command, when its webhook is ready.",
             commands=(
                 "helm upgrade volcano volcano-sh/volcano -n volcano-system --version VERSION --reuse-values --wait",
             ),
@@ -553,8 +548,8 @@ def beside(inventory: Inventory, wish: Wish, name: str) -> list[Step]:
         Step(
             title="Install only the scheduler",
             why="A cluster can have only one set of controllers and admission webhooks: keep Volcano's. Volcano's "
-            "scheduler "
-            "also updates PodGroups of vcbatch's scheduler: the conditions of a pending gang can be overwritten.",
+            "scheduler also updates PodGroups of vcbatch's scheduler: the conditions of a pending gang can be "
+            "overwritten.",
             commands=(f"{install} --scheduler-name {name} --node-selector {_LABEL}:{name}",),
         ),
         Step(

@@ -208,7 +208,7 @@ def _flow_why(flow: Json, _: datetime) -> str:
 
 JOBFLOW: Final = Kind(
     resource=JOBFLOWS,
-    word="jobflow",
+    word="job flow",
     columns=(
         NAME,
         Column(name="PHASE", cell=lambda flow, _: toned(flow_phase(flow))),
@@ -221,7 +221,7 @@ JOBFLOW: Final = Kind(
 
 JOBTEMPLATE: Final = Kind(
     resource=JOBTEMPLATES,
-    word="jobtemplate",
+    word="job template",
     columns=(
         NAME,
         Column(name="TASKS", cell=lambda template, _: _tasks(template), flexible=True),
@@ -243,7 +243,7 @@ def _last(cron: Json, now: datetime) -> str:
 
 CRONJOB: Final = Kind(
     resource=CRONJOBS,
-    word="cronjob",
+    word="cron job",
     columns=(
         NAME,
         Column(name="SCHEDULE", cell=_at("spec", "schedule")),
@@ -304,7 +304,7 @@ POD: Final = Kind(
 
 HYPERNODE: Final = Kind(
     resource=HYPERNODES,
-    word="hypernode",
+    word="HyperNode",
     columns=(
         NAME,
         Column(name="TIER", cell=_count("spec", "tier"), right=True),

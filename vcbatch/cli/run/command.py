@@ -223,7 +223,7 @@ def _env(given: tuple[str, ...]) -> dict[str, str]:
 def _print(job: Json, output: str) -> None:
     if output == "name":
         metadata = job["metadata"]
-        say(f"job/{metadata.get('name') or metadata['generateName']}")
+        say(title(JOBS, metadata.get("name") or metadata["generateName"]))
     elif output == "json":
         say(json.dumps(job, indent=2))
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Mapping
 from contextlib import aclosing
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -13,8 +14,9 @@ import click
 from vcbatch.api.resources import JOBS
 from vcbatch.cli.access import Access, TimeoutType, access_options
 from vcbatch.cli.completion.names import job_names
-from vcbatch.cli.output import note, say
+from vcbatch.cli.output import CliError, complain, say
 from vcbatch.cli.terminal import terminal_of
+from vcbatch.cli.titles import title
 from vcbatch.cli.trouble import Trouble
 from vcbatch.cli.wait.conditions import DEFAULTS, Condition, Kind, MalformedCondition, condition, kind_of
 
@@ -51,14 +53,14 @@ def command(access: Access, what: tuple[str, ...], wanted: str | None, timeout: 
     Exits 0 when all conditions are met, 1 if one can no longer be met (e.g. the job failed or was deleted), 124 after
     the timeout. Progress is printed to standard error.
     """
-    asked: list[tuple[Kind, str, Condition]] = []
+    asked: dict[str, tuple[Kind, str, Condition]] = {}
     for text in what:
         word, slash, name = text.partition("/")
         try:
             kind = kind_of(word if slash else JOBS.kind)
-            asked.append(
-                (kind, name if slash else text, condition(wanted or DEFAULTS.get(kind.resource, "created"), kind))
-            )
+            name = name if slash else text
+            wish = condition(wanted or DEFAULTS.get(kind.resource, "created"), kind)
+            asked[f"{kind.words[0]} {name}"] = (kind, name, wish)
         except MalformedCondition as error:
             raise click.UsageError(str(error)) from error
     seconds = timeout.total_seconds() if timeout else None
@@ -71,12 +73,12 @@ def command(access: Access, what: tuple[str, ...], wanted: str | None, timeout: 
         telling = Telling(Foot(sys.stderr, terminal_of(sys.stderr)))
         told = Trouble(access.connection().server, telling.aside)
         waiting = {
-            f"{kind.words[0]} {name}": asyncio.create_task(_one(api, kind, name, wish, namespace, told, telling))
-            for kind, name, wish in asked
+            called: asyncio.create_task(_one(api, kind, name, wish, namespace, told, telling))
+            for called, (kind, name, wish) in asked.items()
         }
         drawing = asyncio.create_task(_draw(telling, access))
         try:
-            return await _all(waiting, [wish for _, _, wish in asked], seconds, telling)
+            return await _all(waiting, asked, seconds, telling)
         finally:
             drawing.cancel()
             await asyncio.gather(drawing, return_exceptions=True)
@@ -92,10 +94,13 @@ async def _draw(telling: Telling, access: Access) -> None:
 
 
 async def _all(
-    waiting: dict[str, asyncio.Task[str]], wishes: list[Condition], seconds: float | None, telling: Telling
+    waiting: Mapping[str, asyncio.Task[str]],
+    asked: Mapping[str, tuple[Kind, str, Condition]],
+    seconds: float | None,
+    telling: Telling,
 ) -> int:
-    """The exit code. What is reached is said when it is."""
-    by_task = {task: (name, wish) for (name, task), wish in zip(waiting.items(), wishes, strict=True)}
+    """The exit code. A condition that is met is reported at once."""
+    by_task = {task: called for called, task in waiting.items()}
     pending = set(by_task)
     deadline = asyncio.get_running_loop().time() + seconds if seconds is not None else None
     try:
@@ -104,16 +109,17 @@ async def _all(
             done, pending = await asyncio.wait(pending, timeout=left, return_when=asyncio.FIRST_COMPLETED)
             if not done:
                 telling.close()
-                for name, wish in sorted((by_task[task] for task in pending), key=lambda waited: waited[0]):
-                    note(f"{name} {wish.verb}n't {wish.said} after {seconds:g} s")
+                for called in sorted(by_task[task] for task in pending):
+                    complain(CliError(f"timed out after {seconds:g} s waiting for {called}: {asked[called][2].said}"))
                 return TIMED_OUT
             for task in done:
-                name, wish = by_task[task]
-                telling.reached(name)
+                called = by_task[task]
+                telling.reached(called)
                 if trouble := task.result():
-                    note(f"{name} {trouble}")
+                    complain(CliError(f"{called} {trouble}"))
                     return 1
-                say(f"{name} {wish.verb} {wish.said}")
+                kind, name, _ = asked[called]
+                say(f"{title(kind.resource, name)} condition met")
         return 0
     finally:
         for task in pending:
@@ -147,7 +153,7 @@ async def _one(
             if wish.holds(obj):
                 return ""
             if obj is None and not wish.without:
-                return "was deleted" if existed else "doesn't exist"
+                return "was deleted" if existed else "not found"
             if obj is not None and (trouble := wish.hopeless(obj)):
                 return trouble
             telling.look(f"{kind.words[0]} {name}", kind, wish, obj)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from vcbatch.api.jsonpath import MalformedPath, parse_path, shown
 from vcbatch.api.phases import JobFlowPhase, JobPhase, PodGroupPhase, QueueState
@@ -89,14 +89,13 @@ KINDS: Final = (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
     """`holds` for an object, None standing for one that doesn't exist. `hopeless` says why it never can hold for an
-    object that is so; empty where it still may. `said` is what the object then is, or has."""
+    object that is so; empty where it still may. `said` names the condition in messages."""
 
     said: str
     holds: Callable[[Json | None], bool]
     hopeless: Callable[[Json], str] = lambda obj: ""
     without: bool = False
     """It may hold although the object doesn't exist, or not yet."""
-    verb: Literal["is", "has"] = "is"
 
 
 def condition(given: str, kind: Kind) -> Condition:
@@ -155,7 +154,7 @@ def _of_condition(rest: str) -> Condition:
         found = objects(obj or {}, "status", "conditions")
         return any(text(one, "type").lower() == name.lower() and text(one, "status").lower() == wanted for one in found)
 
-    return Condition(said=f"{name}={wanted}", holds=holds, verb="has")
+    return Condition(said=f"{name}={wanted}", holds=holds)
 
 
 def _of_path(rest: str) -> Condition:
@@ -175,7 +174,7 @@ def _of_path(rest: str) -> Condition:
         return bool(found) if value is None else any(shown(one) == value for one in found)
 
     said = path_text if value is None else f"{path_text}={value}"
-    return Condition(said=said, holds=holds, verb="has")
+    return Condition(said=said, holds=holds)
 
 
 def kind_of(word: str) -> Kind:

@@ -193,4 +193,4 @@ def test_every_domain_is_drawn_even_in_a_circle(members: dict[str, list[str]]) -
     lines = tree_text(network_of(domains.values()), PLAIN).split("\n")[1:]
     first_words = [line.strip("│├└─ ").split(" ")[0] for line in lines]
     assert set(first_words) == set(members)
-    assert sum("Nodes like /gpu-.*/" in line for line in lines) == len(members)
+    assert sum("Nodes matching /gpu-.*/" in line for line in lines) == len(members)

@@ -32,7 +32,9 @@ _COLOURS: Final = {
 
 @click.command("graph")
 @click.argument("name", shell_complete=flow_names)
-@click.option("-o", "--output", type=click.Choice(["text", "dot"]), default="text", show_default=True)
+@click.option(
+    "-o", "--output", type=click.Choice(["text", "dot"]), default="text", show_default=True, help="Output format."
+)
 @access_options
 def command(name: str, access: Access, output: str) -> int:
     """Show the dependency graph of a job flow.

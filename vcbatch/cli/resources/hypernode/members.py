@@ -19,7 +19,7 @@ def patterns(hypernode: Json) -> Iterator[str]:
     for member in objects(hypernode, "spec", "members"):
         kind, selector = text(member, "type"), part(member, "selector")
         if pattern := text(selector, "regexMatch", "pattern"):
-            yield f"{kind}s like /{pattern}/"
+            yield f"{kind}s matching /{pattern}/"
         elif selector.get("labelMatch"):
             yield f"{kind}s by labels"
         elif kind == MemberType.NODE:
@@ -33,7 +33,7 @@ def in_full(hypernode: Json) -> Iterator[str]:
     for member in objects(hypernode, "spec", "members"):
         kind, selector = text(member, "type"), part(member, "selector")
         if pattern := text(selector, "regexMatch", "pattern"):
-            yield f"{kind}s like /{pattern}/"
+            yield f"{kind}s matching /{pattern}/"
         elif chosen := part(selector, "labelMatch"):
             yield f"{kind}s with {_labels(chosen)}"
         else:
