@@ -1,4 +1,4 @@
-"""Rights that somebody lacks, read from the sentence in which an API server refuses (403).
+"""Permissions that a user lacks, parsed from the message of an API server's 403 response.
 
 The sentence is Kubernetes' own (`staging/src/k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go`); what
 admission, a quota or a namespace that ends refuses has others.
@@ -28,13 +28,13 @@ class MissingRight:
     namespace: str = ""
 
     def __str__(self) -> str:
-        """`jane may not list jobs.batch.volcano.sh in namespace research`."""
-        return f"{self.user or 'this user'} may not {self.what}"
+        """`jane cannot list jobs.batch.volcano.sh in namespace research`."""
+        return f"{self.user or 'this user'} cannot {self.what}"
 
     @property
     def what(self) -> str:
         """`list jobs.batch.volcano.sh in namespace research`."""
-        where = f"in namespace {self.namespace}" if self.namespace else "in the whole cluster"
+        where = f"in namespace {self.namespace}" if self.namespace else "at the cluster scope"
         return f"{self.verb} {self._kind} {where}"
 
     @property
@@ -47,8 +47,8 @@ class MissingRight:
     @property
     def remedy(self) -> str:
         """Who can allow it, and how."""
-        role = "a Role there" if self.namespace else "a ClusterRole"
-        return f"Ask whoever runs the cluster for {role} with this rule:\n    {self.rule}"
+        role = f"a Role in namespace {self.namespace}" if self.namespace else "a ClusterRole"
+        return f"Ask your cluster administrator for {role} with this rule:\n    {self.rule}"
 
     @property
     def _kind(self) -> str:

@@ -17,7 +17,7 @@ from vcbatch.api.rights import missing_right
                 'jobs.batch.volcano.sh "train" is forbidden: User "jane" cannot delete resource "jobs" in API group '
                 '"batch.volcano.sh" in the namespace "research"'
             ),
-            "jane may not delete jobs.batch.volcano.sh in namespace research",
+            "jane cannot delete jobs.batch.volcano.sh in namespace research",
             "{apiGroups: [batch.volcano.sh], resources: [jobs], verbs: [delete]}",
         ),
         (
@@ -25,7 +25,7 @@ from vcbatch.api.rights import missing_right
                 'pods "a-0" is forbidden: User "system:serviceaccount:ci:me" cannot get resource "pods/log" in API '
                 'group "" in the namespace "ci": RBAC: role.rbac.authorization.k8s.io "reader" not found'
             ),
-            "system:serviceaccount:ci:me may not get pods/log in namespace ci",
+            "system:serviceaccount:ci:me cannot get pods/log in namespace ci",
             '{apiGroups: [""], resources: [pods/log], verbs: [get]}',
         ),
         (
@@ -33,7 +33,7 @@ from vcbatch.api.rights import missing_right
                 'queues.scheduling.volcano.sh is forbidden: User "jane" cannot list resource "queues" in API group '
                 '"scheduling.volcano.sh" at the cluster scope'
             ),
-            "jane may not list queues.scheduling.volcano.sh in the whole cluster",
+            "jane cannot list queues.scheduling.volcano.sh at the cluster scope",
             "{apiGroups: [scheduling.volcano.sh], resources: [queues], verbs: [list]}",
         ),
     ],
@@ -42,7 +42,7 @@ def test_a_refusal_names_the_right_and_the_rule_that_gives_it(refusal: str, sent
     missing = missing_right(refusal)
     assert missing is not None
     assert (str(missing), missing.rule) == (sentence, rule)
-    assert ("a Role there" if missing.namespace else "a ClusterRole") in missing.remedy
+    assert (f"a Role in namespace {missing.namespace}" if missing.namespace else "a ClusterRole") in missing.remedy
     assert missing.rule in missing.remedy
 
 

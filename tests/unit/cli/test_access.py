@@ -124,13 +124,13 @@ DENIED = (
         (refused(401, "Unauthorized", "Unauthorized"), "rejected the credentials", "Log in"),
         (
             refused(403, "Forbidden", DENIED),
-            "eve may not list jobs.batch.volcano.sh in the whole cluster",
+            "eve cannot list jobs.batch.volcano.sh at the cluster scope",
             "ClusterRole",
         ),
-        (refused(403, "Forbidden", DENIED), "eve may not list jobs", "\n  To limit the request to one namespace"),
+        (refused(403, "Forbidden", DENIED), "eve cannot list jobs", "\n  To limit the request to one namespace"),
         (
             refused(403, "Forbidden", DENIED.replace("eve", "system:anonymous")),
-            "anonymous users can't list jobs.batch.volcano.sh in the whole cluster",
+            "anonymous users can't list jobs.batch.volcano.sh at the cluster scope",
             "kubeconfig context",
         ),
         (refused(403, "Forbidden", 'forbidden: User "eve" cannot get path "/x"'), 'cannot get path "/x"', "can-i"),

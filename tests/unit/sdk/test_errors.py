@@ -55,7 +55,7 @@ def test_a_missing_right_is_told_with_what_gives_it():
     words = 'cannot create resource "jobs" in API group "batch.volcano.sh" in the namespace "ci"'
     error = error_of(ApiError(403, "Forbidden", f'jobs.batch.volcano.sh is forbidden: User "eve" {words}'), "")
     assert type(error) is Forbidden
-    assert error.message == "eve may not create jobs.batch.volcano.sh in namespace ci"
+    assert error.message == "eve cannot create jobs.batch.volcano.sh in namespace ci"
     assert "{apiGroups: [batch.volcano.sh], resources: [jobs], verbs: [create]}" in error.hint
 
 

@@ -52,12 +52,11 @@ def command(access: Access, name: str | None, count: int, schedule: str | None, 
     else:
         cron = {"metadata": {"name": "schedule"}, "spec": {"schedule": schedule, "timeZone": time_zone or None}}
     plan, since, remarks = plan_of(cron, now=now)
+    if plan is None:
+        hint = f"Fix the schedule: kubectl edit cronvcjob {name}" if name else ""
+        raise CliError("; ".join(remarks) or "the schedule never runs", hint=hint)
     for remark in remarks:
         note(remark)
-    if plan is None:
-        raise CliError(
-            "the schedule never runs", hint=f"Fix the schedule: kubectl edit cronvcjob {name}" if name else ""
-        )
     if (cron.get("spec") or {}).get("suspend"):
         resume = access.repeat(f"`vcbatch cronjob resume {name_of(cron)}`")
         note(f"cronjob {name_of(cron)} is suspended. To resume it: {resume}")
