@@ -66,7 +66,7 @@ def test_install_again_and_uninstall(plane: ControlPlane) -> None:
 
     elsewhere = vcbatch(plane, "install", "--namespace", "elsewhere", "--no-wait")
     assert elsewhere.returncode == 1
-    assert "installed in the namespace volcano-system already" in elsewhere.stderr
+    assert "already installed in namespace volcano-system" in elsewhere.stderr
 
     submit(plane, gang("kept", 1, command="sleep inf"))
     removed = changes(vcbatch(plane, "uninstall"))

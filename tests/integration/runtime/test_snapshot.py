@@ -135,6 +135,6 @@ async def test_without_a_cluster_it_is_said_how_to_have_one(tmp_path: Path):
     code, _, err = await vcbatch("snapshot", tmp_path / "snapshot.jsonl.gz", env=nowhere)
     assert code == 1
     assert err.startswith("error: no cluster is configured: ")
-    assert "Start a server on this machine with `vcbatch up`" in err
+    assert "Start a local server with `vcbatch up`" in err
     code, _, err = await vcbatch("snapshot", "-n", "team")
     assert (code, "No such option" in err) == (2, True)

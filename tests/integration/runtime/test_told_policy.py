@@ -57,7 +57,7 @@ async def test_a_scheduler_tells_its_policy_and_explain_goes_by_it(server: Embed
     with component("scheduler", server, tmp_path / "log", *options) as scheduler:
         told = await until(order, lambda found: found.get("by") == "policy")
         assert (told["policy"], told["lease"], told.get("doubt")) == (
-            "the policy in ConfigMap volcano-system/conf",
+            "ConfigMap volcano-system/conf",
             "volcano-system/vcbatch-scheduler",
             None,
         )

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from vcbatch.api.resources import JOBS
 from vcbatch.cli.wait.conditions import Condition, MalformedCondition, condition, kind_of
 
 Json = dict[str, Any]
@@ -58,6 +59,17 @@ def test_a_phase_that_can_not_come_any_more_is_hopeless() -> None:
     for still in ("Pending", "Aborted", "Restarting", "Completed"):
         assert of("completed").hopeless(job(still)) == ""
     assert of("finished").hopeless(job("Failed")) == ""
+
+
+@pytest.mark.parametrize("word", ["job", "vcjob", "job.batch.volcano.sh", "Job.batch.volcano.sh"])
+def test_a_kind_may_have_its_group_as_output_names_it(word: str) -> None:
+    assert kind_of(word).resource == JOBS
+
+
+@pytest.mark.parametrize("word", ["job.batch", "job.flow.volcano.sh", "pod.batch.volcano.sh"])
+def test_another_group_is_another_kind(word: str) -> None:
+    with pytest.raises(MalformedCondition, match="unknown kind"):
+        kind_of(word)
 
 
 def test_kinds_have_their_own_phases() -> None:

@@ -178,8 +178,9 @@ def _of_path(rest: str) -> Condition:
 
 
 def kind_of(word: str) -> Kind:
-    """Raises `MalformedCondition` for a word that is none."""
-    found = next((kind for kind in KINDS if word.lower() in kind.words), None)
+    """The kind of a word, e.g. `job`, `vcjob` or `job.batch.volcano.sh`. Raises `MalformedCondition` for any other."""
+    name, _, group = word.lower().partition(".")
+    found = next((kind for kind in KINDS if name in kind.words and group in ("", kind.resource.group)), None)
     if found is None:
         known = [kind.words[0] for kind in KINDS]
         valid = f"; must be {', '.join(known)}"
