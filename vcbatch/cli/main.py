@@ -42,7 +42,7 @@ _COMMANDS: Commands = {
     "uninstall": ("vcbatch.cli.install.command:uninstall", "Uninstall vcbatch; CRDs and jobs are kept."),
     "migrate": ("vcbatch.cli.migrate.command", "Plan a migration from Volcano, or back."),
     "crds": ("vcbatch.cli.crds", "Print or write the CustomResourceDefinitions."),
-    "policies": ("vcbatch.cli.policies", "Print or write admission policies, for clusters without webhooks."),
+    "policies": ("vcbatch.cli.policies", "Print or write admission policies, for use without webhooks."),
     "completion": ("vcbatch.cli.completion.command", "Print a shell completion script (bash, zsh or fish)."),
 }
 

@@ -52,6 +52,6 @@ def test_on_a_cluster_a_program_needs_an_image_and_is_told_so(tmp_path: Path) ->
     with scripted(lambda _: Answer(body={"gitVersion": "v1.36.0"})) as served:
         code, out, err = call(["run", "train.py"], kubeconfig(tmp_path, served.url))
     assert (code, out) == (2, "")
-    assert f"error: on a cluster a program needs an image that has it: {served.url} is one\n" in err
+    assert f"error: a container image is required on a cluster ({served.url})\n" in err
     assert "--image" in err and "vcbatch up" in err
     assert {asked.path for asked in served.asked} == {"/version"}

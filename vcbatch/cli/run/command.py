@@ -192,7 +192,7 @@ def _composed(
     except CannotCompose as error:
         if error.option == "image":
             hint = "Pass --image. To run it locally: `vcbatch up --detach`, then set KUBECONFIG as printed."
-            raise CliError(f"{error}: {access.connection().server} is one", hint=hint, exit_code=2) from error
+            raise CliError(f"{error} ({access.connection().server})", hint=hint, exit_code=2) from error
         flag = _FLAGS.get(error.option, f"--{error.option}")
         raise click.BadParameter(str(error), param_hint=flag) from error
     return on_this_machine(job, access) if wish["local"] else job

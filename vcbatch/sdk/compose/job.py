@@ -42,7 +42,7 @@ def compose(wish: Wish) -> Json:
     array = wish.array
     count = sum(role.replicas for role in shape.roles)
     if count > MOST_PODS:
-        raise CannotCompose("nodes", f"{count} pods in all, want at most {MOST_PODS}")
+        raise CannotCompose("nodes", f"{count} pods in total: must be at most {MOST_PODS}")
     spec: Json = {
         "schedulerName": names.DEFAULT_SCHEDULER,
         "queue": wish.queue or DEFAULT,
@@ -71,9 +71,9 @@ def compose(wish: Wish) -> Json:
 
 def _check(wish: Wish) -> None:
     if not wish.command or not wish.command[0]:
-        raise CannotCompose("command", "no program is named")
+        raise CannotCompose("command", "program is required")
     if not wish.local and not wish.image:
-        raise CannotCompose("image", "on a cluster a program needs an image that has it")
+        raise CannotCompose("image", "a container image is required on a cluster")
     for option, given, least in (
         ("nodes", wish.nodes, 1),
         ("processes", 1 if wish.processes is None else wish.processes, 1),
@@ -82,36 +82,37 @@ def _check(wish: Wish) -> None:
         ("time_limit", 1 if wish.time_limit is None else wish.time_limit, 1),
     ):
         if given < least:
-            raise CannotCompose(option, f"want {least} or more, got {given}")
+            raise CannotCompose(option, f"must be at least {least}, got {given}")
     if wish.time_limit is not None and wish.time_limit > LONGEST:
-        raise CannotCompose("time_limit", f"{wish.time_limit} s, want at most {LONGEST} s")
+        raise CannotCompose("time_limit", f"must be at most {LONGEST} s, got {wish.time_limit} s")
     if wish.max_retries > 1000:
-        raise CannotCompose("max_retries", f"want at most 1000, got {wish.max_retries}")
+        raise CannotCompose("max_retries", f"must be at most 1000, got {wish.max_retries}")
     for option, text in (("cpus", wish.cpus), ("memory", wish.memory)):
         if text and not _is_amount(text):
-            raise CannotCompose(option, f"{text!r} is no amount such as {'4 or 500m' if option == 'cpus' else '16Gi'}")
+            example = "4 or 500m" if option == "cpus" else "16Gi"
+            raise CannotCompose(option, f"invalid quantity {text!r} (e.g. {example})")
     if wish.memory and parse_quantity(wish.memory) < _LEAST_MEMORY:
-        raise CannotCompose("memory", f"{wish.memory!r} is less than 1Mi: want such as 16Gi")
+        raise CannotCompose("memory", f"must be at least 1Mi (e.g. 16Gi), got {wish.memory!r}")
     for name in wish.env:
         if not _ENV_NAME.fullmatch(name):
-            raise CannotCompose("env", f"{name!r} can't be the name of a variable")
+            raise CannotCompose("env", f"invalid environment variable name {name!r}")
     if wish.work_dir and not wish.work_dir.startswith("/"):
-        raise CannotCompose("work_dir", f"{wish.work_dir!r}: want a path from /")
+        raise CannotCompose("work_dir", f"must be an absolute path, got {wish.work_dir!r}")
     if wish.image != wish.image.strip():
-        raise CannotCompose("image", f"{wish.image!r} has spaces around it")
+        raise CannotCompose("image", f"invalid image {wish.image!r}: leading or trailing spaces")
     for volume in wish.volumes:
         _check_volume(volume)
     paths = [volume.path for volume in wish.volumes]
     twice = next((path for path in paths if paths.count(path) > 1), None)
     if twice is not None:
-        raise CannotCompose("volumes", f"two volumes are to be mounted at {twice}")
+        raise CannotCompose("volumes", f"several volumes at {twice}")
 
 
 def _check_volume(volume: Volume) -> None:
     steps = volume.source.split("/") if volume.kind is VolumeKind.FOLDER else ()
     faults = () if volume.kind is VolumeKind.FOLDER else dns_subdomain(volume.source)
     if ".." in (*steps, *volume.path.split("/")) or ":" in volume.path:
-        raise CannotCompose("volumes", f"{volume.source} at {volume.path}: want paths without .. and colons")
+        raise CannotCompose("volumes", f"{volume.source} at {volume.path}: paths can't contain '..' or ':'")
     if faults:
         raise CannotCompose("volumes", f"{volume.source!r}: {faults[0]}")
 
@@ -144,7 +145,9 @@ def _name(wish: Wish, program: Program, shape: Shape) -> Json:
         if faults:
             raise CannotCompose("name", f"{wish.name!r}: {faults[0]}")
         if len(wish.name) > room:
-            raise CannotCompose("name", f"{wish.name!r} has {len(wish.name)} characters, want at most {room}")
+            raise CannotCompose(
+                "name", f"must be at most {room} characters long, got {len(wish.name)} in {wish.name!r}"
+            )
         return {"name": wish.name}
     words = re.sub(r"[^a-z0-9]+", "-", program.stem.lower())
     stem = words[: room - len(_SUFFIX)].strip("-") or "job"

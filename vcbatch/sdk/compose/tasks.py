@@ -55,7 +55,7 @@ def shape_of(wish: Wish, program: Program) -> Shape:
         return _array(wish, program, wish.array, framework)
     processes = wish.processes or 1
     if processes > 1 and framework not in (Framework.PYTORCH, Framework.MPI):
-        text = f"{processes} processes on a node need the framework pytorch or mpi, got {framework}"
+        text = f"{processes} processes on a node require framework pytorch or mpi, got {framework}"
         raise CannotCompose("processes", text)
     return _SHAPES[framework](wish, program)
 
@@ -63,9 +63,9 @@ def shape_of(wish: Wish, program: Program) -> Shape:
 def _array(wish: Wish, program: Program, array: Array, framework: Framework) -> Shape:
     for option, given in (("nodes", wish.nodes), ("processes", wish.processes or 1)):
         if given != 1:
-            raise CannotCompose(option, f"each member of an array is one process on one node, got {given}")
+            raise CannotCompose(option, f"must be 1 for an array, whose members are single processes, got {given}")
     if framework is not Framework.NONE:
-        text = f"members of an array know nothing of each other, so that {framework} has nothing to join"
+        text = f"must be none for an array, whose members are independent, got {framework}"
         raise CannotCompose("framework", text)
     index = f"{names.ENV_TASK_INDEX} * {array.step} + {array.first}"
     run = _tries(1 + wish.max_retries) if wish.max_retries else 'exec "$@"'

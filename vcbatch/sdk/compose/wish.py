@@ -52,7 +52,7 @@ class Array:
         """`0-99`, `0-99%10` (ten at a time), `1-9:2` (every second), `7`. Raises `CannotCompose`."""
         found = _ARRAY.fullmatch(text)
         if found is None:
-            raise CannotCompose("array", f"{text!r} is no array such as 0-99, 0-99%10 or 1-9:2")
+            raise CannotCompose("array", f"invalid array {text!r} (e.g. 0-99, 0-99%10 or 1-9:2)")
         first, last, step, parallel = found.groups()
         made = Array(
             first=int(first),
@@ -61,9 +61,9 @@ class Array:
             parallel=int(parallel) if parallel else None,
         )
         if made.last < made.first or made.step < 1 or made.parallel == 0:
-            raise CannotCompose("array", f"{text!r} is an array of nothing: want FIRST-LAST[:STEP][%AT_ONCE]")
+            raise CannotCompose("array", f"empty array {text!r}: must be FIRST-LAST[:STEP][%AT_ONCE]")
         if made.count > MOST_PODS:
-            raise CannotCompose("array", f"{text!r} has {made.count} members, want at most {MOST_PODS}")
+            raise CannotCompose("array", f"{text!r} has {made.count} members: must be at most {MOST_PODS}")
         return made
 
 
@@ -92,7 +92,7 @@ class Volume:
         parts = text.split(":")
         read_only = len(parts) == 3 and parts[2] == "ro"
         if len(parts) not in (2, 3) or (len(parts) == 3 and parts[2] not in ("ro", "rw")):
-            raise CannotCompose("volumes", f"{text!r}: want SOURCE:/path or SOURCE:/path:ro")
+            raise CannotCompose("volumes", f"must be SOURCE:/path or SOURCE:/path:ro, got {text!r}")
         source, path = parts[:2]
         kind, slash, name = source.partition("/")
         if source.startswith("/"):
@@ -102,8 +102,8 @@ class Volume:
         else:
             found, name = VolumeKind.CLAIM, source
         if not name or not path.startswith("/") or (found is not VolumeKind.FOLDER and "/" in name):
-            want = "want CLAIM:/path, /folder:/path, configmap/NAME:/path or secret/NAME:/path"
-            raise CannotCompose("volumes", f"{text!r}: {want}")
+            forms = "CLAIM:/path, /directory:/path, configmap/NAME:/path or secret/NAME:/path"
+            raise CannotCompose("volumes", f"must be {forms}, got {text!r}")
         return Volume(kind=found, source=name, path=path, read_only=read_only)
 
 
@@ -125,12 +125,12 @@ def time_limit_seconds(text: str) -> int:
     try:
         return _positive(days * 86400 - -parse_nanoseconds(rest) // 10**9, text)
     except MalformedDuration:
-        raise CannotCompose("time_limit", f"{text!r} is no time such as 90s, 2h30m, 3d or 12:00:00") from None
+        raise CannotCompose("time_limit", f"invalid duration {text!r} (e.g. 90s, 2h30m, 3d or 12:00:00)") from None
 
 
 def _positive(seconds: int, text: str) -> int:
     if seconds <= 0:
-        raise CannotCompose("time_limit", f"{text!r} is no time: want more than nothing")
+        raise CannotCompose("time_limit", f"invalid duration {text!r}: must be greater than zero")
     return seconds
 
 
