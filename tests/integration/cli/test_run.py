@@ -131,8 +131,8 @@ def test_a_plan_is_shown_and_nothing_submitted(shell: Shell) -> None:
 def test_detached_it_can_be_waited_for_read_and_looked_into(shell: Shell) -> None:
     script = "for n in 1 2 3; do echo $n; done; until [ -e go ]; do sleep 0.1; done"
     name = shell.run("run", "--detach", "-o", "name", "--nodes", "2", "--", "sh", "-c", script).ok().strip()
-    job = name.removeprefix("job/")
-    assert shell.run("wait", name, "--for", "running").ok() == f"job.batch.volcano.sh/{job} condition met\n"
+    job = name.removeprefix("job.batch.volcano.sh/")
+    assert shell.run("wait", name, "--for", "running").ok() == f"{name} condition met\n"
     followed = shell.start("job", "logs", "-f", job)
     executed = shell.start("job", "exec", "-i", job, "--index", "1", "--", "sh", "-c", "cat; pwd; exit 7", stdin=-1)
     out, err = executed.communicate("typed\n", timeout=PATIENCE)

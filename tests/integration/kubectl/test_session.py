@@ -278,7 +278,7 @@ spec:
     other = job().replace("  minAvailable: 2", "  minAvailable: 2\n  schedulerName: elsewhere")
     made = kubectl("create", "-f", "-", stdin=other)
     assert "created" in made.ok()
-    assert "no scheduler 'elsewhere' runs here" in made.err
+    assert "the local server has no scheduler 'elsewhere'" in made.err
 
 
 def test_describe_node_finds_everything(kubectl: Call) -> None:

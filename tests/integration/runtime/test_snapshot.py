@@ -137,4 +137,4 @@ async def test_without_a_cluster_it_is_said_how_to_have_one(tmp_path: Path):
     assert err.startswith("error: no cluster is configured: ")
     assert "Start a local server with `vcbatch up`" in err
     code, _, err = await vcbatch("snapshot", "-n", "team")
-    assert (code, "No such option" in err) == (2, True)
+    assert (code, "no such option" in err) == (2, True)

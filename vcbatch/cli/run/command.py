@@ -144,6 +144,7 @@ def command(
             _print(made, output)
         else:
             say(submitted)
+            note("To follow or cancel it:")
             ways.say()
         return 0
     note(submitted)
