@@ -168,8 +168,8 @@ def test_a_component_that_waits_for_its_server_ends_by_a_signal(
     ("arguments", "status", "said"),
     [
         (["--version"], 0, "vcbatch "),
-        (["scheduler", "--no-such-flag"], 2, "No such option"),
-        (["no-such-command"], 2, "No such command"),
+        (["scheduler", "--no-such-flag"], 2, "no such option"),
+        (["no-such-command"], 2, "unknown command"),
         (["crds"], 0, "kind: CustomResourceDefinition"),
         # No cluster, no kubeconfig: an error that says what to do.
         (["controllers"], 1, "error: "),
