@@ -184,6 +184,8 @@ NPU_BIND_PHASE: Final = "hami.io/bind-phase"
 DEVICE_CONFIG_MAP: Final = "volcano-vgpu-device-config"
 DEVICE_CONFIG_NAMESPACE: Final = "kube-system"
 
+WOULD_START_IF: Final = "vcbatch.dev/would-start-if"
+"""On a PodGroup that waits, by the scheduler: what would let it start, a JSON list (`remedies`)."""
 MAX_RUN_SECONDS: Final = "vcbatch.dev/max-run-seconds"
 """Annotation of a Job: so many seconds may it be Running, all attempts together."""
 TTL_AFTER_FINISHED: Final = "vcbatch.dev/ttl-seconds-after-finished"

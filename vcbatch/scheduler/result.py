@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from vcbatch.api.reasons import DisruptionLimit, WaitReason
+from vcbatch.api.remedies import Remedy
 from vcbatch.api.resources import Resource
 from vcbatch.scheduler.reasons.figures import Figures
 
@@ -207,9 +208,10 @@ class Protected(NamedTuple):
 class Explanation:
     """Why one gang waits, as data.
 
-    `shortages` compares one pod with the node that has most left where the reason is about nodes, the gang with
-    the queue where it is about a limit, and with the closest domain where it is about domains of the network. `nodes`
-    counts how many nodes fail for each reason. `ahead` names the gangs before it in its queue that wait as well, best
+    `shortages` has what is short at `place`: of the node on which the least must become free for the gang to fit, of
+    the queue or the quota whose limit keeps it out. `remedies` together let the gang start, as far as is known; where
+    several nodes are short, one is the `place` and all are among them. `nodes` counts how many nodes fail for each
+    reason. `ahead` names the gangs before it in its queue that wait as well, best
     first, at most `AHEAD_SHOWN` of them; `position` counts from 1.
     """
 
@@ -223,6 +225,9 @@ class Explanation:
     placed: int
     task: str = ""
     shortages: Sequence[Shortage] = ()
+    place: str = ""
+    """Where something is short, as KIND/NAME: `node/n1`, `queue/research`."""
+    remedies: Sequence[Remedy] = ()
     nodes_examined: int = 0
     nodes: Mapping[str, int] | None = None
     closest: ClosestDomain | None = None

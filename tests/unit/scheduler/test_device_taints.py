@@ -135,7 +135,7 @@ def test_who_waits_for_a_taint_is_told_so_and_served_when_it_goes() -> None:
     told = cluster.scheduler.explain("ns", "c")
     assert told is not None
     tainted = "node(s) whose devices for a resourceclaim have the taint {repair: fan}, which it doesn't tolerate"
-    assert (told.reason, told.nodes) == (WaitReason.INSUFFICIENT, {LACKING: 1, tainted: 1})
+    assert (told.reason, told.nodes) == (WaitReason.DYNAMIC_RESOURCES, {LACKING: 1, tainted: 1})
     cluster.rule("r", {"device": "gpu-0"}, "DELETED")
     cluster.cycle()
     assert cluster.got("c") == ["gpu-0"]

@@ -616,7 +616,7 @@ def test_devices_that_there_are_not_are_told_apart_from_those_that_others_have()
     assert later is not None
     assert never is not None
     lacked, taken = "node(s) lacked the devices of a resourceclaim, even if nobody had any", CANNOT_ALLOCATE
-    assert (later.reason, later.nodes) == (WaitReason.INSUFFICIENT, {lacked: 1, taken: 1})
+    assert (later.reason, later.nodes) == (WaitReason.DYNAMIC_RESOURCES, {lacked: 1, taken: 1})
     assert (never.reason, never.nodes) == (WaitReason.IMPOSSIBLE, {lacked: 2})
     assert "has the devices that its resourceclaims ask for" in never.message
     cluster.devices("b", "gpu-0", "gpu-1", "gpu-2")
@@ -624,4 +624,4 @@ def test_devices_that_there_are_not_are_told_apart_from_those_that_others_have()
     assert cluster.got("more-1") == ["gpu-0"]
     again = cluster.scheduler.explain("ns", "more-3")
     assert again is not None
-    assert again.reason is WaitReason.INSUFFICIENT
+    assert again.reason is WaitReason.DYNAMIC_RESOURCES

@@ -322,5 +322,5 @@ def test_a_pod_that_waits_for_its_like_says_so() -> None:
     cluster.cycle()
     told = cluster.scheduler.explain("ns", "g")
     assert told is not None
-    assert told.reason is WaitReason.INSUFFICIENT
+    assert told.reason is WaitReason.INTER_POD_AFFINITY
     assert told.nodes == {"node(s) didn't match pod affinity rules": 2}

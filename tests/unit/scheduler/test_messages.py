@@ -152,12 +152,14 @@ CASES: dict[str, tuple[Callable[[], Cluster], Told]] = {
             "Pending: 2 Unschedulable",
             "big-worker-0: 0/5 nodes are unavailable: 1 node(s) had untolerated taint {dedicated: infra}, "
             "1 node(s) were unschedulable, 3 Insufficient cpu. big-worker-0 needs cpu 6, largest free 4; "
-            "the 2 pods still needed ask for cpu 12 of 6 free in all nodes together",
+            "the 2 pods still needed ask for cpu 12 of 6 free in all nodes together, short by cpu 4 "
+            "on node n1 and something on 1 more",
             "0/5 nodes are unavailable: 1 node(s) had untolerated taint {dedicated: infra}, "
             "1 node(s) were unschedulable, 3 Insufficient cpu. big-worker-0 needs cpu 6, largest free 4; "
-            "the 2 pods still needed ask for cpu 12 of 6 free in all nodes together",
+            "the 2 pods still needed ask for cpu 12 of 6 free in all nodes together, short by cpu 4 "
+            "on node n1 and something on 1 more",
             WaitReason.INSUFFICIENT,
-            [Shortage("cpu", "6", "4", "2")],
+            [Shortage("cpu", "6", "2", "4")],
             ("ns/first",),
         ),
     ),

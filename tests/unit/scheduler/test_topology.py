@@ -104,7 +104,7 @@ def test_what_is_short_in_the_closest_domain_is_said() -> None:
     [said] = cluster.cycle().explain
     assert said.reason is WaitReason.TOPOLOGY
     assert said.closest == ("a", 1, 1, 4, 3)
-    assert [tuple(s) for s in said.shortages] == [("cpu", "32", "24", "8")]
+    assert [tuple(s) for s in said.shortages] == [("cpu", "16", "8", "8")]
     assert "no domain of tier 1 or lower has room for the gang: a is closest, it takes 3 of 4 pods" in said.message
     assert "short by cpu 8" in said.message
 
@@ -124,9 +124,13 @@ def test_a_gang_larger_than_any_domain_is_impossible() -> None:
         (
             4,
             WaitReason.INSUFFICIENT,
-            "there is no room for the gang: the whole cluster takes 2 of 4 pods, short by cpu 12",
+            "there is no room for the gang: the whole cluster takes 2 of 4 pods, short by cpu 7 on node a-0",
         ),
-        (6, WaitReason.IMPOSSIBLE, "the whole cluster would take 4 of 6 pods were it empty, short by cpu 10"),
+        (
+            6,
+            WaitReason.IMPOSSIBLE,
+            "the whole cluster would take 4 of 6 pods were it empty, short by cpu 6 on node a-0",
+        ),
     ],
 )
 def test_a_soft_gang_lacks_room_and_no_domain(size: int, reason: WaitReason, says: str) -> None:
@@ -140,13 +144,11 @@ def test_a_soft_gang_lacks_room_and_no_domain(size: int, reason: WaitReason, say
     assert says in said.message
 
 
-def test_room_in_pieces_is_called_so() -> None:
+def test_room_in_pieces_is_short_on_one_node() -> None:
     cluster = cluster_with({"a": 3})
     cluster.gang("g", 4, cpu="5", networkTopology=hard(1))
     [said] = cluster.cycle().explain
-    assert (
-        "it would take 3 of 4 pods were it empty, the rest of its room is in pieces too small for one" in said.message
-    )
+    assert "it would take 3 of 4 pods were it empty, short by cpu 2 on node a-0" in said.message
 
 
 def test_where_nothing_fits_the_nodes_of_the_closest_domain_are_counted() -> None:

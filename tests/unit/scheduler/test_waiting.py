@@ -98,8 +98,8 @@ def test_a_queue_that_may_hold_everything_isnt_to_blame() -> None:
     ("node", "pod", "reason", "text"),
     [
         ({"taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}]}, {}, WaitReason.IMPOSSIBLE, "taint {k: v}"),
-        ({"unschedulable": True}, {}, WaitReason.INSUFFICIENT, "1 node(s) were unschedulable"),
-        ({"ready": "False"}, {}, WaitReason.INSUFFICIENT, "taint {node.kubernetes.io/not-ready}"),
+        ({"unschedulable": True}, {}, WaitReason.NODE_UNSCHEDULABLE, "1 node(s) were unschedulable"),
+        ({"ready": "False"}, {}, WaitReason.TAINT_TOLERATION, "taint {node.kubernetes.io/not-ready}"),
         ({}, {"nodeSelector": {"a": "b"}}, WaitReason.IMPOSSIBLE, "didn't match Pod's node affinity/selector"),
         ({"pods": "0"}, {}, WaitReason.IMPOSSIBLE, "1 node(s) pod number exceeded"),
         (
@@ -175,7 +175,7 @@ def test_more_than_the_cluster_is_not_admitted() -> None:
     assert cluster.groups["first"]["status"]["phase"] == "Inqueue"
     told = _explained(cluster, "second")
     assert told.reason is WaitReason.CLUSTER_OVERCOMMITTED
-    assert "cpu: 8 asked, 4 left to admit" in told.message
+    assert "cpu: 8 asked, 2 left to admit" in told.message
 
 
 def test_more_than_may_ever_be_admitted_is_impossible() -> None:
@@ -185,7 +185,7 @@ def test_more_than_may_ever_be_admitted_is_impossible() -> None:
     cluster.cycle()
     told = _explained(cluster, "large")
     assert told.reason is WaitReason.IMPOSSIBLE
-    assert "resource in cluster is overused: overused cpu (cpu: 13 asked, 12 ever to admit)" in told.message
+    assert "the gang asks for more than the cluster has (cpu: 13 asked, the cluster has 10)" in told.message
     cluster.node("b", cpu="10")
     cluster.cycle()
     assert cluster.groups["large"]["status"]["phase"] == "Inqueue", "the cluster has grown"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from vcbatch.api.remedies import Remedy, RemedyAction
 from vcbatch.scheduler.actions.homes import Homes
 from vcbatch.scheduler.arguments import Argument, ArgumentSpec
 from vcbatch.scheduler.picture.model import Job, Phase, Queue, Task, TaskStatus
-from vcbatch.scheduler.reasons.blockers import Blocker, no_node, not_open
+from vcbatch.scheduler.reasons.blockers import Blocker, no_node, not_enough_pods, not_open
 from vcbatch.scheduler.result import WaitReason
 from vcbatch.scheduler.statement import Statement
 from vcbatch.scheduler.topology.domains import Domain
@@ -53,7 +54,11 @@ def _eligible(session: Session) -> list[Job]:
             continue
         if job.queue is None:
             name = job.group.spec.queue or session.state.default_queue
-            session.blockers[job.key] = Blocker(reason=WaitReason.QUEUE_MISSING, text=f"queue {name} doesn't exist")
+            session.blockers[job.key] = Blocker(
+                reason=WaitReason.QUEUE_MISSING,
+                text=f"queue {name} doesn't exist",
+                remedies=[Remedy(RemedyAction.CREATE, f"queue/{name}", amount="1")],
+            )
             continue
         if admits and job.phase is Phase.PENDING:
             continue
@@ -68,7 +73,7 @@ def _eligible(session: Session) -> list[Job]:
             session.admit(job)
         fault = session.invalid(job)
         if fault is not None:
-            session.blockers[job.key] = Blocker(reason=WaitReason.NOT_ENOUGH_PODS, text=fault)
+            session.blockers[job.key] = not_enough_pods(job, fault)
             continue
         out.append(job)
     return out

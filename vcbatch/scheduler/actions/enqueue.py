@@ -15,6 +15,7 @@ from vcbatch.scheduler.arguments import NO_ARGUMENTS
 from vcbatch.scheduler.picture.model import Job, Phase, Queue
 from vcbatch.scheduler.plugins.base import Verdict
 from vcbatch.scheduler.reasons.blockers import Blocker, not_open
+from vcbatch.scheduler.reasons.ways_out import wait_for
 from vcbatch.scheduler.result import WaitReason
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ class _Desk:
                 self._refuse(job, blocker)
                 if not blocker.reason.hopeless:
                     text = behind_first(queue=self._queue.name, first=job.key)
-                    behind = Blocker(reason=WaitReason.QUEUE_LIMIT, text=text)
+                    behind = Blocker(reason=WaitReason.QUEUE_LIMIT, text=text, remedies=wait_for(job.key))
 
     def _traverse(self) -> None:
         """Best first, whoever can. Kinds that have no room from the start are left out of the order."""
@@ -183,7 +184,14 @@ class _Desk:
         return None if refusal is None else self._blocker(refusal)
 
     def _blocker(self, refusal: Verdict) -> Blocker:
-        return self._kept(Blocker(reason=refusal.reason, text=refusal.message, shortages=refusal.shortages))
+        made = Blocker(
+            reason=refusal.reason,
+            text=refusal.message,
+            shortages=refusal.shortages,
+            place=refusal.place,
+            remedies=refusal.remedies,
+        )
+        return self._kept(made)
 
     def _kept(self, made: Blocker) -> Blocker:
         """The same object as in the last cycle where it says the same, so that nobody has to compare."""

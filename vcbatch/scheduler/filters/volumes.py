@@ -34,7 +34,7 @@ from vcbatch.scheduler.filters.storage_objects import (
 from vcbatch.scheduler.filters.volume_reach import VolumeReach
 from vcbatch.scheduler.picture.facts import Facts
 from vcbatch.scheduler.resources import Mask
-from vcbatch.scheduler.result import ClaimBinding
+from vcbatch.scheduler.result import ClaimBinding, WaitReason
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.picture.model import NodeInfo, Task
@@ -58,10 +58,11 @@ _PROVISIONED: Final = ""
 
 
 class VolumeRejection(NamedTuple):
-    """Nodes that a rule about volumes refuses, shape [N]."""
+    """Nodes that a rule about volumes refuses, shape [N]; `word` is the reason of a gang that waits for it."""
 
     reason: str
     nodes: Mask
+    word: WaitReason = WaitReason.VOLUME_BINDING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,7 +197,7 @@ class VolumeIndex:
         out: list[VolumeRejection] = []
         fault = self.fault(claims)
         if fault:
-            return [VolumeRejection(fault, self._reach.all())]
+            return [VolumeRejection(fault, self._reach.all(), WaitReason.VOLUMES)]
         for key in claims:
             claim = self._claims[key]
             if not is_bound(claim):
@@ -208,7 +209,7 @@ class VolumeIndex:
             if self.rules.binding:
                 out.append(VolumeRejection(NODE_CONFLICT, ~self._reach.reached(volume)))
             if self.rules.zones:
-                out.append(VolumeRejection(NO_ZONE, ~self._reach.in_zone(volume)))
+                out.append(VolumeRejection(NO_ZONE, ~self._reach.in_zone(volume), WaitReason.VOLUME_ZONE))
         return [rejection for rejection in out if rejection.nodes.any()]
 
     def task_rejections(self, task: Task) -> list[VolumeRejection]:
@@ -219,7 +220,7 @@ class VolumeIndex:
         out: list[VolumeRejection] = []
         single = (key for key in claims if is_exclusive(self._claims[key]))
         if any(self._users.get(key, {}).keys() - {task.uid} for key in single):
-            out.append(VolumeRejection(IN_USE, self._reach.all()))
+            out.append(VolumeRejection(IN_USE, self._reach.all(), WaitReason.VOLUME_RESTRICTIONS))
         waiting = self._waiting(claims)
         if waiting:
             bindable = self._bindable(waiting, anywhere=True)
@@ -227,7 +228,7 @@ class VolumeIndex:
             if any(self._reach.room(self._objects.class_of(self._claims[key])) is not None for key in waiting):
                 out.append(VolumeRejection(NO_SPACE, bindable & ~self._bindable(waiting, anywhere=False)))
         if self._objects.limits and self.rules.limits:
-            out.append(VolumeRejection(TOO_MANY, self._full(claims)))
+            out.append(VolumeRejection(TOO_MANY, self._full(claims), WaitReason.NODE_VOLUME_LIMITS))
         return [rejection for rejection in out if rejection.nodes.any()]
 
     def admits(self, task: Task) -> str:

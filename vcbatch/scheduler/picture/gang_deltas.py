@@ -9,7 +9,7 @@ import msgspec
 from vcbatch.api.scheduling import PodGroupView, PriorityClassView, QueueView
 from vcbatch.scheduler.picture.model import ALLOCATED_STATUSES, STATUSES, Job, Phase, Queue, Task, TaskStatus
 from vcbatch.scheduler.picture.picture import Picture
-from vcbatch.scheduler.picture.reading import domain_of
+from vcbatch.scheduler.picture.reading import domain_of, same_notes
 from vcbatch.scheduler.sharding.share import WHOLE, Share
 from vcbatch.scheduler.sharding.strangers import Strangers
 from vcbatch.scheduler.topology.network_topology import NetworkTopology
@@ -53,7 +53,7 @@ class GangDeltas(Picture):
             job.written = {}
             job.told = ()
             self.set_phase(job, Phase.PENDING)
-        elif before.spec == group.spec and before.metadata.annotations == group.metadata.annotations:
+        elif before.spec == group.spec and same_notes(before, group):
             self._group_status(job, group)
             return
         self._group_status(job, group)

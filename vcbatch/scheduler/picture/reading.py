@@ -163,3 +163,12 @@ def stays(pod: Pod) -> bool:
 def domain_of(group: PodGroupView) -> str:
     """The domain of the network in which the gang holds places, as its PodGroup says; empty where it doesn't."""
     return (group.metadata.annotations or {}).get(names.JOB_ALLOCATED_HYPERNODE, "")
+
+
+def same_notes(one: PodGroupView, other: PodGroupView) -> bool:
+    """Whether the annotations of both say the same, apart from what the scheduler itself says of a gang that waits."""
+    return one.metadata.annotations == other.metadata.annotations or _others_notes(one) == _others_notes(other)
+
+
+def _others_notes(group: PodGroupView) -> dict[str, str]:
+    return {name: note for name, note in (group.metadata.annotations or {}).items() if name != names.WOULD_START_IF}

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol
 import numpy as np
 
 from vcbatch.api.reasons import DisruptionLimit
+from vcbatch.api.remedies import Remedy
 from vcbatch.scheduler.arguments import NO_ARGUMENTS, Arguments, ArgumentSpec
 from vcbatch.scheduler.picture.classes import Profile, TaskClass
 from vcbatch.scheduler.picture.columns import Columns, Floats, Rows
@@ -43,12 +44,15 @@ class Vote(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A vote; where it rejects, a sentence that says what is short, why in the closed vocabulary, and the numbers."""
+    """A vote; where it rejects, a sentence that says what is short, why in the closed vocabulary, the numbers and the
+    place that they are about, and what would let the gang pass."""
 
     vote: Vote
     message: str = ""
     reason: WaitReason = WaitReason.ADMISSION_REFUSED
     shortages: Sequence[Shortage] = ()
+    place: str = ""
+    remedies: Sequence[Remedy] = ()
 
 
 class Ledger(NamedTuple):
@@ -68,12 +72,14 @@ class Ledger(NamedTuple):
 class Rejection(NamedTuple):
     """Nodes that a filter refuses, shape [N], and why in the words of kube-scheduler. `by` says what of the node it
     went by, for rules that count only nodes which others admit. `temporary` are those of the nodes, [N], that are
-    refused for a state that passes by itself (not ready, cordoned, being added); None where none is."""
+    refused for a state that passes by itself (not ready, cordoned, being added); None where none is. `word` is the
+    reason of a gang that waits for it."""
 
     reason: str
     nodes: Mask
     by: Literal["affinity", "taint", ""] = ""
     temporary: Mask | None = None
+    word: WaitReason = WaitReason.NODES_REFUSED
 
     @property
     def lasting(self) -> Mask:
@@ -129,6 +135,7 @@ class Cap(NamedTuple):
 
     reason: str
     slots: Floats
+    word: WaitReason = WaitReason.NODES_REFUSED
 
 
 class Leaning(Protocol):

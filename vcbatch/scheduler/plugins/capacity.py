@@ -34,6 +34,7 @@ from vcbatch.scheduler.queues.gates import reserving
 from vcbatch.scheduler.queues.quotas import Limits, anything, flat_limits, quotas_of, tree_limits
 from vcbatch.scheduler.queues.tree import QueueTree
 from vcbatch.scheduler.reasons.figures import Amount
+from vcbatch.scheduler.reasons.ways_out import raise_limit
 from vcbatch.scheduler.resources import EPS, Mask, Matrix, Vector
 from vcbatch.scheduler.result import Shortage, WaitReason
 
@@ -69,6 +70,7 @@ class Capacity(Plugin):
         self._tree = tree
         self._index, self._heads, self._paths = layout.index, layout.heads, layout.paths
         self._dims = session.dims
+        self._state = session.state
         self._table = state.jobs_table
         self._levels = int(self.arguments["ancestorReclaimLevel"]) if self.hierarchical else 0
         demand = state.demand.by_queue(tree.rows)
@@ -180,7 +182,8 @@ class Capacity(Plugin):
         ever = self._layout.capability[q].tolist() if growing else self._books.most[q]
         never = any(minimum[r] > ever[r] for r in excess.columns)
         text = f"queue resource quota insufficient: {names} ({'; '.join(parts)} in queue {self._tree.names[q]})"
-        return Verdict(Vote.REJECT, text, WaitReason.IMPOSSIBLE if never else WaitReason.QUEUE_LIMIT, short)
+        reason, name = WaitReason.IMPOSSIBLE if never else WaitReason.QUEUE_LIMIT, self._tree.names[q]
+        return Verdict(Vote.REJECT, text, reason, short, f"queue/{name}", raise_limit(self._state, name, short))
 
     def enqueued(self, job: Job) -> None:
         self.count_admission(job, 1)

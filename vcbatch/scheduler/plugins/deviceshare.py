@@ -22,6 +22,7 @@ from vcbatch.scheduler.picture.columns import Columns
 from vcbatch.scheduler.picture.facts import Facts
 from vcbatch.scheduler.picture.model import Task
 from vcbatch.scheduler.plugins.base import Cap, Floats, Plugin, Rejection, Rows
+from vcbatch.scheduler.result import WaitReason
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session
@@ -139,8 +140,10 @@ class DeviceShare(Plugin):
     def _cap(self, books: CardBooks, asks: PodAsks, rows: Rows, *, promising: bool) -> Cap:
         fault = books.fault(asks)
         if fault:
-            return Cap(f"node(s) with {fault}" if books.family.fault else fault, np.zeros(len(rows)))
-        return Cap(NO_CARDS, books.table.slots(asks, len(self._infos), rows, promising=promising))
+            said = f"node(s) with {fault}" if books.family.fault else fault
+            return Cap(said, np.zeros(len(rows)), WaitReason.DEVICE_SHARE)
+        slots = books.table.slots(asks, len(self._infos), rows, promising=promising)
+        return Cap(NO_CARDS, slots, WaitReason.DEVICE_SHARE)
 
     def caps_empty(self, task: Task) -> Floats | None:
         count = len(self._infos)
@@ -183,7 +186,7 @@ class DeviceShare(Plugin):
                 barred = self._barred(task, books, asks, info.name)
                 if barred and books.table.assign(info.name, asks, promising=True, barred=barred) is None:
                     refused[info.row] = True
-        return (Rejection(NOT_ALONE, refused),) if refused.any() else ()
+        return (Rejection(NOT_ALONE, refused, word=WaitReason.DEVICE_SHARE),) if refused.any() else ()
 
     def task_scores(self, task: Task, candidates: Rows, static: Sequence[Rejection]) -> Floats | None:
         """`scores` knows no pods: what the points change by where the pod gets other cards than it says, as somebody is

@@ -19,6 +19,7 @@ from vcbatch.scheduler.picture.columns import Floats
 from vcbatch.scheduler.picture.model import ALLOCATED_STATUSES, Job, Queue, Task
 from vcbatch.scheduler.plugins.base import Normalise, Plugin, Preference, Rejection, Rows
 from vcbatch.scheduler.resources import EPS, Vector
+from vcbatch.scheduler.result import WaitReason
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.picture.state import ClusterState
@@ -159,9 +160,13 @@ class NodeGroup(Plugin):
             return ()
         affinity, strict = self._affinity(queue), bool(self.arguments[_STRICT])
         refused = np.array([not affinity.admits(group, strict=strict) for group in self._groups.names])
-        out = [Rejection(OUTSIDE, refused[self._groups.of_row], "affinity")] if refused.any() else []
+        out = (
+            [Rejection(OUTSIDE, refused[self._groups.of_row], "affinity", word=WaitReason.NODE_GROUP)]
+            if refused.any()
+            else []
+        )
         if queue.name in self._limited and self._limits_of(queue) is None:
-            out.append(Rejection(MALFORMED, np.ones(len(self._groups.of_row), dtype=bool)))
+            out.append(Rejection(MALFORMED, np.ones(len(self._groups.of_row), dtype=bool), word=WaitReason.NODE_GROUP))
         return out
 
     def preferences(self, profile: Profile) -> Sequence[Preference]:
@@ -203,7 +208,7 @@ class NodeGroup(Plugin):
                 if number in held:
                     after = after + self._dims.padded(held[number])[columns]
                 full[number] = bool((after > most + EPS).any())
-        return [Rejection(FULL, full[self._groups.of_row])] if full.any() else ()
+        return [Rejection(FULL, full[self._groups.of_row], word=WaitReason.NODE_GROUP)] if full.any() else ()
 
     def moved(self, task: Task, row: int, step: int) -> None:
         name = task.job.queue_name if task.job is not None else ""

@@ -20,6 +20,7 @@ from vcbatch.scheduler.filters.numa import Cpus, Layout, Place, TopologyPolicy, 
 from vcbatch.scheduler.picture.columns import Floats, Rows
 from vcbatch.scheduler.picture.model import HOLDING, Task, TaskStatus
 from vcbatch.scheduler.plugins.base import Plugin, Rejection
+from vcbatch.scheduler.result import WaitReason
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.picture.state import ClusterState
@@ -202,7 +203,7 @@ class NumaAware(Plugin):
             if reason:
                 nodes = self._kind_of == kind
                 refused[reason] = refused[reason] | nodes if reason in refused else nodes
-        return [Rejection(reason, refused[reason]) for reason in sorted(refused)]
+        return [Rejection(reason, refused[reason], word=WaitReason.NUMA) for reason in sorted(refused)]
 
     def caps_empty(self, task: Task) -> Floats | None:
         demand = self._demand(task)

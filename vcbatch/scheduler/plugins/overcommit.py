@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from vcbatch.api.remedies import CLUSTER, Remedy, RemedyAction
 from vcbatch.scheduler.arguments import Argument, ArgumentSpec
 from vcbatch.scheduler.picture.model import Job
 from vcbatch.scheduler.plugins.base import Plugin, Verdict, Vote
 from vcbatch.scheduler.resources import exceeding
-from vcbatch.scheduler.result import WaitReason
+from vcbatch.scheduler.result import Shortage, WaitReason
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session
@@ -42,8 +45,12 @@ class Overcommit(Plugin):
         self._session = session
         self._dims = session.dims
         self._table = table
+        used = session.nodes.used.sum(axis=1)
+        self._total = session.total
+        self._left = session.total - used
+        """What is free; gangs are told this, since what the factor adds to it exists nowhere."""
         self._most = session.total * factor
-        self._idle = self._most - session.nodes.used.sum(axis=1)
+        self._idle = self._most - used
         demand = session.state.demand.by_queue(session.state.queue_rows)
         self._inqueue = demand.inqueue.sum(axis=0)
         if not self.arguments[_ONCE]:
@@ -59,16 +66,21 @@ class Overcommit(Plugin):
             return Verdict(Vote.PERMIT)
         # More than this is never left to admit, whoever ends.
         never = [] if self._session.judge.nodes.growing else exceeding(minimum, self._most, minimum)
-        room, words = (self._most, "ever to admit") if never else (self._idle - self._inqueue, "left to admit")
-        dims = never or over
-        text = ", ".join(f"overused {self._dims.names[i]}" for i in dims)
-        numbers = "; ".join(
-            f"{self._dims.names[i]}: {self._dims.format(i, float(minimum[i]))} asked, "
-            f"{self._dims.format(i, max(float(room[i]), 0.0))} {words}"
-            for i in dims
-        )
+        columns, room = (never, self._total) if never else (over, np.maximum(self._left - self._inqueue, 0.0))
+        short = [self._short(i, float(minimum[i]), float(room[i])) for i in columns]
+        free = [Remedy(RemedyAction.FREE, CLUSTER, s.resource, s.short_by) for s in short]
+        if never:
+            needs = "; ".join(f"{s.resource}: {s.requested} asked, the cluster has {s.available}" for s in short)
+            message = f"the gang asks for more than the cluster has ({needs})"
+            return Verdict(Vote.REJECT, message, WaitReason.IMPOSSIBLE, short, CLUSTER, free)
+        text = ", ".join(f"overused {s.resource}" for s in short)
+        numbers = "; ".join(f"{s.resource}: {s.requested} asked, {s.available} left to admit" for s in short)
         message = f"resource in cluster is overused: {text} ({numbers})"
-        return Verdict(Vote.REJECT, message, WaitReason.IMPOSSIBLE if never else WaitReason.CLUSTER_OVERCOMMITTED)
+        return Verdict(Vote.REJECT, message, WaitReason.CLUSTER_OVERCOMMITTED, short, CLUSTER, free)
+
+    def _short(self, r: int, asked: float, room: float) -> Shortage:
+        dims = self._dims
+        return Shortage(dims.names[r], dims.format(r, asked), dims.format(r, room), dims.format(r, asked - room))
 
     def enqueued(self, job: Job) -> None:
         self.count_admission(job, 1)

@@ -25,6 +25,7 @@ from vcbatch.scheduler.picture.tables import NodeTable
 from vcbatch.scheduler.plugins.base import Cap, Eligible, Floats, Plugin, Rejection, Rows
 from vcbatch.scheduler.plugins.storage_shape import read_shape, storage_score
 from vcbatch.scheduler.resources import PODS, Mask
+from vcbatch.scheduler.result import WaitReason
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session
@@ -116,16 +117,19 @@ class Predicates(Plugin):
                 reason = f"node(s) had untolerated taint {{{text}}}"
                 tainted.setdefault(reason, np.zeros(count, dtype=bool))[row] = True
         if cordoned.any():
-            out.append(Rejection(UNSCHEDULABLE, cordoned, "taint", cordoned))
+            word = WaitReason.NODE_UNSCHEDULABLE
+            out.append(Rejection(UNSCHEDULABLE, cordoned, "taint", cordoned, word))
         affinity = profile.node_affinity
         if affinity.restricts and self.arguments[_NODE_AFFINITY_ENABLE]:
             missed = np.fromiter((not affinity.admits(i.name, i.labels) for i in infos), dtype=bool, count=count)
             starting = np.fromiter((i.starting for i in infos), dtype=bool, count=count)
-            out.append(Rejection(NODE_AFFINITY, missed, "affinity", missed & starting))
-        out += [Rejection(reason, mask, "taint", mask & temporary) for reason, mask in sorted(tainted.items())]
+            out.append(Rejection(NODE_AFFINITY, missed, "affinity", missed & starting, WaitReason.NODE_AFFINITY))
+        word = WaitReason.TAINT_TOLERATION
+        out += [Rejection(reason, mask, "taint", mask & temporary, word) for reason, mask in sorted(tainted.items())]
         if profile.claims:
-            for reason, nodes in self._volumes.rejections(profile.claims):
-                out.append(Rejection(reason, nodes, temporary=None if reason in (NODE_CONFLICT, NO_ZONE) else nodes))
+            for r in self._volumes.rejections(profile.claims):
+                passing = None if r.reason in (NODE_CONFLICT, NO_ZONE) else r.nodes
+                out.append(Rejection(r.reason, r.nodes, temporary=passing, word=r.word))
         return out
 
     def caps(self, cls: TaskClass, rows: Rows) -> Sequence[Cap]:
@@ -133,9 +137,9 @@ class Predicates(Plugin):
         free = nodes.alloc[PODS].take(rows) - nodes.used[PODS].take(rows) - nodes.pipelined[PODS].take(rows)
         if nodes.leaving is not None:
             free += nodes.leaving[PODS].take(rows)
-        out = [Cap(POD_COUNT, free)]
+        out = [Cap(POD_COUNT, free, WaitReason.TOO_MANY_PODS)]
         if cls.ports and self.arguments[PORTS_ENABLE]:
-            out.append(Cap(PORTS, self._free_ports(cls, rows)))
+            out.append(Cap(PORTS, self._free_ports(cls, rows), WaitReason.NODE_PORTS))
         return out
 
     def _free_ports(self, cls: TaskClass, rows: Rows) -> Floats:
@@ -156,14 +160,19 @@ class Predicates(Plugin):
         index, rules = self._inter_pod, task.cls.inter_pod
         out: list[Rejection] = []
         if task.cls.profile.claims:
-            out += [Rejection(reason, nodes) for reason, nodes in self._volumes.task_rejections(task)]
+            out += [Rejection(r.reason, r.nodes, word=r.word) for r in self._volumes.task_rejections(task)]
         if self._claimed.couples(task):
-            out += [Rejection(reason, nodes) for reason, nodes in self._claimed.rejections(task)]
+            devices = WaitReason.DYNAMIC_RESOURCES
+            out += [Rejection(reason, nodes, word=devices) for reason, nodes in self._claimed.rejections(task)]
         if self.arguments[POD_AFFINITY_ENABLE]:
-            out += [Rejection(reason, nodes) for reason, nodes in index.affinity_rejections(task)]
+            near = WaitReason.INTER_POD_AFFINITY
+            out += [Rejection(reason, nodes, word=near) for reason, nodes in index.affinity_rejections(task)]
         if self.arguments[SPREAD_ENABLE] and any(spread.hard for spread in rules.spreads):
             eligible = Eligible(static, len(self._nodes))
-            out += [Rejection(reason, nodes) for reason, nodes in index.spread_rejections(task, eligible.nodes)]
+            spread = WaitReason.POD_TOPOLOGY_SPREAD
+            out += [
+                Rejection(reason, nodes, word=spread) for reason, nodes in index.spread_rejections(task, eligible.nodes)
+            ]
         return out
 
     def task_scores(self, task: Task, candidates: Rows, static: Sequence[Rejection]) -> Floats | None:

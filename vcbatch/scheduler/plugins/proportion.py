@@ -20,8 +20,9 @@ from vcbatch.scheduler.picture.model import Job, Queue, Task
 from vcbatch.scheduler.picture.victims import Candidates
 from vcbatch.scheduler.plugins.base import UNLIMITED, EvictionKind, Ledger, OrderTerm, Plugin, Verdict, Vote
 from vcbatch.scheduler.reasons.figures import Amount
+from vcbatch.scheduler.reasons.ways_out import raise_limit
 from vcbatch.scheduler.resources import CPU, EPS, MEMORY, PODS, Mask, Matrix, Vector, exceeding
-from vcbatch.scheduler.result import WaitReason
+from vcbatch.scheduler.result import Shortage, WaitReason
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.picture.state import ClusterState
@@ -144,6 +145,7 @@ class Proportion(Plugin):
         self._session = session
         self._table = session.state.jobs_table
         self._dims = session.dims
+        self._state = session.state
         standing = _standing(session.state, session.total)
         rows, r = standing.most.shape
         self._standing = standing
@@ -280,15 +282,27 @@ class Proportion(Plugin):
             return Verdict(Vote.PERMIT)
         growing = self._session.judge.nodes.growing
         never = exceeding(minimum, (self._standing.capability if growing else self._most)[q], minimum)
+        dims, left = self._dims, np.maximum(self._most[q] - wanted + minimum, 0.0)
+        short = [
+            Shortage(
+                dims.names[i],
+                dims.format(i, float(minimum[i])),
+                dims.format(i, float(left[i])),
+                dims.format(i, float(minimum[i] - left[i])),
+            )
+            for i in over
+        ]
         names = ", ".join(f"insufficient {self._dims.names[i]}" for i in over)
         numbers = "; ".join(
             f"{self._dims.names[i]}: {self._dims.format(i, float(minimum[i]))} asked, "
-            f"{self._dims.format(i, max(float(self._most[q][i] - wanted[i] + minimum[i]), 0.0))} left of "
+            f"{self._dims.format(i, float(left[i]))} left of "
             f"{self._dims.format(i, float(self._most[q][i]))}"
             for i in over
         )
         message = f"queue resource quota insufficient: {names} ({numbers} in queue {queue.name})"
-        return Verdict(Vote.REJECT, message, WaitReason.IMPOSSIBLE if never else WaitReason.QUEUE_LIMIT)
+        reason = WaitReason.IMPOSSIBLE if never else WaitReason.QUEUE_LIMIT
+        more = raise_limit(self._state, queue.name, short)
+        return Verdict(Vote.REJECT, message, reason, short, f"queue/{queue.name}", more)
 
     def admission_key(self, job: Job) -> object:
         return None

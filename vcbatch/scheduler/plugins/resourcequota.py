@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from vcbatch.api import quantities
 from vcbatch.api.quantity import ZERO, Quantity
 from vcbatch.api.quota import Quota
+from vcbatch.api.remedies import Remedy, RemedyAction
 from vcbatch.scheduler.picture.model import Job, Phase
 from vcbatch.scheduler.plugins.base import Plugin, Verdict, Vote
 from vcbatch.scheduler.result import Shortage, WaitReason
@@ -54,7 +55,9 @@ class ResourceQuotas(Plugin):
         for quota in self._quotas.get(namespace, ()):
             short = _short(quota, wanted, promised)
             if short:
-                return Verdict(Vote.REJECT, _sentence(quota, short), WaitReason.RESOURCE_QUOTA, short)
+                place = f"resourcequota/{namespace}/{quota.metadata.name}"
+                more = [Remedy(RemedyAction.RAISE, place, s.resource, s.short_by) for s in short]
+                return Verdict(Vote.REJECT, _sentence(quota, short), WaitReason.RESOURCE_QUOTA, short, place, more)
         return Verdict(Vote.PERMIT)
 
     def enqueued(self, job: Job) -> None:

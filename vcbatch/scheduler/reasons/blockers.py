@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -11,12 +10,27 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vcbatch.api.messages import NEVER_FITS, could_evict, insufficient
+from vcbatch.api.remedies import Remedy, RemedyAction
 from vcbatch.scheduler.picture.columns import Floats, Rows
-from vcbatch.scheduler.picture.model import Queue, Task
+from vcbatch.scheduler.picture.model import Job, Queue, Task, TaskStatus
+from vcbatch.scheduler.reasons.nearest import Place, nearest_places, still_needed
+from vcbatch.scheduler.reasons.ways_out import (
+    Refusal,
+    binding,
+    change,
+    free_at,
+    gang,
+    node_of,
+    raise_limit,
+    short_on,
+    shortages_at,
+    whole,
+)
 from vcbatch.scheduler.resources import EPS, PODS, Mask, Vector, exceeding
 from vcbatch.scheduler.result import ClosestDomain, Protected, Shortage, WaitReason
 
 if TYPE_CHECKING:
+    from vcbatch.scheduler.placing.static_nodes import StaticNodes
     from vcbatch.scheduler.session import Session
     from vcbatch.scheduler.topology.domains import Domain
 
@@ -38,6 +52,10 @@ class Blocker:
     task: str = ""
     placed: int = 0
     shortages: Sequence[Shortage] = ()
+    place: str = ""
+    """Where `shortages` are, as KIND/NAME."""
+    remedies: Sequence[Remedy] = ()
+    """What would let the gang start, all of it together."""
     nodes_examined: int = 0
     nodes: Mapping[str, int] = field(default_factory=dict[str, int])
     within: str = ""
@@ -82,17 +100,36 @@ def no_node(session: Session, task: Task, *, unplaced: int, placed: int, domain:
     cls = task.cls
     barred = session.barred(task)
     if barred is not None:
-        text, short = barred.message, barred.shortages
-        return Blocker(reason=barred.reason, text=text, task=task.name, placed=placed, shortages=short)
+        return Blocker(
+            reason=barred.reason,
+            text=barred.message,
+            task=task.name,
+            placed=placed,
+            shortages=barred.shortages,
+            place=barred.place,
+            remedies=barred.remedies,
+        )
     if cls.unsupported:
         text = f"{_POD} can't be placed: {', '.join(cls.unsupported)}, which is not supported"
         return Blocker(reason=WaitReason.UNSUPPORTED, text=text, task=task.name, placed=placed)
     fault = session.state.volumes.fault(cls.profile.claims)
     if fault:
-        return Blocker(reason=WaitReason.VOLUMES, text=f"{_POD} waits: {fault}", task=task.name, placed=placed)
+        return Blocker(
+            reason=WaitReason.VOLUMES,
+            text=f"{_POD} waits: {fault}",
+            task=task.name,
+            placed=placed,
+            remedies=change(task, WaitReason.VOLUME_BINDING),
+        )
     fault = session.state.claimed.fault(task)
     if fault:
-        return Blocker(reason=WaitReason.DEVICES, text=f"{_POD} waits: {fault}", task=task.name, placed=placed)
+        return Blocker(
+            reason=WaitReason.DEVICES,
+            text=f"{_POD} waits: {fault}",
+            task=task.name,
+            placed=placed,
+            remedies=change(task, WaitReason.DYNAMIC_RESOURCES),
+        )
     free = np.maximum(session.nodes.future(), 0.0)
     static = session.placer.static(cls)
     admitted, lasting = static.mask, static.lasting
@@ -101,21 +138,22 @@ def no_node(session: Session, task: Task, *, unplaced: int, placed: int, domain:
         admitted, lasting = admitted & inside, lasting & inside
     lacking = session.state.claimed.lacking(task)
     if lacking is None or not (admitted & lacking).any():
-        reason, shortages, text = _shortage(session, task, admitted, lasting, free, unplaced=unplaced)
+        found = _shortage(session, task, admitted, lasting, free, unplaced=unplaced)
     elif (lasting & ~lacking).any():
         having = ~lacking
-        reason, shortages, text = _shortage(session, task, admitted & having, lasting & having, free, unplaced=unplaced)
+        found = _shortage(session, task, admitted & having, lasting & having, free, unplaced=unplaced)
     else:
-        reason, shortages = WaitReason.IMPOSSIBLE, []
         text = f"no node that {_POD} may go to has the devices that its resourceclaims ask for"
-    return Blocker(
-        reason=reason,
-        text=text,
+        claims = change(task, WaitReason.DYNAMIC_RESOURCES)
+        found = Blocker(reason=WaitReason.IMPOSSIBLE, text=text, remedies=claims)
+    unavailable = histogram(session, task, free, within=None if domain is None else domain.rows)
+    examined = len(session.nodes if domain is None else domain.rows)
+    return replace(
+        found,
         task=task.name,
         placed=placed,
-        shortages=shortages,
-        nodes_examined=len(session.nodes if domain is None else domain.rows),
-        nodes=histogram(session, task, free, within=None if domain is None else domain.rows),
+        nodes_examined=examined if sum(unavailable.values()) or not found.place else 0,
+        nodes=unavailable,
         within="" if domain is None else domain.name,
     )
 
@@ -123,16 +161,13 @@ def no_node(session: Session, task: Task, *, unplaced: int, placed: int, domain:
 def histogram(session: Session, task: Task, free: Floats, *, within: Rows | None = None) -> dict[str, int]:
     """How many nodes (of the rows `within`) fail for each reason. A node counts for the first filter or limit that it
     fails, and where it passes all for each resource that it lacks."""
-    cls, placer = task.cls, session.placer
-    static = placer.static(cls)
+    cls = task.cls
+    static = session.placer.static(cls)
     rows = np.arange(len(session.nodes), dtype=np.intp)
     settled = np.zeros(len(rows), dtype=bool) if within is None else ~np.isin(rows, within)
     counts: dict[str, int] = {}
     refused = [(r.reason, r.nodes) for r in static.rejections]
-    for plugin in placer.plugins.refusers:
-        refused += [(r.reason, r.nodes) for r in plugin.task_rejections(task, static.rejections)]
-    for plugin in placer.plugins.cappers:
-        refused += [(cap.reason, cap.slots < 1) for cap in plugin.caps(cls, rows)]
+    refused += [(r.reason, r.nodes) for r in refusals(session, task)]
     for reason, nodes in refused:
         counts[reason] = counts.get(reason, 0) + int((nodes & ~settled).sum())
         settled |= nodes
@@ -142,38 +177,114 @@ def histogram(session: Session, task: Task, free: Floats, *, within: Rows | None
     return {reason: count for reason, count in counts.items() if count}
 
 
-def _shortage(
-    session: Session, task: Task, admitted: Mask, lasting: Mask, free: Floats, *, unplaced: int
-) -> tuple[WaitReason, list[Shortage], str]:
-    """What is short: in one node for one pod where it doesn't fit any, in the nodes together otherwise. `lasting` are
-    the nodes that would admit it once states are over that pass by themselves."""
+def refusals(session: Session, task: Task) -> list[Refusal]:
+    """The nodes that filters refuse to one more pod because of the pods that are there."""
+    placer = session.placer
+    static = placer.static(task.cls)
+    rows = np.arange(len(session.nodes), dtype=np.intp)
+    found: list[Refusal] = []
+    for plugin in placer.plugins.refusers:
+        found += [Refusal(r.reason, r.nodes, r.word) for r in plugin.task_rejections(task, static.rejections)]
+    for plugin in placer.plugins.cappers:
+        found += [Refusal(cap.reason, cap.slots < 1, cap.word) for cap in plugin.caps(task.cls, rows)]
+    return found
+
+
+def _shortage(session: Session, task: Task, admitted: Mask, lasting: Mask, free: Floats, *, unplaced: int) -> Blocker:
+    """What is short in the nodes that the task is `admitted` to: of a resource on one of them, else what refuses it.
+    `lasting` are the nodes that would admit it once states are over that pass by themselves."""
+    static = session.placer.static(task.cls)
     if not lasting.any():
-        return WaitReason.IMPOSSIBLE, [], f"no node passes the constraints of {_POD}"
-    dims, request, capacity = session.dims, task.cls.request, session.judge.nodes.capacity
+        text = f"no node passes the constraints of {_POD}"
+        return Blocker(
+            reason=WaitReason.IMPOSSIBLE,
+            text=text,
+            remedies=change(task, *binding([Refusal(r.reason, r.lasting, r.word) for r in static.rejections])),
+        )
+    capacity, request = session.judge.nodes.capacity, task.cls.request
     asked = [int(r) for r in task.cls.needed if request[r] > 0 and r != PODS]
     rows = np.flatnonzero(lasting)
     too_small = [r for r in asked if float(capacity[r, rows].max()) + EPS < request[r]]
     if too_small:
-        short = [_short(session, r, float(request[r]), float(capacity[r, rows].max())) for r in too_small]
-        needs = ", ".join(f"{s.resource} {s.requested}, the largest node has {s.available}" for s in short)
-        return WaitReason.IMPOSSIBLE, short, f"{_POD} needs {needs}"
+        return _too_small(session, task, rows, too_small)
     rows = np.flatnonzero(admitted)
     if not len(rows):
-        return WaitReason.INSUFFICIENT, [], f"the nodes that {_POD} may go to take no pods for now"
-    short = [
-        _short(session, r, float(request[r]), float(free[r, rows].max()))
-        for r in asked
-        if float(free[r, rows].max()) + EPS < request[r]
-    ]
+        return _not_now(task, static, lasting)
+    enough = admitted & (free[asked] + EPS >= request[asked, None]).all(axis=0)
+    refused = [r for r in refusals(session, task) if r.word is not WaitReason.TOO_MANY_PODS]
+    if not enough.any():  # devices for extended resources are short as resources
+        refused = [r for r in refused if r.word is not WaitReason.DYNAMIC_RESOURCES]
+    passed = admitted.copy()
+    for rejection in refused:
+        passed &= ~rejection.nodes
+    if not passed.any() or (enough.any() and not (enough & passed).any()):
+        words = binding(refused, among=enough if enough.any() else admitted)
+        text = f"the nodes with room for {_POD} refuse it"
+        return Blocker(reason=words[0], text=text, remedies=change(task, *words))
+    places = nearest_places(session, task.job, still_needed(task.job, task, unplaced), passed, free)
+    return _at_places(session, task, places, _needs(session, task, rows, free, asked, unplaced))
+
+
+def _not_now(task: Task, static: StaticNodes, lasting: Mask) -> Blocker:
+    """All nodes that may take the pod are in a state that passes by itself."""
+    words = binding([Refusal(r.reason, r.nodes, r.word) for r in static.rejections], among=lasting)
+    text = f"the nodes that {_POD} may go to take no pods for now"
+    return Blocker(reason=words[0], text=text)
+
+
+def _too_small(session: Session, task: Task, rows: Rows, too_small: list[int]) -> Blocker:
+    """No node is large enough: the one that comes nearest would have to be larger."""
+    capacity, dims, request = session.judge.nodes.capacity, session.dims, task.cls.request
+    needs = ", ".join(
+        f"{dims.names[r]} {dims.format(r, float(request[r]))}, "
+        f"the largest node has {dims.format(r, float(capacity[r, rows].max()))}"
+        for r in too_small
+    )
+    lacking = np.maximum(request[:, None] - capacity[:, rows], 0.0)
+    row = int(rows[int((lacking / np.maximum(request, 1.0)[:, None]).max(axis=0).argmin())])
+    place = Place(row, request, capacity[:, row])
+    free = Place(row, request, session.nodes.future_of(row))
+    text = f"{_POD} needs {needs}"
+    return Blocker(
+        reason=WaitReason.IMPOSSIBLE,
+        text=text,
+        shortages=shortages_at(session, place),
+        place=node_of(session, place),
+        remedies=free_at(session, [free]),
+    )
+
+
+def _at_places(session: Session, task: Task, places: Sequence[Place], needs: str) -> Blocker:
+    """Something must become free at these places."""
+    if not places:
+        text = f"the nodes with room for {_POD} refuse it"
+        return Blocker(reason=WaitReason.INSUFFICIENT, text=needs or text)
+    short = shortages_at(session, places[0])
+    slots = all(s.resource == session.dims.names[PODS] for s in short)
+    return Blocker(
+        reason=WaitReason.TOO_MANY_PODS if slots else WaitReason.INSUFFICIENT,
+        text=(needs or f"there is no room for {_POD}") + short_on(session, places),
+        shortages=short,
+        place=node_of(session, places[0]),
+        remedies=free_at(session, places),
+    )
+
+
+def _needs(session: Session, task: Task, rows: Rows, free: Floats, asked: list[int], unplaced: int) -> str:
+    """What one pod asks for that no node has free; empty where there are nodes with room for it."""
+    dims, request = session.dims, task.cls.request
+    short = [r for r in asked if float(free[r, rows].max()) + EPS < request[r]]
     if short:
-        needs = ", ".join(f"{s.resource} {s.requested}, largest free {s.available}" for s in short)
-        text = f"{_POD} needs {needs}"
-        return WaitReason.INSUFFICIENT, short, text + _whole(session, task, rows, free, asked, unplaced)
-    enough = (free[asked][:, rows] + EPS >= request[asked, None]).all(axis=0)
-    if enough.any():
-        return WaitReason.INSUFFICIENT, [], f"the nodes with room for {_POD} refuse it"
+        needs = ", ".join(
+            f"{dims.names[r]} {dims.format(r, float(request[r]))}, "
+            f"largest free {dims.format(r, float(free[r, rows].max()))}"
+            for r in short
+        )
+        return f"{_POD} needs {needs}" + _whole(session, task, rows, free, asked, unplaced)
+    if (free[asked][:, rows] + EPS >= request[asked, None]).all(axis=0).any():
+        return ""
     together = " and ".join(dims.names[r] for r in asked)
-    return WaitReason.INSUFFICIENT, [], f"no node has enough free {together} together for {_POD}"
+    return f"no node has enough free {together} together for {_POD}"
 
 
 def _whole(session: Session, task: Task, rows: Rows, free: Floats, asked: list[int], unplaced: int) -> str:
@@ -189,7 +300,7 @@ def _whole(session: Session, task: Task, rows: Rows, free: Floats, asked: list[i
     return f"; the {unplaced} pods still needed ask for {', '.join(parts)} in all nodes together" if parts else ""
 
 
-def _short(session: Session, r: int, requested: float, available: float) -> Shortage:
+def short_of(session: Session, r: int, requested: float, available: float) -> Shortage:
     dims = session.dims
     return Shortage(
         dims.names[r],
@@ -201,42 +312,89 @@ def _short(session: Session, r: int, requested: float, available: float) -> Shor
 
 def not_open(queue: Queue) -> Blocker:
     """The queue takes no gang."""
-    return Blocker(reason=WaitReason.QUEUE_NOT_OPEN, text=f"queue {queue.name} is {queue.view.status.state}")
+    text = f"queue {queue.name} is {queue.view.status.state}"
+    opened = [Remedy(RemedyAction.OPEN, f"queue/{queue.name}")]
+    return Blocker(reason=WaitReason.QUEUE_NOT_OPEN, text=text, remedies=opened)
+
+
+def not_enough_pods(job: Job, fault: str) -> Blocker:
+    """Fewer pods exist than the gang needs, as the sentence says."""
+    missing = max(job.min_member - job.valid_count, 0)
+    short = [Shortage("pods", str(job.min_member), str(job.valid_count), str(missing))] if missing else []
+    made = [Remedy(RemedyAction.CREATE, gang(job), "pods", str(missing))] if missing else []
+    place = gang(job) if missing else ""
+    return Blocker(reason=WaitReason.NOT_ENOUGH_PODS, text=fault, shortages=short, place=place, remedies=made)
+
+
+def gated(job: Job) -> Blocker | None:
+    """The gang can't have its minimum as pods of it have scheduling gates; None where it has none."""
+    held = [t for t in job.tasks.values() if t.status is TaskStatus.PENDING and t.gated]
+    if not held:
+        return None
+    names = sorted({str(gate.name) for task in held for gate in task.pod.spec.scheduling_gates or ()})
+    pods = "1 pod has" if len(held) == 1 else f"{len(held)} pods have"
+    text = f"{pods} scheduling gates: {', '.join(names)}"
+    opened = [Remedy(RemedyAction.CHANGE, gang(job), field="spec.schedulingGates")]
+    return Blocker(reason=WaitReason.GATED, text=text, placed=job.ready_count, remedies=opened)
 
 
 def queue_limit(session: Session, queue: Queue, task: Task, *, unplaced: int, placed: int, own: Vector) -> Blocker:
     """The gang's queue may not hold another task like this, `unplaced` of which it needs still; what it found in this
     attempt (`own`) counts as the queue's already.
 
-    Where the queue may hold all there is, the cluster is what is short, and a pod that fits no node waits for that.
+    Nodes come first where the pod may go to some only and these have no room, and where the queue may hold all there
+    is, so that the cluster is what is short.
     """
-    request, dims = task.cls.request, session.dims
     if not (task.job.queue_takes if task.job is not None else queue.open):
         return replace(not_open(queue), task=task.name, placed=placed)
-    ledger = session.ledger(queue, request)
-    if ledger is None or _fits_nowhere(session, task):
+    ledger = session.ledger(queue, task.cls.request)
+    if ledger is None or _fits_nowhere(session, task) or _pool_is_short(session, task, unplaced):
         return no_node(session, task, unplaced=unplaced, placed=placed)
-    others, needed = ledger.held - own, own + unplaced * request
-    limit, over = ledger.limit, exceeding(ledger.held + unplaced * request, ledger.limit, request)
-    never = [] if ledger.ever is None else exceeding(needed, ledger.ever, request)
+    more = sum((count * cls.request for cls, count in still_needed(task.job, task, unplaced)), 0.0 * own)
+    others, needed = ledger.held - own, own + more
+    limit, over = ledger.limit, exceeding(ledger.held + more, ledger.limit, more)
+    never = [] if ledger.ever is None else exceeding(needed, ledger.ever, needed)
     if ledger.ever is not None and never:
         limit, over = ledger.ever, never
-    short = [_short(session, r, float(needed[r]), math.floor(limit[r] - others[r])) for r in over]
-    whose_queue = ledger.queue or queue.name
     limited = any(limit[r] + EPS < session.total[r] for r in over)
+    hopeless = (bool(never) and (limited or not session.judge.nodes.growing)) or (
+        not limited and _beyond(session, needed, over)
+    )
+    dims, whose_queue = session.dims, ledger.queue or queue.name
     whose = "in the whole cluster" if not limited else "allowed" if never else ledger.word
-    if (never and (limited or not session.judge.nodes.growing)) or (not limited and _beyond(session, needed, over)):
-        reason = WaitReason.IMPOSSIBLE
-    else:
-        reason = WaitReason.QUEUE_LIMIT if limited else WaitReason.INSUFFICIENT
     parts = [
         f"{dims.names[r]} {dims.format(r, float(needed[r]))} with {dims.format(r, float(others[r]))} held "
-        f"of {dims.format(r, math.floor(limit[r]))} {whose}"
+        f"of {dims.format(r, whole(dims, r, float(limit[r])))} {whose}"
         for r in over
     ]
+    needs = f"the gang needs {', '.join(parts)} (queue {whose_queue})"
+    if not limited and not hopeless:
+        at_nodes = no_node(session, task, unplaced=unplaced, placed=placed)
+        if at_nodes.place:
+            return replace(at_nodes, text=f"{needs}; {at_nodes.text}", nodes_examined=0, nodes={})
+        if at_nodes.reason is not WaitReason.INSUFFICIENT:
+            return at_nodes
+    short = [short_of(session, r, float(needed[r]), whole(dims, r, float(limit[r] - others[r]))) for r in over]
     by = ", ".join(f"{s.resource} {s.short_by}" for s in short)
-    text = f"the gang needs {', '.join(parts)} (queue {whose_queue}): short by {by}"
-    return Blocker(reason=reason, text=text, task=task.name, placed=placed, shortages=short)
+    waits = WaitReason.QUEUE_LIMIT if limited else WaitReason.INSUFFICIENT
+    return Blocker(
+        reason=WaitReason.IMPOSSIBLE if hopeless else waits,
+        text=f"{needs}: short by {by}",
+        task=task.name,
+        placed=placed,
+        shortages=short,
+        place=f"queue/{whose_queue}" if limited else "",
+        remedies=raise_limit(session.state, whose_queue, short) if limited else (),
+    )
+
+
+def _pool_is_short(session: Session, task: Task, unplaced: int) -> bool:
+    """Whether the pod may go to some nodes only, and these have no room."""
+    static = session.placer.static(task.cls)
+    if static.admits_all:
+        return False
+    free = np.maximum(session.nodes.future(), 0.0)
+    return bool(nearest_places(session, task.job, still_needed(task.job, task, unplaced), static.mask, free))
 
 
 def _beyond(session: Session, needed: Vector, columns: Sequence[int]) -> bool:

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vcbatch.scheduler.picture.classes import TaskClass
 from vcbatch.scheduler.picture.columns import Floats
 from vcbatch.scheduler.picture.model import Job, Run
 from vcbatch.scheduler.plugins.gang import PLACED, whole_subs
 from vcbatch.scheduler.reasons.blockers import Blocker, histogram
-from vcbatch.scheduler.resources import EPS, PODS
-from vcbatch.scheduler.result import ClosestDomain, Shortage, WaitReason
-from vcbatch.scheduler.topology.domain_search import DomainSearch, Misfit, Room
+from vcbatch.scheduler.reasons.nearest import Place, nearest_places
+from vcbatch.scheduler.reasons.ways_out import free_at, node_of, short_on, shortages_at
+from vcbatch.scheduler.result import ClosestDomain, WaitReason
+from vcbatch.scheduler.topology.domain_search import DomainSearch, Misfit, Room, tasks_by_class
 from vcbatch.scheduler.topology.domains import Domain
 from vcbatch.scheduler.topology.sub_gangs import SubKey
 
@@ -99,59 +101,54 @@ highest that it may span"
 
     def _short(self, best: int, room: int, counted: Room, placed: int) -> Blocker:
         domain, missing = self._search.tree.domain(best), self._missing()
-        shortages = self._shortages(best, counted)
         impossible = counted is Room.EMPTY
-        free = np.maximum(self._session.nodes.alloc if impossible else self._session.nodes.future(), 0.0)
+        nodes = self._session.nodes
+        free = np.maximum(nodes.alloc if impossible else nodes.future(), 0.0)
+        places = self._places(domain, free)
+        shortages = shortages_at(self._session, places[0]) if places else []
         if impossible and self._session.judge.impossible(self._job):
             reason = WaitReason.IMPOSSIBLE
         else:
             reason = WaitReason.TOPOLOGY if self._limited else WaitReason.INSUFFICIENT
         return Blocker(
             reason=reason,
-            text=self._sentence(domain, room, shortages, impossible=impossible),
+            text=self._sentence(domain, room, places, impossible=impossible),
             task=self._task.name,
             placed=placed,
             shortages=shortages,
+            place=node_of(self._session, places[0]) if places else "",
+            remedies=free_at(self._session, self._places(domain, np.maximum(nodes.future(), 0.0))),
             nodes_examined=0 if room else len(domain.rows),
             nodes={} if room else histogram(self._session, self._task, free, within=domain.rows),
             within=domain.name if self._limited else "",
             closest=ClosestDomain(domain.name, domain.tier, self._limit, missing, room),
         )
 
+    def _places(self, domain: Domain, free: Floats) -> list[Place]:
+        """On which nodes of the domain something must become free, or be added, for what is missing."""
+        inside = np.zeros(len(self._session.nodes), dtype=bool)
+        inside[domain.rows] = True
+        missing, needed = self._missing(), list[tuple[TaskClass, int]]()
+        for cls, count in tasks_by_class(self._runs):
+            if missing > 0:
+                needed.append((cls, min(count, missing)))
+                missing -= count
+        return nearest_places(self._session, self._job, needed, inside, free)
+
     @property
     def _limited(self) -> bool:
         """Whether it may not be just anywhere."""
         return self._search.tree.top not in self._allowed
 
-    def _sentence(self, domain: Domain, room: int, shortages: Sequence[Shortage], *, impossible: bool) -> str:
+    def _sentence(self, domain: Domain, room: int, places: Sequence[Place], *, impossible: bool) -> str:
         pods = f"{room} of {self._missing()} pods{' were it empty' if impossible else ''}"
-        by = ", ".join(f"{s.resource} {s.short_by}" for s in shortages)
-        short = f"short by {by}" if by else "the rest of its room is in pieces too small for one"
-        takes = f"{'would take' if impossible else 'takes'} {pods}, {short}"
+        takes = f"{'would take' if impossible else 'takes'} {pods}{short_on(self._session, places)}"
         what = "is large enough" if impossible else "has room"
         if self._limited:
             where = f"no domain of tier {self._limit} or lower {what} for {self._who()}: {domain.name} is closest, it"
         else:
             where = f"there is no room for {self._who()}: the whole cluster"
         return f"{where} {takes}"
-
-    def _shortages(self, best: int, counted: Room) -> list[Shortage]:
-        """What the pods that are missing ask for together, against what the domain's nodes have."""
-        session, dims = self._session, self._session.dims
-        rows = self._search.tree.rows[best]
-        wish = self._search.wish(self._job, self._sub).amount
-        nodes = session.nodes
-        have = (nodes.alloc if counted is Room.EMPTY else np.maximum(nodes.future(), 0.0))[:, rows].sum(axis=1)
-        return [
-            Shortage(
-                dims.names[r],
-                dims.format(int(r), float(wish[r])),
-                dims.format(int(r), float(have[r])),
-                dims.format(int(r), float(wish[r] - have[r])),
-            )
-            for r in np.flatnonzero(wish > have + EPS)
-            if r != PODS
-        ]
 
     def _who(self) -> str:
         if self._sub is None:

@@ -6,16 +6,18 @@ from datetime import datetime, timedelta
 
 from vcbatch.api import messages, names
 from vcbatch.api.reasons import PodGroupReason, SchedulingEvent
+from vcbatch.api.remedies import Remedy, RemedyAction, written
 from vcbatch.api.resources import PODGROUPS
 from vcbatch.api.scheduling import PodGroupView
 from vcbatch.api.timestamps import format_time
 from vcbatch.scheduler.picture.model import Job, Phase, TaskStatus
-from vcbatch.scheduler.reasons.blockers import Blocker
+from vcbatch.scheduler.reasons.blockers import Blocker, gated, not_enough_pods
 from vcbatch.scheduler.reasons.conditions import ConditionWriter, Status, counts, same_headlines, waiting_since
 from vcbatch.scheduler.reasons.figures import Figures, GangFigures, GangShare
 from vcbatch.scheduler.reasons.phases import next_phase, only_ending
 from vcbatch.scheduler.reasons.pod_news import PodNews, histogram_text
 from vcbatch.scheduler.reasons.said import Said
+from vcbatch.scheduler.reasons.ways_out import wait_for
 from vcbatch.scheduler.result import (
     AHEAD_SHOWN,
     CycleResult,
@@ -105,7 +107,7 @@ class ReportWriter:
         waiting = message if waits else ""
         news = waits and blocker is not None and job.told != blocker.kind
         status = self._conditions_by.status(job, phase, waits=waiting, reason=why, ready=ready)
-        self._write(job, status, news=news)
+        self._write(job, status, blocker if waits else None, news=news)
         self._tell(job, blocker if waits else None, message, ready=ready)
         self._measure(job, group, blocker if waits else None, status, ready=ready)
         of_pods = None if lacks_pods else blocker
@@ -166,11 +168,15 @@ class ReportWriter:
         closed = self._session.closed_queues.get(job.queue.name)
         pending = job.counts[TaskStatus.PENDING] - job.pending_best_effort
         if closed is not None and pending > 0 and job.phase is not Phase.PENDING:
-            return Blocker(reason=WaitReason.QUEUE_LIMIT, text=closed, placed=job.ready_count)
+            first = messages.first_in_line(closed)
+            then = wait_for(first) if first else [Remedy(RemedyAction.WAIT, f"queue/{job.queue.name}")]
+            return Blocker(reason=WaitReason.QUEUE_LIMIT, text=closed, placed=job.ready_count, remedies=then)
         if job.parked is not None:
             return job.blocker
         fault = self._session.invalid(job) if short else None
-        return None if fault is None else Blocker(reason=WaitReason.NOT_ENOUGH_PODS, text=fault)
+        if fault is not None:
+            return not_enough_pods(job, fault)
+        return gated(job) if short else None
 
     def _message(self, job: Job, blocker: Blocker, *, ready: bool) -> str:
         statuses = {word: count for word, count in zip(_WORDS, job.counts, strict=True) if count}
@@ -194,9 +200,9 @@ class ReportWriter:
         total = len(job.tasks) or job.min_member  # before it has pods, of those that it is going to have
         return messages.gang_unschedulable(unready=unready, total=total, why=why)
 
-    def _write(self, job: Job, status: Status, *, news: bool) -> None:
-        """Write the status where it differs, and the domain of the network that the gang is in: at once where there is
-        `news`, else when it is due."""
+    def _write(self, job: Job, status: Status, blocker: Blocker | None, *, news: bool) -> None:
+        """Write the status where it differs, with it what would let the gang start, and the domain of the network that
+        it is in: at once where there is `news`, else when it is due."""
         domain = self._domain(job)
         if (status == job.written and domain == job.domain) or job.group is None:
             return
@@ -210,12 +216,21 @@ class ReportWriter:
                 uid=meta.uid,
                 resource_version=meta.resource_version,
                 status=status,
-                annotations={names.JOB_ALLOCATED_HYPERNODE: domain or None} if job.bound_to_domains else None,
+                annotations=self._annotations(job, job.group, domain, blocker),
             )
         )
         job.written = status
         job.domain = domain
         self._said.written(job.uid, self._now)
+
+    def _annotations(
+        self, job: Job, group: PodGroupView, domain: str, blocker: Blocker | None
+    ) -> dict[str, str | None] | None:
+        found: dict[str, str | None] = {names.JOB_ALLOCATED_HYPERNODE: domain or None} if job.bound_to_domains else {}
+        remedies = "" if blocker is None else written(blocker.remedies)
+        if remedies != (group.metadata.annotations or {}).get(names.WOULD_START_IF, ""):
+            found[names.WOULD_START_IF] = remedies or None
+        return found or None
 
     def _timely(self, job: Job, status: Status) -> bool:
         """Whether a status that says nothing new but numbers, if that, may be written now."""
@@ -300,6 +315,8 @@ class ReportWriter:
             placed=max(blocker.placed, job.ready_count),
             task=blocker.task,
             shortages=blocker.shortages,
+            place=blocker.place,
+            remedies=blocker.remedies,
             nodes_examined=blocker.nodes_examined,
             nodes=blocker.nodes,
             closest=blocker.closest,

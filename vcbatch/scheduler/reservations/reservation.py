@@ -18,6 +18,7 @@ from vcbatch.api.timestamps import format_time
 from vcbatch.scheduler.picture.columns import Floats, Rows
 from vcbatch.scheduler.picture.model import Job, Queue, Run
 from vcbatch.scheduler.reasons.blockers import Blocker
+from vcbatch.scheduler.reasons.ways_out import wait_for
 from vcbatch.scheduler.reservations.run_limits import Release, declared_limit, releases
 from vcbatch.scheduler.resources import EPS, Matrix
 from vcbatch.scheduler.result import WaitReason
@@ -59,14 +60,14 @@ class Reservations:
         own = self._by_queue.get(queue.name)
         if queue.fifo and own is not None and not self._ends_by(job, own.start):
             text = behind_first(queue=queue.name, first=own.job.key, expected=own.start)
-            return Blocker(reason=WaitReason.RESERVED, text=text)
+            return Blocker(reason=WaitReason.RESERVED, text=text, remedies=wait_for(own.job.key))
         return None
 
     def after(self, job: Job, queue: Queue) -> None:
         """The gang was tried and didn't start. Where it is the first of its queue and waits for nodes, room is kept for
         it; otherwise it is told whom it waits for."""
         blocker = self._session.blockers.get(job.key)
-        if blocker is None or blocker.reason is not WaitReason.INSUFFICIENT:
+        if blocker is None or blocker.reason not in (WaitReason.INSUFFICIENT, WaitReason.TOO_MANY_PODS):
             return
         if queue.name not in self._by_queue and len(self._by_queue) < self._most:
             self._keep(False)
@@ -77,7 +78,17 @@ class Reservations:
                 self._session.blockers[job.key] = replace(blocker, text=text, expected_start=reservation.start)
         elif self._kept:
             heads = ", ".join(f"{r.job.key} (expected {_by(r.start)})" for r in self._by_queue.values())
-            self._session.blockers[job.key] = replace(blocker, text=f"{blocker.text}; room is kept for {heads}")
+            self._session.blockers[job.key] = self._reserved(job, blocker, f"room is kept for {heads}")
+
+    def _reserved(self, job: Job, blocker: Blocker, kept: str) -> Blocker:
+        """Why it waits: only for what is kept, where it would fit beside nobody else."""
+        self._keep(False)
+        fits = self._packed(_needed(self._session, job), np.array(self._session.nodes.future())) is not None
+        self._keep(True)
+        if not fits:
+            return replace(blocker, text=f"{blocker.text}; {kept}")
+        then = [remedy for reservation in self._by_queue.values() for remedy in wait_for(reservation.job.key)]
+        return Blocker(reason=WaitReason.RESERVED, text=kept, task=blocker.task, placed=0, remedies=then)
 
     def holds(self, queue: Queue) -> bool:
         """Whether room is kept for a gang of this queue."""

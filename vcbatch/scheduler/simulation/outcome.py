@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from vcbatch.api.remedies import remedy_json
 from vcbatch.api.timestamps import format_time
 from vcbatch.scheduler.picture.model import Phase
 from vcbatch.scheduler.result import Bind, ClosestDomain, Eviction, Explanation, Held, PluginFailure
@@ -132,6 +133,8 @@ def reason_json(why: Explanation) -> dict[str, Any]:
             {"resource": s.resource, "requested": s.requested, "available": s.available, "shortBy": s.short_by}
             for s in why.shortages
         ],
+        "place": why.place,
+        "wouldStartIf": [remedy_json(remedy) for remedy in why.remedies],
         "nodesExamined": why.nodes_examined,
         "nodes": dict(why.nodes or {}),
         "position": why.position,

@@ -1,0 +1,120 @@
+"""On which nodes the pods that find none would fit if the least became free there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from vcbatch.scheduler.picture.classes import TaskClass
+from vcbatch.scheduler.picture.columns import Floats, Rows
+from vcbatch.scheduler.picture.model import Job, Task, TaskStatus
+from vcbatch.scheduler.resources import EPS, Mask, Vector
+
+if TYPE_CHECKING:
+    from vcbatch.scheduler.session import Session
+
+
+class Place(NamedTuple):
+    """A node, by its row, that pods would take if more became free. `wanted` is what they ask for, those that fit
+    included, `free` what is left for them; both [R]."""
+
+    row: int
+    wanted: Vector
+    free: Vector
+
+    @property
+    def short(self) -> Vector:
+        """What must become free, [R]."""
+        return np.maximum(self.wanted - self.free, 0.0)
+
+
+def still_needed(job: Job | None, task: Task, unplaced: int) -> list[tuple[TaskClass, int]]:
+    """The pending pods that the gang can't start without, by class: `unplaced` like `task`, then the others."""
+    needed = [(task.cls, unplaced)]
+    if job is None:
+        return needed
+    left = job.min_member - job.ready_count - job.waiting_count - job.pending_best_effort - unplaced
+    counts: dict[int, tuple[TaskClass, int]] = {}
+    for run in job.runs or ():
+        if left <= 0:
+            break
+        if run.cls is not task.cls and not run.cls.unsupported:
+            pending = min(sum(t.status is TaskStatus.PENDING for t in run.tasks), left)
+            counts[run.cls.id] = (run.cls, counts.get(run.cls.id, (run.cls, 0))[1] + pending)
+            left -= pending
+    return needed + [(cls, count) for cls, count in counts.values() if count]
+
+
+def nearest_places(
+    session: Session, job: Job | None, needed: Sequence[tuple[TaskClass, int]], admitted: Mask, free: Floats
+) -> list[Place]:
+    """Where something must become free for all of these pods to fit on nodes that are `admitted`; empty where they fit.
+
+    Pods are placed class after class, on the nodes with most slots first; what doesn't fit goes where the least is
+    missing, on nodes that are large enough where there are such.
+    """
+    left = free.copy()
+    held = _held(session, job)
+    own = held.copy()
+    found: dict[int, None] = {}
+    for cls, count in needed:
+        rows = np.flatnonzero(admitted & session.placer.static(cls).mask)
+        if not len(rows):
+            continue
+        slots = _slots(cls, left[:, rows])
+        order = np.argsort(-slots, kind="stable")
+        taken = _first(slots[order], count)
+        left[:, rows[order]] -= cls.request[:, None] * taken
+        own[:, rows[order]] += cls.request[:, None] * taken
+        missing = count - int(taken.sum())
+        if missing:
+            for row, more in _cheapest(session, cls, rows, left, own, missing):
+                found[row] = None
+                left[:, row] -= more * cls.request
+                own[:, row] += more * cls.request
+    new = own - held
+    return [Place(row, new[:, row], left[:, row] + new[:, row]) for row in found]
+
+
+def _slots(cls: TaskClass, free: Floats) -> Floats:
+    """How many pods of the class fit by amounts; [M]."""
+    need = cls.need
+    asked = np.where(need > 0, need, 1.0)
+    return np.maximum(np.where(need > 0, np.floor((free[cls.needed] + EPS) / asked), np.inf).min(axis=0), 0.0)
+
+
+def _first(room: Floats, count: int) -> Floats:
+    """Of so many pods as many as there is room for, from the first on; [M]."""
+    before = np.cumsum(np.minimum(room, count)) - np.minimum(room, count)
+    return np.clip(count - before, 0.0, np.minimum(room, count))
+
+
+def _held(session: Session, job: Job | None) -> Floats:
+    """What pods of the gang itself take of each node, [R, N]: nobody frees that for it."""
+    held = np.zeros_like(session.nodes.alloc)
+    for task in () if job is None else job.tasks.values():
+        if task.node:
+            held[:, session.state.row_of(task)] += task.cls.request
+    return held
+
+
+def _cheapest(
+    session: Session, cls: TaskClass, rows: Rows, left: Floats, own: Floats, missing: int
+) -> list[tuple[int, int]]:
+    """The rows that take the `missing` pods, and how many each: those first on which the least part of what one asks
+    for is missing. `own` is what the gang itself takes."""
+    asked = cls.request > 0
+    lacking = np.maximum(cls.request[:, None] - left[:, rows], 0.0)[asked]
+    price = (lacking / cls.request[asked, None]).max(axis=0, initial=0.0)
+    spare = _slots(cls, session.nodes.alloc[:, rows] - own[:, rows])
+    order = np.lexsort((price, spare < 1))
+    taken = _first(spare[order], missing)
+    rest = missing - int(taken.sum())
+    if rest:  # no more nodes are large enough: the nearest would have to grow
+        order = np.argsort(price, kind="stable")
+        taken = _first(spare[order], missing)
+        taken += rest // len(rows)
+        taken[: rest % len(rows)] += 1
+    return [(int(rows[at]), int(count)) for at, count in zip(order, taken, strict=True) if count]
