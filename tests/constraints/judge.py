@@ -112,7 +112,7 @@ def _apply(world: World, remedy: Remedy) -> None:
             _add(quota["status"]["hard"], remedy.resource, amount)
         case RemedyAction.LOWER:
             _add(world.find("queues", name)["spec"]["guarantee"]["resource"], remedy.resource, -amount)
-        case RemedyAction.END | RemedyAction.WAIT if kind == "podgroup":
+        case RemedyAction.WAIT if kind == "podgroup":
             world.end(name)
         case RemedyAction.OPEN:
             world.find("queues", name)["status"]["state"] = "Open"

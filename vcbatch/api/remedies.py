@@ -24,10 +24,8 @@ class RemedyAction(StrEnum):
     """Raise a limit (the capability of a queue, what a ResourceQuota allows) by so much of a resource."""
     LOWER = "Lower"
     """Lower the guarantee of a queue by so much of a resource."""
-    END = "End"
-    """End a gang."""
     WAIT = "Wait"
-    """Wait until a gang is through."""
+    """Wait until a gang is through, or a queue has room."""
     OPEN = "Open"
     """Open a queue."""
     CREATE = "Create"
@@ -51,7 +49,6 @@ _SENTENCES: Final = {
     RemedyAction.FREE: "free {resource} {amount} on {object}",
     RemedyAction.RAISE: "raise {resource} of {object} by {amount}",
     RemedyAction.LOWER: "lower guaranteed {resource} of {object} by {amount}",
-    RemedyAction.END: "end {object}",
     RemedyAction.WAIT: "wait for {object}",
     RemedyAction.OPEN: "open {object}",
     RemedyAction.CREATE: "create {amount} {object}",

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 
 from vcbatch.api.messages import no_pod_group
+from vcbatch.api.remedies import sentence_of
 from vcbatch.cli.output import human
 from vcbatch.scheduler.result import Explanation, WaitReason
 from vcbatch.scheduler.simulation.outcome import Outcome, key
@@ -115,6 +116,8 @@ def _reason(why: Explanation) -> Iterator[str]:
     for short in why.shortages:
         text = f"{short.resource}: {short.requested} asked for, {short.available} to be had, short by {short.short_by}"
         yield from _wrapped(text, indent=4, hang=6)
+    if why.remedies:
+        yield from _wrapped(f"would start if you: {'; '.join(map(sentence_of, why.remedies))}", indent=4, hang=6)
     if why.position > 1:
         yield from _wrapped(
             f"number {why.position} of those that wait in queue {why.queue}, behind {', '.join(why.ahead)}",

@@ -27,6 +27,7 @@ from vcbatch.api.phases import JobPhase, PodGroupPhase, QueueState
 from vcbatch.api.quantities import read
 from vcbatch.api.quantity import ZERO, Quantity
 from vcbatch.api.reasons import BEFORE_MISSING, BESIDE_MISSING, JobReason, PodGroupConditionType, WaitReason
+from vcbatch.api.remedies import Remedy, read_remedies, sentence_of
 from vcbatch.api.timestamps import parse_time
 
 Amounts = Mapping[str, Quantity]
@@ -106,6 +107,7 @@ class Waiting:
         enough: of the holders, those whose end would leave room below `limit`; empty where none would.
         expected_start: by when it starts at the latest, where the scheduler wrote that.
         evictable_from: from when on others may be evicted for it, where the scheduler wrote that.
+        would_start_if: what would let its gang start, all of it together, where the scheduler wrote that.
         missing: kind and name of the objects that its pods name and that don't exist, as far as that is known.
         queue_state: of its queue: `Open`, `Closed` and so on, or `QUEUE_GONE`; empty where queues can't be read.
     """
@@ -126,6 +128,7 @@ class Waiting:
     enough: Sequence[Gang] = ()
     expected_start: datetime | None = None
     evictable_from: datetime | None = None
+    would_start_if: Sequence[Remedy] = ()
     missing: Sequence[tuple[str, str]] = ()
     queue_state: str = ""
 
@@ -146,6 +149,8 @@ class Waiting:
             lines.append(f"never starts as things are: it asks for more than queue {self.limit.queue} may hold")
         elif self.enough:
             lines.append(f"starts once these have ended: {', '.join(gang.key for gang in self.enough)}")
+        if self.would_start_if:
+            lines.append(f"would start if you: {'; '.join(map(sentence_of, self.would_start_if))}")
         return "\n".join(lines)
 
 
@@ -185,6 +190,7 @@ def waiting_of(job: Json, around: Surroundings) -> Waiting:
         since=since,
         gang=gang,
         queue=queue,
+        would_start_if=_would_start_if(around.pod_groups[own]) if own is not None else (),
         missing=missing,
         queue_state=_state_of(queue, around.queues),
     )
@@ -293,6 +299,12 @@ def _unschedulable(group: Json) -> Json:
             return condition
     nothing: Json = {}
     return nothing
+
+
+def _would_start_if(group: Json) -> Sequence[Remedy]:
+    """What the scheduler wrote of a gang that it says waits."""
+    notes = part(part(group, "metadata"), "annotations")
+    return read_remedies(str(notes.get(names.WOULD_START_IF) or "")) if _unschedulable(group) else ()
 
 
 def _keeps_room(gang: Gang, *, before: Gang) -> bool:

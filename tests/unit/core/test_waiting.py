@@ -21,8 +21,10 @@ from vcbatch.api.messages import (
     waits_for,
     with_origin,
 )
+from vcbatch.api.names import WOULD_START_IF
 from vcbatch.api.quantity import parse_quantity
 from vcbatch.api.reasons import DisruptionLimit, JobReason, WaitReason
+from vcbatch.api.remedies import Remedy, RemedyAction, written
 from vcbatch.core.waiting import Surroundings, waiting_of
 
 Json = dict[str, Any]
@@ -299,3 +301,14 @@ def test_as_text_it_is_what_a_person_asks_for() -> None:
     found = waiting_of(job(), Surroundings(pod_groups=[group(message=soon)]))
     assert str(found).splitlines()[-1] == "starts by 2026-05-01 12:00:00 UTC"
     assert str(waiting_of(job(phase="Completed"), Surroundings())) == "Completed"
+
+
+def test_what_would_let_it_start_is_told_while_it_waits() -> None:
+    free = Remedy(RemedyAction.FREE, "node/n1", "cpu", "2")
+    waits = group(message=told(WaitReason.INSUFFICIENT, "short by cpu 2 on node n1"))
+    waits["metadata"]["annotations"] = {WOULD_START_IF: written([free])}
+    found = waiting_of(job(), Surroundings(pod_groups=[waits]))
+    assert found.would_start_if == [free]
+    assert "would start if you: free cpu 2 on node/n1" in str(found)
+    waits["status"]["conditions"] = []
+    assert not waiting_of(job(), Surroundings(pod_groups=[waits])).would_start_if

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from tests.unit.scheduler.cluster import Cluster
+from vcbatch.api.names import WOULD_START_IF
+from vcbatch.api.remedies import Remedy, RemedyAction, read_remedies
 from vcbatch.scheduler import DEFAULT_POLICY, CycleResult, Explanation, Policy, WaitReason
 
 
@@ -349,3 +351,31 @@ def test_a_gang_that_needs_no_minimum_counts_the_pods_that_wait() -> None:
         "3/4 tasks in gang unschedulable: pod group is ready, 1 Bound, 3 Pending, 0 minAvailable; "
         "Pending: 3 Unschedulable. Origin reason is InsufficientResources: "
     )
+
+
+def test_what_would_let_it_start_is_written_while_it_waits() -> None:
+    cluster = Cluster()
+    cluster.node("a", cpu="4")
+    cluster.gang("old", 1, cpu="3")
+    cluster.cycle()
+    cluster.gang("new", 1, cpu="2")
+    [waits] = [u for u in cluster.cycle().podgroup_updates if u.name == "new"]
+    assert waits.annotations is not None
+    assert read_remedies(waits.annotations[WOULD_START_IF] or "") == [Remedy(RemedyAction.FREE, "node/a", "cpu", "1")]
+    cluster.cycle()
+    assert not cluster.scheduler.dirty
+    cluster.groups["new"]["metadata"]["annotations"] = dict(waits.annotations)
+    cluster.tell_group("new")
+    assert not cluster.scheduler.dirty, "what the scheduler wrote itself is no news"
+    cluster.change("old-worker-0", phase="Succeeded")
+    [starts] = [u for u in cluster.cycle().podgroup_updates if u.name == "new"]
+    assert starts.annotations == {WOULD_START_IF: None}
+
+
+def test_a_gated_gang_says_so_with_an_event() -> None:
+    cluster = Cluster()
+    cluster.node("a")
+    cluster.gang("g", 2, pod={"schedulingGates": [{"name": "example.com/wait"}]})
+    events = [e for e in cluster.cycle().events if (e.name, e.reason) == ("g", "Unschedulable")]
+    assert len(events) == 1
+    assert "SchedulingGated: 2 pods have scheduling gates: example.com/wait" in events[0].message

@@ -15,6 +15,7 @@ from vcbatch.api.messages import behind_first
 from vcbatch.api.names import DEFAULT_SCHEDULER
 from vcbatch.api.phases import JobPhase
 from vcbatch.api.reasons import WaitReason
+from vcbatch.api.remedies import sentence_of
 from vcbatch.api.resources import JOBS
 from vcbatch.cli.access import Access, access_options
 from vcbatch.cli.completion.names import job_names
@@ -97,6 +98,7 @@ def explained(
             section("Queues before its own", queues_table(waiting, order, terminal), terminal),
             section("Ahead of it", gangs(ahead, queue=waiting.queue, last=True, why=_why(waiting, order)), terminal),
             section(f"Held in queue {holding}", gangs(waiting.holders, queue=holding), terminal),
+            section("Would start if", "\n".join(_would_start(waiting, terminal)), terminal),
             section("What to do", "\n".join(_advice(job, waiting, terminal, told)), terminal),
         ]
     )
@@ -174,6 +176,11 @@ def _and(words: Sequence[str]) -> str:
     if len(words) > _SHOWN:
         words = [*words[:_SHOWN], f"{len(words) - _SHOWN} more"]
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _would_start(waiting: Waiting, terminal: Terminal) -> Iterator[str]:
+    for remedy in waiting.would_start_if:
+        yield from wrap(sentence_of(remedy), width_of(terminal), indent="  ", hang="    ")
 
 
 def _advice(job: Json, waiting: Waiting, terminal: Terminal, told: Callable[[str], str]) -> Iterator[str]:

@@ -7,6 +7,7 @@ from datetime import datetime
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+from vcbatch.api.remedies import remedy_json
 from vcbatch.api.timestamps import format_time
 from vcbatch.cli.resources.fields import name_of, namespace_of
 from vcbatch.cli.resources.job.order import Order
@@ -42,6 +43,7 @@ def explanation_json(job: Json, waiting: Waiting, order: Order, *, told: Callabl
         "startsOnceEnded": [gang.key for gang in waiting.enough],
         "expectedStart": _time(waiting.expected_start),
         "evictableFrom": _time(waiting.evictable_from),
+        "wouldStartIf": [remedy_json(remedy) for remedy in waiting.would_start_if],
         "order": _order(waiting, order),
         "missing": [{"kind": kind, "name": name} for kind, name in waiting.missing],
         "advice": list(map(told, remedies(job, waiting))),

@@ -23,6 +23,11 @@ _ASK_FOR_LESS: Final = (
     "Waiting won't help. Ask for less, or for nodes that there are, and submit it anew: vcbatch cluster"
 )
 
+_AT_NODES: Final = (
+    "Nothing, if it may wait: it starts once pods that keep it from nodes have ended.",
+    "Or change what its pods ask for there, and submit it anew.",
+)
+
 _FOR: Final[Mapping[WaitReason | JobReason, tuple[str, ...]]] = {
     WaitReason.NOT_ENOUGH_PODS: (
         "Its pods are still being made. If that lasts, something refuses them: vcbatch job describe {job}",
@@ -56,6 +61,25 @@ _FOR: Final[Mapping[WaitReason | JobReason, tuple[str, ...]]] = {
         "Nothing, if it may wait: it starts once enough nodes have room at the same time.",
         "Or ask for less in each pod and submit it anew. What there is: vcbatch cluster",
     ),
+    WaitReason.TOO_MANY_PODS: ("Nothing, if it may wait: it starts once enough pods on the nodes have ended.",),
+    WaitReason.NODE_UNSCHEDULABLE: (),
+    WaitReason.TAINT_TOLERATION: (),
+    WaitReason.NODE_AFFINITY: ("Nothing, if it may wait: nodes are being added whose labels aren't there yet.",),
+    WaitReason.NODE_PORTS: _AT_NODES,
+    WaitReason.INTER_POD_AFFINITY: _AT_NODES,
+    WaitReason.POD_TOPOLOGY_SPREAD: _AT_NODES,
+    WaitReason.VOLUME_RESTRICTIONS: (*_AT_NODES, _CLAIMS),
+    WaitReason.VOLUME_BINDING: (_CLAIMS,),
+    WaitReason.VOLUME_ZONE: (_CLAIMS,),
+    WaitReason.NODE_VOLUME_LIMITS: _AT_NODES,
+    WaitReason.DYNAMIC_RESOURCES: (
+        *_AT_NODES,
+        "What its claims lack: kubectl describe resourceclaims -n {namespace}",
+    ),
+    WaitReason.DEVICE_SHARE: _AT_NODES,
+    WaitReason.NUMA: _AT_NODES,
+    WaitReason.NODE_GROUP: (*_AT_NODES, _MOVE),
+    WaitReason.NODES_REFUSED: ("A plugin of the scheduler's policy refuses the nodes that have room.",),
     WaitReason.WAITING_FOR_RELEASE: ("Nothing: it starts as soon as the pods that are ending are gone.",),
     WaitReason.VICTIMS_PROTECTED: (
         "Nothing, if it may wait: room is made for it once the policy lets those pods go.",
