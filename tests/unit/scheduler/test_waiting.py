@@ -188,6 +188,10 @@ def test_more_than_may_ever_be_admitted_is_impossible() -> None:
     told = _explained(cluster, "large")
     assert told.reason is WaitReason.IMPOSSIBLE
     assert "the gang asks for more than the cluster has (cpu: 13 asked, the cluster has 10)" in told.message
+    assert "overused" not in told.message, "nothing is used"
+    condition = cluster.condition("large", "Unschedulable")
+    assert condition is not None
+    assert "resource in cluster is overused: overused cpu" in condition["message"], "tools match on Volcano's sentence"
     cluster.node("b", cpu="10")
     cluster.cycle()
     assert cluster.groups["large"]["status"]["phase"] == "Inqueue", "the cluster has grown"

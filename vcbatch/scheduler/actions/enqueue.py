@@ -190,6 +190,7 @@ class _Desk:
             shortages=refusal.shortages,
             place=refusal.place,
             remedies=refusal.remedies,
+            volcano=refusal.volcano,
         )
         return self._kept(made)
 

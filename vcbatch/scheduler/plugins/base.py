@@ -45,7 +45,8 @@ class Vote(IntEnum):
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """A vote; where it rejects, a sentence that says what is short, why in the closed vocabulary, the numbers and the
-    place that they are about, and what would let the gang pass."""
+    place that they are about, and what would let the gang pass. `volcano` is Volcano's sentence where `message` is
+    another: tools match on it, so that it stands in events and conditions as well."""
 
     vote: Vote
     message: str = ""
@@ -53,6 +54,7 @@ class Verdict:
     shortages: Sequence[Shortage] = ()
     place: str = ""
     remedies: Sequence[Remedy] = ()
+    volcano: str = ""
 
 
 class Ledger(NamedTuple):

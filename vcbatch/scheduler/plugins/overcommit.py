@@ -69,13 +69,13 @@ class Overcommit(Plugin):
         columns, room = (never, self._total) if never else (over, np.maximum(self._left - self._inqueue, 0.0))
         short = [self._short(i, float(minimum[i]), float(room[i])) for i in columns]
         free = [Remedy(RemedyAction.FREE, CLUSTER, s.resource, s.short_by) for s in short]
+        overused = f"resource in cluster is overused: {', '.join(f'overused {s.resource}' for s in short)}"
         if never:
             needs = "; ".join(f"{s.resource}: {s.requested} asked, the cluster has {s.available}" for s in short)
             message = f"the gang asks for more than the cluster has ({needs})"
-            return Verdict(Vote.REJECT, message, WaitReason.IMPOSSIBLE, short, CLUSTER, free)
-        text = ", ".join(f"overused {s.resource}" for s in short)
+            return Verdict(Vote.REJECT, message, WaitReason.IMPOSSIBLE, short, CLUSTER, free, overused)
         numbers = "; ".join(f"{s.resource}: {s.requested} asked, {s.available} left to admit" for s in short)
-        message = f"resource in cluster is overused: {text} ({numbers})"
+        message = f"{overused} ({numbers})"
         return Verdict(Vote.REJECT, message, WaitReason.CLUSTER_OVERCOMMITTED, short, CLUSTER, free)
 
     def _short(self, r: int, asked: float, room: float) -> Shortage:

@@ -56,6 +56,8 @@ class Blocker:
     """Where `shortages` are, as KIND/NAME."""
     remedies: Sequence[Remedy] = ()
     """What would let the gang start, all of it together."""
+    volcano: str = ""
+    """Volcano's sentence where the text is another, for events and conditions."""
     nodes_examined: int = 0
     nodes: Mapping[str, int] = field(default_factory=dict[str, int])
     within: str = ""

@@ -101,6 +101,8 @@ class ReportWriter:
             self._state.changed = True  # the next cycle does other things with it
             self._state.set_phase(job, phase)
         self._explained(job, blocker, message)
+        if blocker is not None and blocker.volcano:
+            message = messages.shorten(f"{message}; {blocker.volcano}")
         found = self._session.blockers.get(job.key)
         lacks_pods = found is not None and found.reason is WaitReason.NOT_ENOUGH_PODS
         why = PodGroupReason.NOT_ENOUGH_TASKS if lacks_pods else PodGroupReason.NOT_ENOUGH_RESOURCES
