@@ -8,9 +8,10 @@ import numpy as np
 
 from vcbatch.api.remedies import CLUSTER, Remedy, RemedyAction
 from vcbatch.scheduler.arguments import Argument, ArgumentSpec
-from vcbatch.scheduler.picture.model import Job
+from vcbatch.scheduler.picture.model import Job, Phase
 from vcbatch.scheduler.plugins.base import Plugin, Verdict, Vote
-from vcbatch.scheduler.resources import exceeding
+from vcbatch.scheduler.reasons.ways_out import wait_for
+from vcbatch.scheduler.resources import EPS, Vector, exceeding
 from vcbatch.scheduler.result import Shortage, WaitReason
 
 if TYPE_CHECKING:
@@ -53,6 +54,8 @@ class Overcommit(Plugin):
         self._idle = self._most - used
         demand = session.state.demand.by_queue(session.state.queue_rows)
         self._inqueue = demand.inqueue.sum(axis=0)
+        self._admitted: dict[int, Job] | None = None
+        """By row the gangs that are admitted and haven't started; None until somebody asks."""
         if not self.arguments[_ONCE]:
             self._inqueue += demand.begun.sum(axis=0)
 
@@ -68,7 +71,8 @@ class Overcommit(Plugin):
         never = [] if self._session.judge.nodes.growing else exceeding(minimum, self._most, minimum)
         columns, room = (never, self._total) if never else (over, np.maximum(self._left - self._inqueue, 0.0))
         short = [self._short(i, float(minimum[i]), float(room[i])) for i in columns]
-        free = [Remedy(RemedyAction.FREE, CLUSTER, s.resource, s.short_by) for s in short]
+        ahead = [] if never else self._ahead(minimum)
+        free = ahead or [Remedy(RemedyAction.FREE, CLUSTER, s.resource, s.short_by) for s in short]
         overused = f"resource in cluster is overused: {', '.join(f'overused {s.resource}' for s in short)}"
         if never:
             needs = "; ".join(f"{s.resource}: {s.requested} asked, the cluster has {s.available}" for s in short)
@@ -78,11 +82,36 @@ class Overcommit(Plugin):
         message = f"{overused} ({numbers})"
         return Verdict(Vote.REJECT, message, WaitReason.CLUSTER_OVERCOMMITTED, short, CLUSTER, free)
 
+    def _ahead(self, minimum: Vector) -> list[Remedy]:
+        """Where what gangs were promised that are admitted and haven't started is in the way: to wait for as few of
+        them as would do, and to free what is in use of what the gang asks for. Empty where that wouldn't do."""
+        busy = np.where(minimum > 0, np.maximum(minimum - self._left, 0.0), 0.0)
+        over = np.where(minimum > 0, np.maximum(self._inqueue + minimum - self._idle - busy, 0.0), 0.0)
+        if not over.any():
+            return []
+        if self._admitted is None:
+            jobs = self._session.state.jobs.values()
+            self._admitted = {job.row: job for job in jobs if job.phase is Phase.INQUEUE}
+        rows = np.fromiter(self._admitted, dtype=np.intp, count=len(self._admitted))
+        promised = np.array([self._table.admission(row) for row in rows.tolist()]).reshape(len(rows), len(over))
+        largest = np.argsort(-promised[:, int(over.argmax())], kind="stable")
+        enough = (np.cumsum(promised[largest], axis=0) + EPS >= over).all(axis=1)
+        if not enough.any():
+            return []
+        first = largest[: int(enough.argmax()) + 1]
+        waits = [remedy for row in rows[first].tolist() for remedy in wait_for(self._admitted[row].key)]
+        return waits + [
+            Remedy(RemedyAction.FREE, CLUSTER, self._dims.names[i], self._dims.format(i, float(busy[i])))
+            for i in map(int, np.flatnonzero(busy > EPS))
+        ]
+
     def _short(self, r: int, asked: float, room: float) -> Shortage:
         dims = self._dims
         return Shortage(dims.names[r], dims.format(r, asked), dims.format(r, room), dims.format(r, asked - room))
 
     def enqueued(self, job: Job) -> None:
+        if self._admitted is not None:
+            self._admitted[job.row] = job
         self.count_admission(job, 1)
 
     def count_admission(self, job: Job, sign: int) -> None:
