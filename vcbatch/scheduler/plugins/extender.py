@@ -22,6 +22,7 @@ from vcbatch.scheduler.plugins import extender_wire as wire
 from vcbatch.scheduler.plugins.base import Plugin, Rejection, Verdict, Vote
 from vcbatch.scheduler.policy.structures import comma_list, duration
 from vcbatch.scheduler.resources import EPS
+from vcbatch.scheduler.result import WaitReason
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session
@@ -172,8 +173,8 @@ class Extender(Plugin):
                 if self._fault:
                     break
         if self._refuses:
-            return [Rejection(self._fault, np.ones(len(self._nodes), dtype=bool))]
-        return [Rejection(reason, nodes > 0) for reason, nodes in refused.items()]
+            return [Rejection(self._fault, np.ones(len(self._nodes), dtype=bool), word=WaitReason.EXTENDER)]
+        return [Rejection(reason, nodes > 0, word=WaitReason.EXTENDER) for reason, nodes in refused.items()]
 
     def _fitting(self, task: Task, static: Sequence[Rejection]) -> Rows:
         """Only nodes that may take the task are worth a question."""

@@ -16,6 +16,7 @@ from vcbatch.scheduler.picture.classes import TaskClass
 from vcbatch.scheduler.plugins.base import Cap, Floats, Plugin, Rows
 from vcbatch.scheduler.policy.structures import comma_list, mapping
 from vcbatch.scheduler.resources import CPU, MEMORY, Mask
+from vcbatch.scheduler.result import WaitReason
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.picture.columns import Columns
@@ -178,7 +179,7 @@ class ResourceStrategyFit(Plugin):
                 _leaving(idle[MEMORY], idle[r] * (rate.memory * _MEMORY_PER_MILLI), cls.request[MEMORY]),
             )
             slots[nodes.alloc[r, rows] <= 0] = np.inf
-            out.append(Cap(f"proportional of resource {name} check failed", slots))
+            out.append(Cap(f"proportional of resource {name} check failed", slots, WaitReason.PROPORTIONAL))
         return out
 
     # Score -----------------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from vcbatch.scheduler.picture.reading import TRUE, note
 from vcbatch.scheduler.plugins.base import Cap, OrderTerm, Plugin, Vote
 from vcbatch.scheduler.policy.structures import duration
 from vcbatch.scheduler.resources import Mask
+from vcbatch.scheduler.result import WaitReason
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session
@@ -118,7 +119,8 @@ class Tdm(Plugin):
         refused = self._revocable[rows] & ~self._lent[rows] if _revocable(cls) else self._revocable[rows]
         if not refused.any():
             return ()
-        return (Cap("node(s) were lent to revocable pods at certain times only", np.where(refused, 0.0, np.inf)),)
+        slots = np.where(refused, 0.0, np.inf)
+        return (Cap("node(s) were lent to revocable pods at certain times only", slots, WaitReason.REVOCABLE_ZONE),)
 
     def scores(self, cls: TaskClass, columns: Columns) -> Floats | None:
         if not _revocable(cls) or not self._lent.any():

@@ -24,6 +24,7 @@ from vcbatch.scheduler.picture.reading import with_oversubscription
 from vcbatch.scheduler.plugins.base import Cap, Plugin
 from vcbatch.scheduler.policy.structures import mapping
 from vcbatch.scheduler.resources import CPU, MEMORY, Mask
+from vcbatch.scheduler.result import WaitReason
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.picture.state import ClusterState
@@ -224,7 +225,7 @@ class Usage(Plugin):
             busy = self._too_busy(key, r)[rows]
             if busy.any():
                 reason = f"node(s) had more than {self._most[key]:g}% of their {word} in use"
-                out.append(Cap(reason, np.where(busy, 0.0, np.inf)))
+                out.append(Cap(reason, np.where(busy, 0.0, np.inf), WaitReason.NODE_USAGE))
         return out
 
     def _too_busy(self, key: str, r: int) -> npt.NDArray[np.bool_]:

@@ -13,7 +13,8 @@ from vcbatch.api.messages import NEVER_FITS, could_evict, insufficient
 from vcbatch.api.remedies import Remedy, RemedyAction
 from vcbatch.scheduler.picture.columns import Floats, Rows
 from vcbatch.scheduler.picture.model import Job, Queue, Task, TaskStatus
-from vcbatch.scheduler.reasons.nearest import Place, nearest_places, still_needed
+from vcbatch.scheduler.reasons.nearest import Place, could_hold, most_room, nearest_places, still_needed
+from vcbatch.scheduler.reasons.refused_nodes import not_now, unless_refused
 from vcbatch.scheduler.reasons.ways_out import (
     Refusal,
     binding,
@@ -30,7 +31,6 @@ from vcbatch.scheduler.resources import EPS, PODS, Mask, Vector, exceeding
 from vcbatch.scheduler.result import ClosestDomain, Protected, Shortage, WaitReason
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.placing.static_nodes import StaticNodes
     from vcbatch.scheduler.session import Session
     from vcbatch.scheduler.topology.domains import Domain
 
@@ -195,8 +195,8 @@ def refusals(session: Session, task: Task) -> list[Refusal]:
 def _shortage(session: Session, task: Task, admitted: Mask, lasting: Mask, free: Floats, *, unplaced: int) -> Blocker:
     """What is short in the nodes that the task is `admitted` to: of a resource on one of them, else what refuses it.
     `lasting` are the nodes that would admit it once states are over that pass by themselves."""
-    static = session.placer.static(task.cls)
     if not lasting.any():
+        static = session.placer.static(task.cls)
         text = f"no node passes the constraints of {_POD}"
         return Blocker(
             reason=WaitReason.IMPOSSIBLE,
@@ -211,7 +211,12 @@ def _shortage(session: Session, task: Task, admitted: Mask, lasting: Mask, free:
         return _too_small(session, task, rows, too_small)
     rows = np.flatnonzero(admitted)
     if not len(rows):
-        return _not_now(task, static, lasting)
+        return _not_now(session, task, lasting, free, unplaced=unplaced)
+    closed = lasting & ~admitted
+    if closed.any() and not could_hold(session, task, admitted, unplaced):
+        _, missing = most_room(task.cls, admitted, free, unplaced)
+        if could_hold(session, task, lasting, unplaced):
+            return _not_now(session, task, closed, free, unplaced=missing)
     enough = admitted & (free[asked] + EPS >= request[asked, None]).all(axis=0)
     refused = [r for r in refusals(session, task) if r.word is not WaitReason.TOO_MANY_PODS]
     if not enough.any():  # devices for extended resources are short as resources
@@ -220,18 +225,20 @@ def _shortage(session: Session, task: Task, admitted: Mask, lasting: Mask, free:
     for rejection in refused:
         passed &= ~rejection.nodes
     if not passed.any() or (enough.any() and not (enough & passed).any()):
-        words = binding(refused, among=enough if enough.any() else admitted)
+        among = enough if enough.any() else admitted
+        words = binding(refused, among=among)
         text = f"the nodes with room for {_POD} refuse it"
-        return Blocker(reason=words[0], text=text, remedies=change(task, *words))
+        remedies = unless_refused(session, task, words, among, free, unplaced=unplaced)
+        return Blocker(reason=words[0], text=text, remedies=remedies)
     places = nearest_places(session, task.job, still_needed(task.job, task, unplaced), passed, free)
     return _at_places(session, task, places, _needs(session, task, rows, free, asked, unplaced))
 
 
-def _not_now(task: Task, static: StaticNodes, lasting: Mask) -> Blocker:
-    """All nodes that may take the pod are in a state that passes by itself."""
-    words = binding([Refusal(r.reason, r.nodes, r.word) for r in static.rejections], among=lasting)
+def _not_now(session: Session, task: Task, among: Mask, free: Floats, *, unplaced: int) -> Blocker:
+    """Nodes that the task needs are in a state that passes by itself."""
+    word, opened = not_now(session, task, among, free, unplaced=unplaced)
     text = f"the nodes that {_POD} may go to take no pods for now"
-    return Blocker(reason=words[0], text=text)
+    return Blocker(reason=word, text=text, remedies=opened)
 
 
 def _too_small(session: Session, task: Task, rows: Rows, too_small: list[int]) -> Blocker:

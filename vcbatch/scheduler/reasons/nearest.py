@@ -48,9 +48,16 @@ def still_needed(job: Job | None, task: Task, unplaced: int) -> list[tuple[TaskC
 
 
 def nearest_places(
-    session: Session, job: Job | None, needed: Sequence[tuple[TaskClass, int]], admitted: Mask, free: Floats
+    session: Session,
+    job: Job | None,
+    needed: Sequence[tuple[TaskClass, int]],
+    admitted: Mask,
+    free: Floats,
+    *,
+    lasting: bool = False,
 ) -> list[Place]:
     """Where something must become free for all of these pods to fit on nodes that are `admitted`; empty where they fit.
+    With `lasting` also nodes count that refuse them for a state that passes by itself.
 
     Pods are placed class after class, on the nodes with most slots first; what doesn't fit goes where the least is
     missing, on nodes that are large enough where there are such.
@@ -60,7 +67,8 @@ def nearest_places(
     own = held.copy()
     found: dict[int, None] = {}
     for cls, count in needed:
-        rows = np.flatnonzero(admitted & session.placer.static(cls).mask)
+        static = session.placer.static(cls)
+        rows = np.flatnonzero(admitted & (static.lasting if lasting else static.mask))
         if not len(rows):
             continue
         slots = _slots(cls, left[:, rows])
@@ -76,6 +84,23 @@ def nearest_places(
                 own[:, row] += more * cls.request
     new = own - held
     return [Place(row, new[:, row], left[:, row] + new[:, row]) for row in found]
+
+
+def most_room(cls: TaskClass, among: Mask, free: Floats, count: int) -> tuple[dict[int, int], int]:
+    """Of nodes `among` these those with most room that together take so many pods: how many by row, and how many pods
+    find none."""
+    rows = np.flatnonzero(among)
+    slots = _slots(cls, free[:, rows])
+    order = np.argsort(-slots, kind="stable")
+    taken = _first(slots[order], count)
+    found = {int(rows[at]): int(pods) for at, pods in zip(order, taken, strict=True) if pods}
+    return found, count - int(taken.sum())
+
+
+def could_hold(session: Session, task: Task, among: Mask, count: int) -> bool:
+    """Whether nodes `among` these take so many more pods like the task by amounts, were they empty but for its gang."""
+    held = _held(session, task.job)
+    return float(_slots(task.cls, (session.judge.nodes.capacity - held)[:, among]).sum()) >= count
 
 
 def _slots(cls: TaskClass, free: Floats) -> Floats:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from vcbatch.api import names
 from vcbatch.api.remedies import Remedy, RemedyAction
 from vcbatch.scheduler.picture.model import Job, Task
 from vcbatch.scheduler.reasons.nearest import Place
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 _UNIT: Final = 1000
 """Of cpu and of scalars, in thousandths."""
+_NUMA_NOTE: Final = f"metadata.annotations[{names.NUMA_TOPOLOGY_POLICY}]"
+_REVOCABLE_NOTE: Final = f"metadata.annotations[{names.REVOCABLE_ZONE}]"
 _FIELDS: Final = {
     WaitReason.NODE_PORTS: ("spec.containers[].ports",),
     WaitReason.INTER_POD_AFFINITY: ("spec.affinity.podAffinity", "spec.affinity.podAntiAffinity", "metadata.labels"),
@@ -32,6 +35,8 @@ _FIELDS: Final = {
     WaitReason.NODE_VOLUME_LIMITS: ("spec.volumes",),
     WaitReason.DYNAMIC_RESOURCES: ("spec.resourceClaims",),
     WaitReason.NODE_GROUP: ("spec.queue",),
+    WaitReason.NUMA: (_NUMA_NOTE,),
+    WaitReason.REVOCABLE_ZONE: (_REVOCABLE_NOTE,),
 }
 """What of the pods, or of their PodGroup, the filter goes by."""
 
@@ -81,6 +86,10 @@ def _has(task: Task, field: str) -> bool:
             return bool(spec.node_selector)
         case "spec.affinity.nodeAffinity" | "spec.affinity.podAffinity" | "spec.affinity.podAntiAffinity":
             return bool(affinity.get(field.rpartition(".")[2]))
+        case _ if field == _NUMA_NOTE:
+            return names.NUMA_TOPOLOGY_POLICY in (task.pod.metadata.annotations or {})
+        case _ if field == _REVOCABLE_NOTE:
+            return not {names.REVOCABLE_ZONE, names.PREEMPTABLE}.intersection(task.cls.notes)
         case "metadata.labels":
             return not (affinity.get("podAffinity") or affinity.get("podAntiAffinity"))
         case _:

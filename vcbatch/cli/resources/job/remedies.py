@@ -79,6 +79,15 @@ _FOR: Final[Mapping[WaitReason | JobReason, tuple[str, ...]]] = {
     WaitReason.DEVICE_SHARE: _AT_NODES,
     WaitReason.NUMA: _AT_NODES,
     WaitReason.NODE_GROUP: (*_AT_NODES, _MOVE),
+    WaitReason.NODE_USAGE: ("Nothing, if it may wait: it starts once less of the nodes is in use. vcbatch cluster",),
+    WaitReason.REVOCABLE_ZONE: (
+        "Nothing, if its pods may be evicted: it starts once the nodes are lent to such pods.",
+        'Or say so by the annotation volcano.sh/revocable-zone: "*" of its pods, and submit it anew.',
+    ),
+    WaitReason.PROPORTIONAL: _AT_NODES,
+    WaitReason.EXTENDER: (
+        "The server of the policy's extender refuses the nodes; whoever keeps the policy knows why.",
+    ),
     WaitReason.NODES_REFUSED: ("A plugin of the scheduler's policy refuses the nodes that have room.",),
     WaitReason.WAITING_FOR_RELEASE: ("Nothing: it starts as soon as the pods that are ending are gone.",),
     WaitReason.VICTIMS_PROTECTED: (

@@ -1,0 +1,98 @@
+"""What would let pods go to nodes that refuse them for a state of theirs, or for the pods on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from vcbatch.api.remedies import Remedy, RemedyAction
+from vcbatch.scheduler.picture.columns import Floats
+from vcbatch.scheduler.picture.model import Task
+from vcbatch.scheduler.reasons.nearest import most_room, nearest_places
+from vcbatch.scheduler.reasons.ways_out import Refusal, binding, change, free_at, wait_for
+from vcbatch.scheduler.resources import Mask
+from vcbatch.scheduler.result import WaitReason
+
+if TYPE_CHECKING:
+    from vcbatch.scheduler.session import Session
+
+_STATES: Final = frozenset(
+    {
+        WaitReason.NODE_UNSCHEDULABLE,
+        WaitReason.TAINT_TOLERATION,
+        WaitReason.NODE_AFFINITY,
+        WaitReason.NODE_USAGE,
+        WaitReason.REVOCABLE_ZONE,
+        WaitReason.EXTENDER,
+        WaitReason.PROPORTIONAL,
+        WaitReason.NODES_REFUSED,
+    }
+)
+"""Filters that go by a state of the node that passes, so that the gang may wait for it."""
+_PODS_THERE: Final = frozenset({WaitReason.DEVICE_SHARE, WaitReason.NUMA})
+"""Filters that go by what pods on the node have of it, without an amount that could be named."""
+
+
+def not_now(
+    session: Session, task: Task, among: Mask, free: Floats, *, unplaced: int
+) -> tuple[WaitReason, list[Remedy]]:
+    """The state, of those that pass by themselves, that keeps `unplaced` pods like the task from nodes `among` these,
+    and what would let them start there. `free` is what all nodes have left, [R, N]."""
+    rejections = session.placer.static(task.cls).rejections
+    words = binding([Refusal(r.reason, r.nodes, r.word) for r in rejections], among=among)
+    if words[0] not in _STATES:
+        return words[0], change(task, *words)
+    rows, missing = most_room(task.cls, among, free, unplaced)
+    left = free.copy()
+    for row, count in rows.items():
+        left[:, row] -= count * task.cls.request
+    short = nearest_places(session, task.job, [(task.cls, missing)], among, left, lasting=True) if missing else []
+    at = dict.fromkeys([*rows, *(place.row for place in short)])
+    return words[0], [remedy for row in at for remedy in _opened(session, task, row)] + free_at(session, short)
+
+
+def _opened(session: Session, task: Task, row: int) -> Iterable[Remedy]:
+    """What would make the node take pods like this one; nothing where it does."""
+    node = f"node/{session.nodes.infos[row].name}"
+    for rejection in session.placer.static(task.cls).rejections:
+        if not rejection.nodes[row]:
+            continue
+        if rejection.word is WaitReason.NODE_UNSCHEDULABLE:
+            yield Remedy(RemedyAction.CHANGE, node, field="spec.unschedulable")
+        else:
+            yield Remedy(RemedyAction.WAIT, node)
+
+
+def unless_refused(
+    session: Session, task: Task, words: Sequence[WaitReason], among: Mask, free: Floats, *, unplaced: int
+) -> list[Remedy]:
+    """What would let pods like the task go to nodes `among` these, which filters with these words refuse to them: that
+    the pods there are gone, as far as the filters go by what these have of the node; other fields; where the gang has
+    none to change, another state of the nodes."""
+    going = _others_on(session, task, _fewest(session, task, among)) if _PODS_THERE.issuperset(words) else []
+    if going:
+        return [remedy for key in going for remedy in wait_for(key)]
+    found = change(task, *words)
+    if any(word in _STATES and not change(task, word) for word in words):
+        rows, _ = most_room(task.cls, among, free, unplaced)
+        found += [Remedy(RemedyAction.WAIT, f"node/{session.nodes.infos[row].name}") for row in rows]
+    return found
+
+
+def _others_on(session: Session, task: Task, row: int) -> list[str]:
+    """The other gangs with pods on the node."""
+    there = session.nodes.infos[row].tasks.values()
+    return sorted({other.job.key for other in there if other.job is not None and other.job is not task.job})
+
+
+def _fewest(session: Session, task: Task, among: Mask) -> int:
+    """The node with the fewest pods of those that would take the task if they were empty, as far as is known."""
+    fitting = among.copy()
+    for plugin in session.placer.plugins.filters:
+        slots = plugin.caps_empty(task)
+        if slots is not None and (fitting & (slots >= 1)).any():
+            fitting &= slots >= 1
+    rows = np.flatnonzero(fitting)
+    return int(min(rows, key=lambda row: len(session.nodes.infos[row].tasks)))
