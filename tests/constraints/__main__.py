@@ -7,10 +7,10 @@ import sys
 from collections import Counter
 from random import Random
 
-from tests.constraints import kinds, queue_kinds
+from tests.constraints import kinds, plugin_kinds, queue_kinds
 from tests.constraints.judge import judge
 
-KINDS = {**kinds.KINDS, **queue_kinds.KINDS}
+KINDS = {**kinds.KINDS, **queue_kinds.KINDS, **plugin_kinds.KINDS}
 
 
 def main() -> int:

@@ -13,7 +13,7 @@ from vcbatch.scheduler.simulation import world as simulated
 from vcbatch.scheduler.simulation.outcome import Outcome
 from vcbatch.scheduler.simulation.simulation import simulate
 
-_ROUNDS = 4
+ROUNDS = 4
 _LISTS = {
     "node": "nodes",
     "queue": "queues",
@@ -21,6 +21,10 @@ _LISTS = {
     "podgroup": "podGroups",
     "persistentvolumeclaim": "pvcs",
 }
+
+
+def _unknown(world: World, name: str) -> None:
+    """Nothing that anybody knows of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +36,9 @@ class Case:
         reasons: the words that name it.
         place: where something is short, as `node/n1`; empty where it isn't about amounts.
         short: by how much, by resource.
+        passes: ends the state that keeps pods from the node of this name, where it is one that passes by itself.
+        ended: what else changes once the gang of this name has ended.
+        rounds: in how many cycles the gang doesn't start, where it does in time.
     """
 
     world: World
@@ -39,17 +46,20 @@ class Case:
     reasons: Sequence[str]
     place: str = ""
     short: dict[str, str] = field(default_factory=dict[str, str])
+    passes: Callable[[World, str], object] = _unknown
+    ended: Callable[[World, str], object] = _unknown
+    rounds: int = ROUNDS
 
 
-def run(world: World) -> Outcome:
+def run(world: World, rounds: int = ROUNDS) -> Outcome:
     policy = Policy.parse(world.policy) if world.policy else None
     lists = {key: raws for key, raws in world.lists.items() if raws}
-    return simulate(simulated.World.read(lists), policy, rounds=_ROUNDS)
+    return simulate(simulated.World.read(lists), policy, rounds=rounds)
 
 
-def starts(world: World) -> bool:
+def starts(world: World, rounds: int = ROUNDS) -> bool:
     """Whether the gang has its minimum in the end."""
-    counts = run(world).counts[KEY]
+    counts = run(world, rounds).counts[KEY]
     least = world.find("podGroups", GANG)["spec"]["minMember"]
     return sum(counts.get(state, 0) for state in ("Binding", "Bound", "Running")) >= least
 
@@ -61,7 +71,7 @@ def judge(case: Case) -> list[str]:
     case.lift(lifted)
     if not starts(lifted):
         faults.append("the world is wrong: the gang doesn't start without the constraint")
-    why = run(case.world).reasons.get(KEY)
+    why = run(case.world, case.rounds).reasons.get(KEY)
     if why is None:
         return [*faults, "no reason at all"]
     if why.reason not in case.reasons:
@@ -73,10 +83,10 @@ def judge(case: Case) -> list[str]:
         faults.append(f"short by {short}, not {case.short}: {why.message}")
     if not why.remedies:
         return [*faults, f"no remedy: {why.message}"]
-    if not starts(remedied(case.world, why.remedies)):
+    if not starts(remedied(case, why.remedies)):
         faults.append(f"the gang doesn't start with {why.remedies}: {why.message}")
     less = [_less(remedy) for remedy in why.remedies]
-    if less != list(why.remedies) and starts(remedied(case.world, less)):
+    if less != list(why.remedies) and starts(remedied(case, less), case.rounds):
         faults.append(f"less than {why.remedies} would do: {why.message}")
     return faults
 
@@ -87,15 +97,15 @@ def _less(remedy: Remedy) -> Remedy:
     return remedy._replace(amount=quantity(amount_of(remedy.amount) - 1000))
 
 
-def remedied(world: World, remedies: Sequence[Remedy]) -> World:
+def remedied(case: Case, remedies: Sequence[Remedy]) -> World:
     """The world after all of it was done."""
-    changed = world.copy()
+    changed = case.world.copy()
     for remedy in remedies:
-        _apply(changed, remedy)
+        _apply(case, changed, remedy)
     return changed
 
 
-def _apply(world: World, remedy: Remedy) -> None:
+def _apply(case: Case, world: World, remedy: Remedy) -> None:
     kind, _, path = remedy.object.partition("/")
     name = path.rpartition("/")[2]
     amount = amount_of(remedy.amount) if remedy.amount else 0
@@ -114,6 +124,9 @@ def _apply(world: World, remedy: Remedy) -> None:
             _add(world.find("queues", name)["spec"]["guarantee"]["resource"], remedy.resource, -amount)
         case RemedyAction.WAIT if kind == "podgroup":
             world.end(name)
+            case.ended(world, name)
+        case RemedyAction.WAIT if kind == "node":
+            case.passes(world, name)
         case RemedyAction.OPEN:
             world.find("queues", name)["status"]["state"] = "Open"
         case RemedyAction.CREATE if kind == "queue":
@@ -125,6 +138,11 @@ def _apply(world: World, remedy: Remedy) -> None:
         case RemedyAction.CHANGE if remedy.field == "spec.tolerations":
             for pod in world.pods_of(name):
                 pod["spec"]["tolerations"] = [{"operator": "Exists"}]
+        case RemedyAction.CHANGE if remedy.field.startswith("metadata.annotations["):
+            key = remedy.field.partition("[")[2].rstrip("]")
+            for pod in world.pods_of(name):
+                if pod["metadata"]["annotations"].pop(key, None) is None:
+                    pod["metadata"]["annotations"][key] = "*"
         case RemedyAction.CHANGE:
             objects = [world.find(_LISTS[kind], name)] if kind != "podgroup" else []
             for raw in objects or [world.find("podGroups", name), *world.pods_of(name)]:
