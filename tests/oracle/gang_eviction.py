@@ -8,7 +8,7 @@ from math import inf
 
 from tests.oracle.books import no_pods
 from tests.oracle.eviction import Evictions
-from tests.oracle.model import READY, Amounts, Job, Part, Task, plus
+from tests.oracle.model import ALLOCATED, READY, Amounts, Job, Part, Task, plus
 from tests.oracle.near import Domain
 
 DOMAINS = 8
@@ -17,11 +17,14 @@ DOMAINS = 8
 
 @dataclass
 class Bundle:
-    """Pods of a gang that go together, and what ends with them where it is more than these."""
+    """Pods of a gang that go together: such as it can spare, or `whole` all others, wherever they are. `here` are those
+    that are where they are of use; a gang that was `broken` before loses nothing by it."""
 
     job: Job
     tasks: list[Task]
     whole: bool
+    here: list[Task]
+    broken: bool = False
 
 
 class EvictionOracle(Evictions):
@@ -68,15 +71,9 @@ class EvictionOracle(Evictions):
     ) -> bool:
         tasks = [t for part in parts.values() for t in part]
         bundles = self._sorted(self._bundles(job, domain, reclaim=reclaim), job, need, reclaim=reclaim)
-        flat = [t for b in bundles for t in b.tasks]
-        allowed = self._unified(flat, reclaim=reclaim)
-        kept: list[Bundle] = []
-        for bundle in bundles:
-            rest = [t for t in bundle.tasks if t in allowed]
-            if rest and (len(rest) == len(bundle.tasks) or not bundle.whole):
-                kept.append(Bundle(bundle.job, rest, bundle.whole))
+        kept = self._let_go(bundles, reclaim=reclaim)
         chosen: list[Task] = []
-        for bundle in self._sorted(kept, job, need, reclaim=reclaim):
+        for bundle in kept:
             chosen += bundle.tasks
             if not self._enough(need, chosen, domain):
                 continue
@@ -88,8 +85,26 @@ class EvictionOracle(Evictions):
                 return True
         return False
 
+    def _let_go(self, bundles: list[Bundle], *, reclaim: bool) -> list[Bundle]:
+        """The bundles that may go after those before them. A gang goes whole with all that it could spare."""
+        agreed: list[Task] = []
+        out: list[Bundle] = []
+        partly: set[str] = set()
+        for bundle in bundles:
+            allowed = self._unified([*agreed, *bundle.tasks], reclaim=reclaim)
+            rest = [t for t in bundle.tasks if t in allowed]
+            if bundle.whole and (len(rest) < len(bundle.tasks) or bundle.job.key in partly):
+                continue
+            if len(rest) < len(bundle.tasks):
+                partly.add(bundle.job.key)
+            # A pod that is kept counts for what is asked of those after it, where its gang may lose others.
+            agreed += bundle.tasks
+            if rest:
+                out.append(Bundle(bundle.job, rest, bundle.whole, rest, bundle.broken))
+        return out
+
     def _enough(self, need: Amounts, victims: list[Task], domain: Domain) -> bool:
-        room = _sum(victims)
+        room = _sum([v for v in victims if v.node in domain.nodes])
         for node in self.nodes:
             if node.name in domain.nodes:
                 room = plus(plus(room, node.idle()), node.sum("Releasing"))
@@ -169,9 +184,7 @@ class EvictionOracle(Evictions):
             for task in here:
                 part = of.part_of(task)
                 intact = part if part is not None and part not in broken else None
-                if surplus < 0:
-                    safe.append(task)
-                elif len(safe) < surplus and roles.get(task.role, 1) > 0 and (intact is None or spare[intact[0]] > 0):
+                if len(safe) < surplus and roles.get(task.role, 1) > 0 and (intact is None or spare[intact[0]] > 0):
                     safe.append(task)
                     if task.role in roles:
                         roles[task.role] -= 1
@@ -180,7 +193,12 @@ class EvictionOracle(Evictions):
                         broken.add(intact)
                 else:
                     rest.append(task)
-            out += [Bundle(of, tasks, whole) for tasks, whole in ((safe, False), (rest, True)) if tasks]
+            if safe:
+                out.append(Bundle(of, safe, whole=False, here=safe))
+            left = [t for t in of.tasks if t.status in ALLOCATED and t not in safe]
+            if rest and all(self._preemptable(t) and t.status in ("Bound", "Running") for t in left):
+                left.sort(key=lambda t: (t.priority, t.uid))
+                out.append(Bundle(of, left, whole=True, here=rest, broken=surplus < 0))
         return out
 
     def _sorted(self, bundles: list[Bundle], job: Job, need: Amounts, *, reclaim: bool) -> list[Bundle]:
@@ -190,7 +208,14 @@ class EvictionOracle(Evictions):
         def key(bundle: Bundle) -> tuple[bool, int, float, str, str, int]:
             rank = queues.index(bundle.job.queue.name) if reclaim else last.index(bundle.job)
             worth = _worth(bundle, need)
-            return bundle.whole, rank, -worth, bundle.job.uid, bundle.tasks[0].uid, len(bundle.tasks)
+            return (
+                bundle.whole and not bundle.broken,
+                rank,
+                -worth,
+                bundle.job.uid,
+                bundle.tasks[0].uid,
+                len(bundle.tasks),
+            )
 
         return sorted(bundles, key=key)
 
@@ -247,9 +272,9 @@ def _sum(tasks: list[Task]) -> Amounts:
 
 def _worth(bundle: Bundle, need: Amounts) -> float:
     """How much of what is needed the bundle gives, for what its end costs."""
-    if not bundle.whole:
+    if not bundle.whole or bundle.broken:
         return inf
     asked = {n: v for n, v in need.items() if v > 0}
-    here, all_of_it = _sum(bundle.tasks), _sum(bundle.job.tasks)
+    here, all_of_it = _sum(bundle.here), _sum(bundle.job.tasks)
     cost = sum(all_of_it.get(n, 0.0) / v for n, v in asked.items())
     return sum(min(here.get(n, 0.0), v) / v for n, v in asked.items()) / cost if cost else inf

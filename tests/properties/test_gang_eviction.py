@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from tests.support.examples import examples
 from tests.unit.scheduler.cluster import Cluster
+from tests.unit.scheduler.domains import hard, hyper_node, send
 from vcbatch.scheduler import CycleResult, Policy
-from vcbatch.scheduler.picture.model import TaskStatus
+from vcbatch.scheduler.picture.model import ALLOCATED_STATUSES
 
 PRIORITIES = {"low": 1, "mid": 5, "high": 10}
 PREEMPT = """
@@ -39,7 +40,7 @@ MINIMAL = (
   arguments: {minimizeVictims: true}
 """
 )
-SETTINGS = settings(max_examples=examples(40))
+SETTINGS = settings(max_examples=examples(60))
 
 
 @dataclass(frozen=True)
@@ -53,12 +54,16 @@ class Gang:
     running: bool
     kept: int
     """How many of its pods, the first ones, say that they may not be evicted."""
+    bound: int
+    """How many of its pods, the last ones, have a node and don't run yet."""
+    tier: int
+    """Within which tier of the network it has to be; 0: anywhere."""
 
 
 def gangs(*, running: bool, count: int) -> st.SearchStrategy[list[Gang]]:
     one = st.builds(
-        lambda size, less, cpu, priority, queue, kept: Gang(
-            "", size, max(size - less, 1), cpu, priority, queue, running, min(kept, size)
+        lambda size, less, cpu, priority, queue, kept, bound, tier: Gang(
+            "", size, max(size - less, 1), cpu, priority, queue, running, min(kept, size), min(bound, size - 1), tier
         ),
         st.integers(1, 5),
         st.integers(0, 3),
@@ -66,6 +71,8 @@ def gangs(*, running: bool, count: int) -> st.SearchStrategy[list[Gang]]:
         st.sampled_from(list(PRIORITIES)),
         st.sampled_from(["default", "other"]),
         st.sampled_from([0, 0, 0, 1]),
+        st.sampled_from([0, 0, 0, 1]),
+        st.sampled_from([0]) if running else st.sampled_from([0, 1, 1]),
     )
     return st.lists(one, min_size=1, max_size=count)
 
@@ -73,13 +80,14 @@ def gangs(*, running: bool, count: int) -> st.SearchStrategy[list[Gang]]:
 @st.composite
 def worlds(draw: st.DrawFn) -> tuple[list[int], list[Gang]]:
     """The cpus of the nodes, and gangs of which the first ones came when there was room."""
-    nodes = draw(st.lists(st.integers(2, 8), min_size=1, max_size=3))
+    nodes = draw(st.lists(st.integers(2, 8), min_size=1, max_size=4))
     found = draw(gangs(running=True, count=5)) + draw(gangs(running=False, count=3))
     return nodes, [Gang(f"g{i}", *list(vars(g).values())[1:]) for i, g in enumerate(found)]
 
 
 def build(world: tuple[list[int], list[Gang]], policy: str) -> Cluster:
-    """The gangs that were there first run where they found room."""
+    """The gangs that were there first run where they found room. Every two nodes are a domain of tier 1, all of them
+    one of tier 2."""
     nodes, found = world
     made = Cluster(Policy.parse(policy))
     made.queue("other", deserved={"cpu": "4", "memory": "64Gi"})
@@ -88,6 +96,10 @@ def build(world: tuple[list[int], list[Gang]], policy: str) -> Cluster:
         made.priority(name, value)
     for i, cpu in enumerate(nodes):
         made.node(f"n{i}", cpu=str(cpu))
+    racks = [[f"n{i}" for i in range(first, min(first + 2, len(nodes)))] for first in range(0, len(nodes), 2)]
+    for i, members in enumerate(racks):
+        send(made, hyper_node(f"rack{i}", 1, nodes=members))
+    send(made, hyper_node("spine", 2, below=[f"rack{i}" for i in range(len(racks))]))
     for running in (True, False):
         for gang in found:
             if gang.running is running:
@@ -95,13 +107,16 @@ def build(world: tuple[list[int], list[Gang]], policy: str) -> Cluster:
         if running:
             while made.cycle().binds:
                 pass
-            for gang in found:
-                made.run(gang.name)
+            for gang in (gang for gang in found if gang.running):
+                for name in [f"{gang.name}-worker-{index}" for index in range(gang.size - gang.bound)]:
+                    if made.pods[name]["spec"].get("nodeName"):
+                        made.change(name, phase="Running")
     return made
 
 
 def add(made: Cluster, gang: Gang) -> None:
-    made.gang(gang.name, 0, minimum=gang.minimum, priorityClassName=gang.priority, queue=gang.queue)
+    topology = {"networkTopology": hard(gang.tier)} if gang.tier else {}
+    made.gang(gang.name, 0, minimum=gang.minimum, priorityClassName=gang.priority, queue=gang.queue, **topology)
     for index in range(gang.size):
         pod(made, gang, index)
 
@@ -145,12 +160,10 @@ def check(made: Cluster, found: list[Gang], before: dict[str, int], result: Cycl
         if gang.name in gone:
             assert not any(index < gang.kept for index in gone[gang.name])
             left = before[gang.name] - len(gone[gang.name])
-            if before[gang.name] >= gang.minimum > left:
-                held = {int(t.name.rpartition("-")[2]) for t in tasks(made, gang) if t.status in _STAYS}
-                assert not {index for index in held if index >= gang.kept}, "it ends whole"
-
-
-_STAYS = (TaskStatus.RUNNING,)
+            if left < gang.minimum:
+                assert not [task.name for task in tasks(made, gang) if task.status in ALLOCATED_STATUSES], (
+                    "it ends whole"
+                )
 
 
 def tasks(made: Cluster, gang: Gang) -> Any:

@@ -70,6 +70,12 @@ class Statement:
         """Have a pod that is bound or runs end. `reason` is the action's name, `message` says for whom."""
         self._done.append(_Evicted(task, self._evict(task), reason, message))
 
+    def reword(self, message: Callable[[Task], str]) -> None:
+        """Give every pod that it evicts the message for it."""
+        self._done = [
+            done._replace(message=message(done.task)) if isinstance(done, _Evicted) else done for done in self._done
+        ]
+
     def _evict(self, task: Task) -> TaskStatus:
         """Returns what it was before."""
         session = self._session

@@ -291,7 +291,8 @@ def test_a_gang_is_given_room_in_one_domain() -> None:
 def test_a_gang_looks_elsewhere_where_its_nodes_left_the_domain() -> None:
     found = cluster(nodes=0)
     racks(found, {"a": 2, "b": 2}, spines={"s": ["a", "b"]})
-    running(found, "old", 32)
+    for rack in ("a", "b"):
+        running(found, f"old-{rack}", 16, pod={"nodeSelector": {"rack": rack}})
     found.gang("new", 12, priorityClassName="high", networkTopology=hard(1))
     result = found.cycle()
     go(found, result)
@@ -308,6 +309,97 @@ def test_a_gang_that_fits_no_domain_evicts_nobody() -> None:
     racks(found, {"a": 1, "b": 1}, spines={"s": ["a", "b"]})
     running(found, "old", 16)
     found.gang("new", 12, priorityClassName="high", networkTopology=hard(1))
+    assert evicted(found.cycle()) == set()
+
+
+def two_racks(made: Policy, *, on_a: int, on_b: int, minimum: int, **given: Any) -> Cluster:
+    """A gang with pods in both racks; queue `other` deserves half of what there is."""
+    found = cluster(made, nodes=0)
+    racks(found, {"a": 1, "b": 1}, spines={"s": ["a", "b"]})
+    found.queue("other", deserved={"cpu": "8", "memory": "64Gi"})
+    found.gang("old", 0, minimum=minimum, priorityClassName="low")
+    for index in range(on_a + on_b):
+        found.pod("old", index, nodeName="a-0" if index < on_a else "b-0", **given)
+    found.run("old")
+    found.cycle()
+    return found
+
+
+ACTIONS = [("gangpreempt", "proportion", "default"), ("gangreclaim", "capacity", "other")]
+
+
+@pytest.mark.parametrize(("action", "queues", "queue"), ACTIONS)
+@pytest.mark.parametrize("minimize", [False, True])
+def test_a_gang_that_ends_in_a_domain_ends_everywhere(action: str, queues: str, queue: str, minimize: bool) -> None:
+    found = two_racks(policy(action, queues=queues, minimizeVictims=minimize), on_a=8, on_b=4, minimum=12)
+    found.gang("new", 6, priorityClassName="high", networkTopology=hard(1), queue=queue)
+    result = found.cycle()
+    assert evicted(result) == {f"old-worker-{i}" for i in range(12)}
+    assert {h.node for h in result.held} == {"a-0"}
+
+
+@pytest.mark.parametrize(("minimum", "gone"), [(5, 7), (6, 6), (7, 12), (11, 12)])
+def test_what_a_gang_spares_in_a_domain_counts_its_pods_elsewhere(minimum: int, gone: int) -> None:
+    """Of 8 pods in the rack 6 have to go: they are enough where the gang needs no more than the other 6."""
+    found = two_racks(policy(), on_a=8, on_b=4, minimum=minimum)
+    found.gang("new", 6, priorityClassName="high", networkTopology=hard(1))
+    result = found.cycle()
+    assert len(result.evictions) == gone
+    left = "its gang keeps its minimum" if gone < 12 else "its gang ends, as it needs all its pods"
+    assert {e.message.rpartition("; ")[2] for e in result.evictions} == {left}
+
+
+def test_a_gang_goes_whole_or_not_at_all_where_one_of_its_pods_must_stay() -> None:
+    found = two_racks(policy(), on_a=8, on_b=3, minimum=12)
+    found.pod("old", 11, nodeName="b-0", notes={"volcano.sh/preemptable": "false"})
+    found.run("old")
+    found.gang("new", 6, priorityClassName="high", networkTopology=hard(1))
+    assert evicted(found.cycle()) == set()
+
+
+def test_a_plugin_that_keeps_a_pod_which_a_gang_could_spare_keeps_the_gang() -> None:
+    """The gang can do without two pods, one of which is of the system's; ended, it would leave that one behind."""
+    found = cluster(nodes=1)
+    found.gang("old", 0, minimum=2, priorityClassName="low")
+    for index, given in enumerate([{"priorityClassName": "system-node-critical"}, {}, {}, {}]):
+        found.pod("old", index, nodeName="n0", **given)
+    found.run("old")
+    found.cycle()
+    found.gang("small", 1, priorityClassName="high")
+    found.gang("large", 3, priorityClassName="high")
+    assert evicted(found.cycle()) == {"old-worker-1"}
+
+
+def test_a_gang_below_its_minimum_goes_whole_and_first() -> None:
+    found = cluster()
+    running(found, "whole", 4)
+    found.gang("broken", 3, minimum=4, priorityClassName="mid", pod={"nodeName": "n1"})
+    found.run("broken")
+    found.gang("new", 2, priorityClassName="high")
+    result = found.cycle()
+    assert evicted(result) == {f"broken-worker-{i}" for i in range(3)}
+    assert result.evictions[0].message.endswith("; its gang ends, as it was below its minimum")
+
+
+def test_a_gang_that_is_taken_back_goes_with_pods_that_do_not_run_yet() -> None:
+    found = reclaiming()
+    found.gang("old", 8, queue="lender")
+    found.cycle()
+    for index in range(7):
+        found.change(f"old-worker-{index}", phase="Running")
+    found.queue("lender", event="MODIFIED", deserved={"cpu": "0", "memory": "0"})
+    found.gang("new", 3, queue="owner")
+    assert evicted(found.cycle()) == {f"old-worker-{i}" for i in range(8)}
+
+
+def test_a_gang_that_straddles_the_share_keeps_no_other_from_going() -> None:
+    """Queue `lender` holds 8 of which it deserves 4: the first gang would leave it 2, the second one 6."""
+    found = reclaiming()
+    running(found, "first", 6, queue="lender")
+    running(found, "second", 2, queue="lender")
+    found.gang("new", 1, queue="owner")
+    assert evicted(found.cycle()) == {"second-worker-0", "second-worker-1"}
+    found.gang("more", 1, queue="owner")
     assert evicted(found.cycle()) == set()
 
 

@@ -1,7 +1,7 @@
 """What a gang may lose, in pieces that leave it working or end it: the units in which whole gangs are relieved.
 
 A gang's pods that it can spare, counting its minimum, its roles' and its sub-gangs', make its safe bundle; the others
-go together or not at all, since part of them would be of no use to it.
+go together or not at all, wherever they are, since part of them would be of no use to it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Bundle:
     worth: float
 
     def of(self, tasks: Sequence[Task]) -> Bundle:
-        """The same with fewer pods."""
+        """The same with fewer pods, of a safe bundle."""
         return Bundle(self.job, tasks, safe=self.safe, amount=amount_of(tasks), worth=self.worth)
 
     @property
@@ -48,20 +48,34 @@ def sparing(job: Job, tasks: Sequence[Task]) -> Bundle:
     return Bundle(job, tasks, safe=True, amount=amount_of(tasks), worth=float("inf"))
 
 
-def ending(job: Job, tasks: Sequence[Task], *, need: Vector) -> Bundle:
-    """Pods without which the gang ends. `need` is what they are wanted for, [R]."""
-    amount = amount_of(tasks)
-    return Bundle(job, tasks, safe=False, amount=amount, worth=worth(amount, amount_of(job.tasks.values()), need))
+def ending(job: Job, tasks: Sequence[Task], *, here: Sequence[Task], need: Vector) -> Bundle:
+    """The rest of a gang, without which it ends. `need` is what it is wanted for, [R]; `here` are those of the pods on
+    the nodes where that is of use."""
+    useful = worth(amount_of(here), amount_of(job.tasks.values()), need)
+    return Bundle(job, tasks, safe=False, amount=amount_of(tasks), worth=useful)
+
+
+def remains(job: Job, tasks: Sequence[Task]) -> Bundle:
+    """All pods of a gang that is below its minimum: it loses nothing that is of use."""
+    return Bundle(job, tasks, safe=False, amount=amount_of(tasks), worth=float("inf"))
+
+
+def below_minimum(job: Job) -> bool:
+    """Whether the gang has fewer pods than its minimum."""
+    return job.ready_count < job.min_member
+
+
+def in_order(tasks: Iterable[Task]) -> list[Task]:
+    """The pods of a gang, the least important first."""
+    return sorted(tasks, key=lambda task: (task.priority, task.uid))
 
 
 def spared(job: Job, candidates: Iterable[Task]) -> tuple[list[Task], list[Task]]:
-    """The candidates that the gang can do without, the least important first, and the others. A gang that is below its
-    minimum has nothing to lose."""
-    ordered = sorted(candidates, key=lambda task: (task.priority, task.uid))
+    """Of a gang that has its minimum, the candidates that it can do without, the least important first, and the
+    others."""
+    ordered = in_order(candidates)
     surplus = _Surplus(job)
-    if surplus.gang < 0:
-        return ordered, []
-    if surplus.gang == 0:
+    if surplus.gang <= 0:
         return [], ordered
     safe: list[Task] = []
     rest: list[Task] = []

@@ -6,14 +6,16 @@ gone, the waiting gang has its minimum: that is tried on the picture before anyt
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vcbatch.scheduler.actions.bundles import Bundle
+from vcbatch.scheduler.actions.bundles import Bundle, below_minimum
 from vcbatch.scheduler.actions.fewest_gangs import with_fewest_broken
 from vcbatch.scheduler.actions.gang_trial import GangTrial, Room
+from vcbatch.scheduler.actions.permitted import Permitted
 from vcbatch.scheduler.actions.protected import ProtectedVictims, likeness
 from vcbatch.scheduler.actions.starving import may_preempt, starving
 from vcbatch.scheduler.actions.victim_gangs import VictimGangs, VictimPool
@@ -136,6 +138,8 @@ class _Relief:
         self._job = job
         self._queue = queue
         self._trial = trial
+        self._gone: Counter[str] = Counter()
+        """By gang key, how many pods of others are evicted in the end."""
 
     def victims(self) -> Sequence[Task]:
         """Who would be evicted, nobody being so in the end."""
@@ -177,6 +181,7 @@ class _Relief:
         taken: list[Bundle] = []
         source = victims.bundles(room.within, whole=self._given[WHOLE])
         asked: list[Bundle] = []
+        permitted = Permitted(self._session, eviction)
         tries = _Tries()
         while True:
             statement.discard()  # bundles are chosen, and plugins asked, on the picture as it is
@@ -186,7 +191,7 @@ class _Relief:
                 return self._settled(statement, taken, tries.futile, domain) if last else None
             asked += chunk
             done = 0
-            for bundle in self._agreed(eviction, asked)[len(taken) :]:
+            for bundle in permitted.of(asked)[len(taken) :]:
                 taken.append(bundle)
                 room.add(bundle)
                 if not tries.due(len(taken)):
@@ -246,37 +251,27 @@ class _Relief:
         self._evict(statement, bundles)
         return self._trial.place(statement, domain)
 
-    def _agreed(self, eviction: GangEviction, bundles: Sequence[Bundle]) -> list[Bundle]:
-        """The bundles without the pods that a plugin keeps; one that must go whole stays whole or isn't there. What
-        plugins say of a pod goes by those before it, so the more there are the longer the answer, not another one."""
-        tasks = [task for bundle in bundles for task in bundle.tasks]
-        agreed = {task.uid for task in self._session.evictable(eviction, tasks)}
-        out: list[Bundle] = []
-        for bundle in bundles:
-            kept = [task for task in bundle.tasks if task.uid in agreed]
-            if len(kept) == len(bundle.tasks):
-                out.append(bundle)
-            elif bundle.safe and kept:
-                out.append(bundle.of(kept))
-        return out
-
     def _evict(self, statement: Statement, bundles: Sequence[Bundle]) -> None:
         for bundle in bundles:
-            message = self._message(bundle)
             for task in bundle.tasks:
-                statement.evict(task, reason=_NAMES[self._kind], message=message)
+                statement.evict(task, reason=_NAMES[self._kind], message="")
 
-    def _message(self, bundle: Bundle) -> str:
-        """Tells a victim for whom and why it goes."""
-        job = self._job
+    def _message(self, victim: Task) -> str:
+        """Tells a victim for whom and why it goes, all that go being gone."""
+        job, of = self._job, victim.job
+        assert of is not None  # noqa: S101 - victims are members of gangs
         lacks = f"gang {job.key} of queue {self._queue.name}, which lacks {len(self._trial.tasks)} pods"
         if self._kind is EvictionKind.PREEMPT:
-            why = f"priority {job.priority} is above {bundle.job.priority}"
+            why = f"priority {job.priority} is above {of.priority}"
         else:
-            lender = bundle.job.queue.name if bundle.job.queue else ""
-            why = f"queue {self._queue.name} takes back what queue {lender} holds beyond its share"
-        left = "its gang keeps its minimum" if bundle.safe else "its gang ends, as it needs all its pods"
-        return f"makes room for {lacks}: {why}; {left}"
+            why = f"queue {self._queue.name} takes back what queue {of.queue_name} holds beyond its share"
+        return f"makes room for {lacks}: {why}; {self._left(of)}"
+
+    def _left(self, gang: Job) -> str:
+        if not below_minimum(gang) and self._session.ready(gang):
+            return "its gang keeps its minimum"
+        before = gang.ready_count + self._gone[gang.key]
+        return f"its gang ends, as it {'was below its minimum' if before < gang.min_member else 'needs all its pods'}"
 
     def _comes_back(self, taken: Sequence[Bundle]) -> bool:
         """Whether a queue that lent could at once take back what it loses, with the gang in its places: then the two
@@ -299,6 +294,8 @@ class _Relief:
         """Evict them."""
         session, job = self._session, self._job
         victims = statement.victims
+        self._gone = Counter(victim.job.key for victim in victims if victim.job is not None)
+        statement.reword(self._message)
         session.commit(statement)
         session.blockers[job.key] = Blocker(
             reason=WaitReason.WAITING_FOR_RELEASE,

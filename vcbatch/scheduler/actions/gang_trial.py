@@ -140,7 +140,7 @@ class Room:
     def add(self, bundle: Bundle, *, back: bool = False) -> None:
         """The pods of the bundle are gone, or `back`."""
         sign = -1.0 if back else 1.0
-        self._free = self._free + sign * bundle.amount[self._resources]
+        self._free = self._free + sign * self._freed(bundle)
         rows = [self._session.state.row_of(task) for task in bundle.tasks]
         for task, row in zip(bundle.tasks, rows, strict=True):
             self._future[:, row] += sign * task.cls.request[self._resources]
@@ -154,10 +154,18 @@ class Room:
         free = self._free
         for bundle in source:
             found.append(bundle)
-            free = free + bundle.amount[self._resources]
+            free = free + self._freed(bundle)
             if len(found) >= least and fits(self._need, free):
                 break
         return found
+
+    def _freed(self, bundle: Bundle) -> Vector:
+        """What the pods of the bundle on these nodes take; [K]."""
+        within = self.within
+        if within is None:
+            return bundle.amount[self._resources]
+        here = [task.cls.request for task in bundle.tasks if within[self._session.state.row_of(task)]]
+        return np.sum(here, axis=0)[self._resources] if here else np.zeros(len(self._resources))
 
     def may_do(self, more: Floats | None = None) -> bool:
         """Whether the gang may fit, `more` being free as well, [K, N], as `GangTrial.resources`: what all of it asks

@@ -8,15 +8,15 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from vcbatch.api import names
-from vcbatch.scheduler.actions.bundles import Bundle, ending, spared, sparing
+from vcbatch.scheduler.actions.bundles import Bundle, below_minimum, ending, in_order, remains, spared, sparing
 from vcbatch.scheduler.gang_order import Gangs
 from vcbatch.scheduler.picture.columns import Floats, Rows
-from vcbatch.scheduler.picture.model import Job, Task, TaskStatus
+from vcbatch.scheduler.picture.model import ALLOCATED_STATUSES, Job, Task, TaskStatus
 from vcbatch.scheduler.picture.reading import TRUE, note
 from vcbatch.scheduler.plugins.base import EvictionKind, GangEviction
 from vcbatch.scheduler.resources import Mask
@@ -28,6 +28,18 @@ _MAY_GO = {
     EvictionKind.PREEMPT: frozenset({TaskStatus.BOUND, TaskStatus.RUNNING}),
     EvictionKind.RECLAIM: frozenset({TaskStatus.RUNNING}),
 }
+"""The pods that an action looks for."""
+_MAY_END = frozenset({TaskStatus.BOUND, TaskStatus.RUNNING})
+"""The pods that go with the others of their gang."""
+
+
+class _Parts(NamedTuple):
+    """The pods of a gang that may go: those on the nodes looked at that it can spare, and those there that it can't;
+    and the others that go with the latter, wherever they are, empty where the gang can't go whole."""
+
+    safe: list[Task]
+    here: list[Task]
+    whole: list[Task]
 
 
 class VictimPool:
@@ -51,7 +63,7 @@ class VictimPool:
         return found
 
     def amounts(self, job: Job, resources: Rows) -> Floats:
-        """What their pods that may go take of these resources on each node, [K, N]: no more can come of evicting."""
+        """What their pods that may be evicted take of these resources on each node, [K, N]: no more can be freed."""
         key = (*self._key(job), resources.tobytes())
         found = self._amounts.get(key)
         if found is None:
@@ -59,7 +71,7 @@ class VictimPool:
             assert state.victims is not None  # noqa: S101 - kept for every policy with an action that evicts
             rows = np.zeros(len(state.jobs_table.queue), dtype=bool)
             rows[self.gangs(job).rows] = True
-            victims = state.victims.candidates(running=self._kind is EvictionKind.RECLAIM, jobs=rows)
+            victims = state.victims.candidates(running=False, jobs=rows)
             found = self._amounts[key] = victims.amounts(resources, len(state.nodes))
         return found
 
@@ -91,34 +103,41 @@ class VictimGangs:
         self._breakable = breakable
 
     def bundles(self, within: Mask | None, *, whole: bool) -> Iterator[Bundle]:
-        """Their bundles on these nodes ([N]; None: on all), first to go first: what gangs can spare, and then, where
-        `whole` says so, gangs that end by it. Of one's own queue the gang that comes last goes first; of others the
-        queue that lends most readily, and of its gangs the one whose end is of most use for what it costs. Until all
-        that are wanted are taken nothing may be evicted or placed."""
-        parts: dict[str, tuple[list[Task], list[Task]]] = {}
+        """Their bundles for these nodes ([N]; None: all), first to go first: what gangs can spare there, with what is
+        left of gangs below their minimum, and then, where `whole` says so, gangs that end by it, with their pods
+        elsewhere. Of one's own queue the gang that comes last goes first; of others the queue that lends most readily,
+        and of its gangs the one whose end is of most use for what it costs. Until all that are wanted are taken nothing
+        may be evicted or placed."""
+        known: dict[str, _Parts] = {}
 
-        def parts_of(job: Job) -> tuple[list[Task], list[Task]]:
-            known = parts.get(job.key)
-            if known is None:
-                known = parts[job.key] = spared(job, self._candidates(job, within))
-            return known
+        def parts_of(job: Job) -> _Parts:
+            found = known.get(job.key)
+            if found is None:
+                found = known[job.key] = self._parts(job, within)
+            return found
 
         for group in self._in_order(self._sparing()):
             for job in group:
-                safe = parts_of(job)[0]
-                if safe:
-                    yield sparing(job, safe)
+                parts = parts_of(job)
+                if parts.safe:
+                    yield sparing(job, parts.safe)
+                elif parts.whole and below_minimum(job):
+                    yield remains(job, parts.whole)
         if whole:
             for group in self._in_order(self._may_end()):
-                yield from self._whole(group, lambda job: parts_of(job)[1])
+                yield from self._whole([job for job in group if not below_minimum(job)], parts_of)
 
-    def _whole(self, group: Sequence[Job], rest_of: Callable[[Job], list[Task]]) -> Iterator[Bundle]:
+    def _whole(self, group: Sequence[Job], parts_of: Callable[[Job], _Parts]) -> Iterator[Bundle]:
         """The whole bundles of gangs of equal standing, the one of most worth first. A gang's pods are looked at when
         nothing else can be worth more."""
         need = self._eviction.need
-        if len(group) == 1:
-            if rest := rest_of(group[0]):
-                yield ending(group[0], rest, need=need)
+
+        def bundle_of(job: Job) -> Bundle | None:
+            parts = parts_of(job)
+            return ending(job, parts.whole, here=parts.here, need=need) if parts.whole else None
+
+        if len(group) <= 1:
+            yield from filter(None, map(bundle_of, group))
             return
         queue: list[tuple[float, str, str, int, int, Bundle | None]]
         queue = [(-bound, group[at].uid, "", 0, at, None) for at, bound in enumerate(self._bounds(group))]
@@ -128,9 +147,23 @@ class VictimGangs:
             if known is not None:
                 yield known
                 continue
-            if rest := rest_of(group[at]):
-                bundle = ending(group[at], rest, need=need)
+            bundle = bundle_of(group[at])
+            if bundle is not None:
                 heapq.heappush(queue, (-bundle.worth, *bundle.tie, at, bundle))
+
+    def _parts(self, job: Job, within: Mask | None) -> _Parts:
+        """What may go of a gang for these nodes."""
+        there = self._candidates(job, within)
+        if not there:
+            return _Parts([], [], [])
+        safe, rest = ([], there) if below_minimum(job) else spared(job, there)
+        if not rest:
+            return _Parts(safe, [], [])
+        gone = {task.uid for task in safe}
+        left = [t for t in job.tasks.values() if t.status in ALLOCATED_STATUSES and t.uid not in gone]
+        if any(not t.preemptable or t.status not in _MAY_END or self._session.state.row_of(t) < 0 for t in left):
+            return _Parts(safe, rest, [])
+        return _Parts(safe, rest, in_order(left))
 
     def _bounds(self, group: Sequence[Job]) -> list[float]:
         """The most that ending each gang can be worth."""
@@ -144,7 +177,7 @@ class VictimGangs:
             return np.where(lost > 0, useful / lost, np.inf).tolist()
 
     def _candidates(self, job: Job, within: Mask | None) -> list[Task]:
-        """The gang's pods that may go."""
+        """The gang's pods on these nodes ([N]; None: all) that the action may evict."""
         group = job.group
         if group is None or self._session.owed(job, self._eviction.job):
             return []

@@ -1,0 +1,60 @@
+"""Which bundles plugins let go: those that must go whole go whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from vcbatch.scheduler.actions.bundles import Bundle
+from vcbatch.scheduler.plugins.base import GangEviction
+
+if TYPE_CHECKING:
+    from vcbatch.scheduler.session import Session
+
+_MOST_ROUNDS: Final = 16
+"""How often plugins are asked again without a gang that can't go whole, so that its pods count for nobody."""
+
+
+class Permitted:
+    """Asks plugins about the bundles of one domain."""
+
+    def __init__(self, session: Session, eviction: GangEviction) -> None:
+        self._session = session
+        self._eviction = eviction
+        self._alone: dict[str, bool] = {}
+
+    def of(self, bundles: Sequence[Bundle]) -> list[Bundle]:
+        """The bundles without the pods that a plugin keeps. A gang whose end it would be goes with all its pods, those
+        that it could spare included, or loses only what it can spare. What plugins say of a pod goes by those before
+        it, so the more bundles there are the longer the answer, not another one."""
+        asked, agreed, failed = list(bundles), frozenset[str](), list[Bundle]()
+        for nth in range(_MOST_ROUNDS + 1):
+            agreed = self._agreed(asked)
+            safe = {bundle.job.uid: bundle for bundle in asked if bundle.safe}
+            failed = [b for b in asked if not b.safe and not self._whole(b, safe.get(b.job.uid), agreed)]
+            if not failed or nth == _MOST_ROUNDS:
+                break
+            never = [b for b in failed if not self._may_go_alone(b, safe.get(b.job.uid))]
+            dropped = {id(bundle) for bundle in never or failed[:1]}
+            asked = [bundle for bundle in asked if id(bundle) not in dropped]
+        dropped = {id(bundle) for bundle in failed}
+        return [
+            bundle if not bundle.safe or len(kept) == len(bundle.tasks) else bundle.of(kept)
+            for bundle in asked
+            if id(bundle) not in dropped and (kept := [task for task in bundle.tasks if task.uid in agreed])
+        ]
+
+    def _agreed(self, bundles: Sequence[Bundle]) -> frozenset[str]:
+        tasks = [task for bundle in bundles for task in bundle.tasks]
+        return frozenset(task.uid for task in self._session.evictable(self._eviction, tasks))
+
+    def _whole(self, bundle: Bundle, safe: Bundle | None, agreed: frozenset[str]) -> bool:
+        return all(task.uid in agreed for part in (safe, bundle) if part is not None for task in part.tasks)
+
+    def _may_go_alone(self, bundle: Bundle, safe: Bundle | None) -> bool:
+        """Whether the gang may go whole if no other gang loses pods."""
+        known = self._alone.get(bundle.job.uid)
+        if known is None:
+            parts = [bundle] if safe is None else [safe, bundle]
+            known = self._alone[bundle.job.uid] = self._whole(bundle, safe, self._agreed(parts))
+        return known
