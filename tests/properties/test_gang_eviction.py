@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.support.examples import examples
@@ -170,7 +170,19 @@ def tasks(made: Cluster, gang: Gang) -> Any:
     return made.scheduler._state.jobs[f"ns/{gang.name}"].tasks.values()
 
 
+_IN_TWO_RACKS = (
+    [4, 4, 4, 4],
+    [
+        Gang("g0", 12, 12, 1, "low", "default", running=True, kept=0, bound=1, tier=0),
+        Gang("g1", 5, 5, 1, "high", "default", running=False, kept=0, bound=0, tier=1),
+    ],
+)
+"""A gang that needs all its pods, for another one that has to be in one of the racks where they are."""
+
+
 @SETTINGS
+@example(_IN_TWO_RACKS, PREEMPT)
+@example(_IN_TWO_RACKS, MINIMAL)
 @given(worlds(), st.sampled_from([PREEMPT, RECLAIM, BOTH, MINIMAL]))
 def test_nobody_goes_but_for_a_gang_that_then_starts(world: tuple[list[int], list[Gang]], policy: str) -> None:
     made = build(world, policy)
