@@ -120,12 +120,23 @@ def could_evict(
 ) -> str:
     """A gang for which so many `pods` of these `gangs` would be evicted, but for a `limit` of the policy, which says
     `allowed`. They may go from `until` on; where that is None so many never may."""
-    named = [*gangs[:_GANGS_NAMED], *([f"{len(gangs) - _GANGS_NAMED} more"] if len(gangs) > _GANGS_NAMED else [])]
-    whose = f"{'gang' if len(gangs) == 1 else 'gangs'} {', '.join(named[:-1])}{' and ' if named[1:] else ''}{named[-1]}"
-    evicting = f"it could have its place by evicting {pods} {'pod' if pods == 1 else 'pods'} of {whose}"
+    evicting = _evicting(pods, gangs)
     if until is None:
         return f"{evicting}, and the policy lets no more than {allowed} go in a cycle ({limit})"
     return f"{evicting}, {_MAY_GO_FROM}{format_time(until)} on ({limit} {allowed})"
+
+
+def _evicting(pods: int, gangs: Sequence[str]) -> str:
+    named = [*gangs[:_GANGS_NAMED], *([f"{len(gangs) - _GANGS_NAMED} more"] if len(gangs) > _GANGS_NAMED else [])]
+    whose = f"{'gang' if len(gangs) == 1 else 'gangs'} {', '.join(named[:-1])}{' and ' if named[1:] else ''}{named[-1]}"
+    return f"it could have its place by evicting {pods} {'pod' if pods == 1 else 'pods'} of {whose}"
+
+
+def keeps_share(*, queue: str, pods: int, gangs: Sequence[str], left: Sequence[tuple[str, str, str, str]]) -> str:
+    """A gang for which so many `pods` of these `gangs` would be reclaimed from a `queue`, if that did not leave it less
+    than it deserves. `left` has for each resource what it would be left with, what it deserves and the difference."""
+    amounts = ", ".join(f"{name} {has} of {deserved}, short by {lacks}" for name, has, deserved, lacks in left)
+    return f"{_evicting(pods, gangs)}, which would leave queue {queue} less than it deserves: {amounts}"
 
 
 def protected_until(message: str) -> datetime | None:

@@ -290,6 +290,8 @@ class WaitReason(StrEnum):
     """It fits as soon as pods that are ending are gone; what it found is held for it."""
     VICTIMS_PROTECTED = "VictimsProtected"
     """It would fit if pods were evicted that the policy protects for now (the plugins disruption and cdp)."""
+    RECLAIM_BLOCKED = "ReclaimBlocked"
+    """Pods of another queue would be evicted for it, if that did not leave that queue less than it deserves."""
     UNSUPPORTED = "UnsupportedConstraint"
     """A pod asks for something that this scheduler doesn't understand, so it isn't placed."""
     TOO_MANY_PODS = "TooManyPods"

@@ -33,6 +33,7 @@ from vcbatch.scheduler.plugins.base import (
 from vcbatch.scheduler.policy.policy import PluginOption, Policy
 from vcbatch.scheduler.policy.switches import Switch
 from vcbatch.scheduler.resources import Vector
+from vcbatch.scheduler.result import Shortage
 from vcbatch.scheduler.task_order import TaskOrder
 from vcbatch.scheduler.topology.domain_search import Purpose
 from vcbatch.scheduler.topology.domains import Domain
@@ -253,6 +254,11 @@ class Answers:
         """By which limit these pods may not be evicted now; of several the one that keeps them for longest."""
         found = [limit for plugin in self.plugins if (limit := plugin.protection(victims)) is not None]
         return max(found, key=lambda limit: inf if limit.until is None else limit.until.timestamp(), default=None)
+
+    def share_left(self, queue: Queue, victims: Sequence[Task]) -> Sequence[Shortage]:
+        """What the queue would lack of what it deserves without these pods of it, which are kept therefore; nothing
+        where no share keeps them."""
+        return next((left for plugin in self.plugins if (left := plugin.share_left(queue, victims))), ())
 
     def preemptive(self, queue: Queue, request: Vector) -> bool:
         """Whether the queue may have pods of other queues evicted for this request."""

@@ -23,6 +23,7 @@ from vcbatch.scheduler.policy.switches import Switch
 from vcbatch.scheduler.queues.gates import Gates
 from vcbatch.scheduler.reasons.blockers import Blocker
 from vcbatch.scheduler.reasons.figures import Measured
+from vcbatch.scheduler.reasons.reclaim_obstacles import KeptShare
 from vcbatch.scheduler.reservations.promises import Promises
 from vcbatch.scheduler.resources import Vector
 from vcbatch.scheduler.result import Bind, Eviction, Held, Protected
@@ -76,10 +77,13 @@ class Session(Answers):
         gone for nothing."""
         self.lenient = False
         """Whether plugins let pods go that they only protect for a time: in trials that are taken back."""
+        self.beyond_shares = False
+        """Whether queues may be left with less than they deserve: in trials that are taken back."""
         self.withheld = 0
         """How often plugins kept pods that they protect for a time."""
-        self.protected: dict[str, Protected] = {}
-        """By gang key: whose eviction would make room for it, if the policy didn't protect them for now."""
+        self.protected: dict[str, Protected | KeptShare] = {}
+        """By gang key: whose eviction would make room for it, if the policy didn't protect them for now, or if it left
+        their queue what it deserves."""
         self.exhausted: dict[int, tuple[int, Blocker]] = {}
         """By class id: how many tasks of it found a node at most in this cycle, and why not more."""
         self._failures: dict[tuple[object, ...], Blocker] = {}

@@ -94,7 +94,7 @@ class _Search:
         self.given: Arguments = session.policy.action_arguments[_NAMES[kind]]
         self.pool = VictimPool(session, kind)
         self._futile: dict[tuple[object, ...], bool] = {}
-        """Gangs like these can't be helped; whether some pods were protected."""
+        """Gangs like these can't be helped; whether there is something to tell of it."""
         self._protected = ProtectedVictims(session)
 
     def relieve(self, job: Job, queue: Queue) -> None:
@@ -123,6 +123,8 @@ class _Search:
             withheld = self.session.withheld > before
             if withheld:
                 self._protected.note(job, alike, relief.victims)
+            elif relief.left_out:
+                withheld = self._protected.note_share(job, alike, relief.victims)
         if alike is not None:
             self._futile[alike] = withheld
 
@@ -138,11 +140,16 @@ class _Relief:
         self._job = job
         self._queue = queue
         self._trial = trial
+        self._minimize: bool = search.given[MINIMIZE]
+        self.left_out = False
+        """Whether a gang was found that may not go whole."""
         self._gone: Counter[str] = Counter()
         """By gang key, how many pods of others are evicted in the end."""
 
     def victims(self) -> Sequence[Task]:
-        """Who would be evicted, nobody being so in the end."""
+        """Who would be evicted, nobody being so in the end; none that isn't needed, where shares are left out of
+        account."""
+        self._minimize = self._minimize or self._session.beyond_shares
         found = self.find()
         if found is None:
             return ()
@@ -191,7 +198,9 @@ class _Relief:
                 return self._settled(statement, taken, tries.futile, domain) if last else None
             asked += chunk
             done = 0
-            for bundle in permitted.of(asked)[len(taken) :]:
+            agreed = permitted.of(asked)
+            self.left_out = self.left_out or permitted.left_out
+            for bundle in agreed[len(taken) :]:
                 taken.append(bundle)
                 room.add(bundle)
                 if not tries.due(len(taken)):
@@ -218,7 +227,7 @@ class _Relief:
         taken = taken[:most]
         if failed + 1 < most or fewest > failed:
             self._placed(statement, taken, domain)
-        kept = self._needed(statement, taken, domain) if self._given[MINIMIZE] else taken
+        kept = self._needed(statement, taken, domain) if self._minimize else taken
         if self._comes_back(kept):
             statement.discard()
             return None
@@ -276,7 +285,7 @@ class _Relief:
     def _comes_back(self, taken: Sequence[Bundle]) -> bool:
         """Whether a queue that lent could at once take back what it loses, with the gang in its places: then the two
         would evict each other for ever. Of a gang's own queue priorities see to it that nobody comes back."""
-        if self._kind is EvictionKind.PREEMPT:
+        if self._kind is EvictionKind.PREEMPT or self._session.beyond_shares:
             return False
         session, placed = self._session, [task for task in self._trial.tasks if task.node]
         by_gang: dict[str, list[Bundle]] = {}

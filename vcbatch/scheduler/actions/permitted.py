@@ -22,6 +22,8 @@ class Permitted:
         self._session = session
         self._eviction = eviction
         self._alone: dict[str, bool] = {}
+        self.left_out = False
+        """Whether a gang may not go whole, whoever else goes."""
 
     def of(self, bundles: Sequence[Bundle]) -> list[Bundle]:
         """The bundles without the pods that a plugin keeps. A gang whose end it would be goes with all its pods, those
@@ -35,6 +37,7 @@ class Permitted:
             if not failed or nth == _MOST_ROUNDS:
                 break
             never = [b for b in failed if not self._may_go_alone(b, safe.get(b.job.uid))]
+            self.left_out = self.left_out or bool(never)
             dropped = {id(bundle) for bundle in never or failed[:1]}
             asked = [bundle for bundle in asked if id(bundle) not in dropped]
         dropped = {id(bundle) for bundle in failed}

@@ -1,4 +1,5 @@
-"""Whom it would take to make room for a gang, were they not protected for now: so that it can be said until when."""
+"""Whose eviction would make room for a gang, if they were not protected for now, so that it can be said until when; or
+if their queue did not deserve what they use."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from vcbatch.scheduler.picture.model import Job, Run, Task
+from vcbatch.scheduler.reasons.reclaim_obstacles import KeptShare, kept_share
 from vcbatch.scheduler.result import Protected
 
 if TYPE_CHECKING:
@@ -28,12 +30,22 @@ class ProtectedVictims:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._known: dict[tuple[object, ...], Protected | None] = {}
+        self._known: dict[tuple[object, ...], Protected | KeptShare | None] = {}
         self._known_at = (0, 0, 0)
 
     def note(self, job: Job, alike: tuple[object, ...] | None, victims: Callable[[], Sequence[Task]]) -> None:
         """The search for this gang failed, some pods being protected. `victims` searches as if none were, and leaves
         the picture as it was; it returns nobody where that fails too."""
+        self._note(job, alike, lambda: self._found(victims))
+
+    def note_share(self, job: Job, alike: tuple[object, ...] | None, victims: Callable[[], Sequence[Task]]) -> bool:
+        """The search for this gang failed, and other gangs may not be evicted whole. The same where that is as their
+        queue would be left with less than it deserves; whether it is."""
+        return self._note(job, alike, lambda: self._share(victims))
+
+    def _note(
+        self, job: Job, alike: tuple[object, ...] | None, find: Callable[[], Protected | KeptShare | None]
+    ) -> bool:
         session = self._session
         at = (len(session.evictions), len(session.binds), len(session.held))
         if at != self._known_at:
@@ -42,11 +54,21 @@ class ProtectedVictims:
         if alike is not None and alike in self._known:
             found = self._known[alike]
         else:
-            found = self._found(victims)
+            found = find()
             if alike is not None:
                 self._known[alike] = found
         if found is not None:
             session.protected[job.key] = found
+        return found is not None
+
+    def _share(self, victims: Callable[[], Sequence[Task]]) -> KeptShare | None:
+        session = self._session
+        session.beyond_shares = True
+        try:
+            gone = victims()
+        finally:
+            session.beyond_shares = False
+        return kept_share(session, gone)
 
     def _found(self, victims: Callable[[], Sequence[Task]]) -> Protected | None:
         session = self._session

@@ -329,6 +329,11 @@ class Plugin:
         """Which of the candidates, pods of many nodes, may be evicted for a whole gang."""
         return None
 
+    def share_left(self, queue: Queue, victims: Sequence[Task]) -> Sequence[Shortage]:
+        """What the queue would lack of what it deserves without all of these pods of it: of each resource what it
+        deserves, what it would have of it, and the difference. Nothing where they may be evicted for a whole gang."""
+        return ()
+
     def preemptive(self, queue: Queue, request: Vector) -> bool:
         """Whether the queue may have pods of other queues evicted for this request, shape [R]. All must agree."""
         return True

@@ -35,7 +35,7 @@ from vcbatch.scheduler.queues.quotas import Limits, anything, flat_limits, quota
 from vcbatch.scheduler.queues.tree import QueueTree
 from vcbatch.scheduler.reasons.figures import Amount
 from vcbatch.scheduler.reasons.ways_out import raise_limit
-from vcbatch.scheduler.resources import EPS, Mask, Matrix, Vector
+from vcbatch.scheduler.resources import EPS, PODS, Mask, Matrix, Vector
 from vcbatch.scheduler.result import Shortage, WaitReason
 
 if TYPE_CHECKING:
@@ -287,7 +287,23 @@ class Capacity(Plugin):
         return self._victims.possible(cls.request, self._table.queue[candidates.jobs], candidates)
 
     def evictable(self, eviction: GangEviction, candidates: Sequence[Task]) -> Sequence[Task] | None:
-        return candidates if eviction.kind is EvictionKind.PREEMPT else self._victims.for_gang(candidates)
+        if eviction.kind is EvictionKind.PREEMPT or self._session.beyond_shares:
+            return candidates
+        return self._victims.for_gang(candidates)
+
+    def share_left(self, queue: Queue, victims: Sequence[Task]) -> Sequence[Shortage]:
+        """Of resources of which the queue uses more than it deserves and would use less."""
+        if len(self._victims.for_gang(victims)) == len(victims):
+            return ()
+        i, dims = self._at(queue), self._dims
+        found: list[Shortage] = []
+        for r, amount in enumerate(np.sum([self._amounts(task) for task in victims], axis=0).tolist()):
+            has, deserves = self._books.held[i][r], self._books.deserved[i][r]
+            if r != PODS and amount > 0 and deserves >= EPS and has > deserves > has - amount:
+                left = has - amount
+                short = dims.format(r, deserves - left)
+                found.append(Shortage(dims.names[r], dims.format(r, deserves), dims.format(r, left), short))
+        return found
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from datetime import timedelta
 from vcbatch.scheduler.picture.model import Job
 from vcbatch.scheduler.queues.amounts import QueueAmounts
 from vcbatch.scheduler.reasons.figures import FigureBooks, Figures, GangShare
+from vcbatch.scheduler.reasons.reclaim_obstacles import KeptShare
 from vcbatch.scheduler.reasons.report_writer import ReportWriter
 from vcbatch.scheduler.reasons.said import PODS_GRACE, Said
 from vcbatch.scheduler.result import CycleResult, Explanation, Held, Protected, WaitReason
@@ -25,7 +26,7 @@ class Reporter:
         self._weighed = -1
         self._total = b""
         self._gone: list[str] = []
-        self._protected: dict[str, Protected] = {}
+        self._protected: dict[str, Protected | KeptShare] = {}
 
     @property
     def waiting(self) -> Counter[tuple[str, WaitReason]]:

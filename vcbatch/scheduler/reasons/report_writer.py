@@ -16,6 +16,7 @@ from vcbatch.scheduler.reasons.conditions import ConditionWriter, Status, counts
 from vcbatch.scheduler.reasons.figures import Figures, GangFigures, GangShare
 from vcbatch.scheduler.reasons.phases import next_phase, only_ending
 from vcbatch.scheduler.reasons.pod_news import PodNews, histogram_text
+from vcbatch.scheduler.reasons.reclaim_obstacles import KeptShare
 from vcbatch.scheduler.reasons.said import Said
 from vcbatch.scheduler.reasons.ways_out import wait_for
 from vcbatch.scheduler.result import (
@@ -161,7 +162,9 @@ class ReportWriter:
         protected."""
         blocker = self._obstacle(job, short=short)
         protected = self._session.protected.get(job.key)
-        return blocker if blocker is None or protected is None else blocker.but_for(protected)
+        if blocker is None or protected is None:
+            return blocker
+        return protected.explain(blocker) if isinstance(protected, KeptShare) else blocker.but_for(protected)
 
     def _obstacle(self, job: Job, *, short: bool) -> Blocker | None:
         found = self._session.blockers.get(job.key)

@@ -94,6 +94,10 @@ _FOR: Final[Mapping[WaitReason | JobReason, tuple[str, ...]]] = {
         "Nothing, if it may wait: room is made for it once the policy lets those pods go.",
         "Or ask for less, so that fewer have to go, and submit it anew.",
     ),
+    WaitReason.RECLAIM_BLOCKED: (
+        "Nothing, if it may wait: it starts once pods of that gang have ended.",
+        "Or lower what that queue deserves by what it would be short of (spec.deserved).",
+    ),
     WaitReason.UNSUPPORTED: ("Leave out what its pods ask for that this scheduler doesn't know, and submit it anew.",),
     WaitReason.VOLUMES: (_CLAIMS,),
     WaitReason.DEVICES: ("What its claims lack: kubectl describe resourceclaims -n {namespace}",),
