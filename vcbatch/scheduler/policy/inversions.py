@@ -1,4 +1,4 @@
-"""Policies in which a gang of low priority may have pods of one of high priority evicted."""
+"""Policies in which pods are evicted that another plugin of the policy was to keep: the tiers are in the way."""
 
 from __future__ import annotations
 
@@ -9,33 +9,68 @@ from vcbatch.scheduler.combining import overrides
 from vcbatch.scheduler.policy.switches import Switch
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.policy.policy import Tier
+    from vcbatch.scheduler.plugins.base import Plugin
+    from vcbatch.scheduler.policy.policy import PluginOption, Tier
 
 PREEMPT: Final = "preempt"
+RECLAIM: Final = "reclaim"
 _PRIORITY: Final = "priority"
+_SHARES: Final = ("capacity", "proportion")
+
+_Answering = Sequence[Sequence[tuple[int, "PluginOption"]]]
 
 
 def priority_inversions(tiers: Sequence[Tier]) -> Iterator[str]:
     """A warning for each plugin that answers `preempt` in a tier without `priority`, in which all that answer only keep
     some candidates from being evicted (`KEEPS_VICTIMS`). The first tier that names victims decides, so that priority
     isn't asked, or is overruled where it names nobody."""
-    answering = [
+    return _strays(
+        _answering(tiers, Switch.PREEMPTABLE, "preemptable"),
+        (_PRIORITY,),
+        Switch.PREEMPTABLE,
+        f"lets {PREEMPT} evict gangs of higher priority",
+    )
+
+
+def share_inversions(tiers: Sequence[Tier]) -> Iterator[str]:
+    """The same for `reclaim` and the plugin that knows what queues deserve, `capacity` or `proportion`."""
+    return _strays(
+        _answering(tiers, Switch.RECLAIMABLE, "reclaimable"),
+        _SHARES,
+        Switch.RECLAIMABLE,
+        f"lets {RECLAIM} evict pods of queues that use no more than they deserve",
+    )
+
+
+def _answering(tiers: Sequence[Tier], switch: Switch, method: str) -> _Answering:
+    """By tier, the plugins that are asked, with their position."""
+    return [
         [
             (position, option)
             for position, option in enumerate(tier.plugins)
-            if option.enabled(Switch.PREEMPTABLE) and overrides(option.cls, "preemptable")
+            if option.enabled(switch) and overrides(_class_of(option), method)
         ]
         for tier in tiers
     ]
-    home = next((i for i, tier in enumerate(answering) if any(o.name == _PRIORITY for _, o in tier)), None)
+
+
+def _class_of(option: PluginOption) -> type[Plugin]:
+    return option.cls.of_mode(hierarchical=option.enabled(Switch.HIERARCHY))
+
+
+def _strays(answering: _Answering, deciding: Sequence[str], switch: Switch, effect: str) -> Iterator[str]:
+    """A warning for each plugin in a tier without any of the `deciding` ones, in which all only keep candidates."""
+    home = next(
+        ((i, option.name) for i, tier in enumerate(answering) for _, option in tier if option.name in deciding), None
+    )
     if home is None:
         return
+    at, name = home
     for i, tier in enumerate(answering):
-        if i == home or not all(option.cls.KEEPS_VICTIMS for _, option in tier):
+        if i == at or not all(option.cls.KEEPS_VICTIMS for _, option in tier):
             continue
         for position, option in tier:
             yield (
-                f"policy.tiers[{i}].plugins[{position}].name: {option.name} should be in the tier of {_PRIORITY} "
-                f"(policy.tiers[{home}]), or have {Switch.PREEMPTABLE}: false; in this tier it lets {PREEMPT} evict "
-                "gangs of higher priority"
+                f"policy.tiers[{i}].plugins[{position}].name: {option.name} should be in the tier of {name} "
+                f"(policy.tiers[{at}]), or have {switch}: false; in this tier it {effect}"
             )

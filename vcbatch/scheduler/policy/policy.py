@@ -22,7 +22,7 @@ from vcbatch.scheduler.picture.facts import Facts
 from vcbatch.scheduler.plugins import PLUGINS, UNSUPPORTED_PLUGINS
 from vcbatch.scheduler.plugins.base import Plugin
 from vcbatch.scheduler.plugins.checked import checked
-from vcbatch.scheduler.policy.inversions import PREEMPT, priority_inversions
+from vcbatch.scheduler.policy.inversions import PREEMPT, RECLAIM, priority_inversions, share_inversions
 from vcbatch.scheduler.policy.located import compose
 from vcbatch.scheduler.policy.metrics_section import MetricsSection
 from vcbatch.scheduler.policy.switches import DEFAULT_OFF, Switch
@@ -192,6 +192,9 @@ class _Reader:
             self._warn_of_gates(tiers)
         if PREEMPT in actions:
             for text in priority_inversions(tiers):
+                self._warnings.add(text)
+        if RECLAIM in actions:
+            for text in share_inversions(tiers):
                 self._warnings.add(text)
         self.faults.check()
         return Policy(
