@@ -37,7 +37,7 @@ NAMESPACE: Final = "volcano-system"
 """Where everything of ours is as shipped."""
 RULES: Final = "vcbatch.dev/webhook-rules"
 """The annotation with the version of the rules that a configuration has."""
-RULES_VERSION: Final = 1
+RULES_VERSION: Final = 2
 """The version of the shipped rules: one more whenever they change. A service serves those of all versions before."""
 INJECT_FROM: Final = "cert-manager.io/inject-ca-from"
 """By this annotation cert-manager writes the authority of a Certificate (`NAMESPACE/NAME`) into a configuration."""

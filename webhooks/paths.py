@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from vcbatch.api.admission import Operation
+from vcbatch.api.admission import RESIZE, Operation
 from vcbatch.api.resources import (
     COMMANDS,
     CRONJOBS,
@@ -30,6 +30,8 @@ class Path:
     resource: Resource
     operations: frozenset[Operation]
     mutates: bool
+    subresources: frozenset[str] = frozenset({""})
+    """What of the object is judged: all of it (empty), or what is written to a subresource."""
 
     @property
     def url(self) -> str:
@@ -44,8 +46,10 @@ class Path:
         return f"{self.url} takes {operations} of {resource.plural}.{resource.group}".rstrip(".")
 
 
-def _path(resource: Resource, *operations: Operation, mutates: bool = False) -> Path:
-    return Path(resource=resource, operations=frozenset(operations), mutates=mutates)
+def _path(
+    resource: Resource, *operations: Operation, mutates: bool = False, subresources: frozenset[str] = frozenset({""})
+) -> Path:
+    return Path(resource=resource, operations=frozenset(operations), mutates=mutates, subresources=subresources)
 
 
 PATHS: Final = MappingProxyType(
@@ -62,7 +66,8 @@ PATHS: Final = MappingProxyType(
             _path(PODGROUPS, CREATE, UPDATE),
             _path(PODS, CREATE, mutates=True),
             # Volcano judges new ones only; then the queue of one is changed before its PodGroup is made.
-            _path(PODS, CREATE, UPDATE),
+            # It isn't asked about resizes either: then a pod is raised beyond what its queue may use.
+            _path(PODS, CREATE, UPDATE, subresources=frozenset({"", RESIZE})),
             _path(JOBFLOWS, CREATE, UPDATE),
             # Volcano asks about none: then whoever may not submit to a queue has a flow do it.
             _path(JOBTEMPLATES, CREATE, UPDATE),

@@ -109,13 +109,13 @@ class AdmissionService:
             return Answer(allowed=False, message=f"{path.expectation}; got {asked.resource}"[:500])
         if asked.operation not in path.operations:
             return Answer(allowed=False, message=f"{path.expectation}; got {asked.operation}"[:500])
-        if asked.sub_resource:
+        if asked.sub_resource not in path.subresources:
             return Answer(allowed=True)  # status is written by who is trusted to
         if asked.object is None and asked.operation != Operation.DELETE:
             return Answer(allowed=False, message=f"{asked.operation} of {resource.kind} carries no object")
-        if self.world.needed(resource) and not self.world.complete:
-            return _later("admission is starting and doesn't know the queues of this cluster yet; try again")
         request, settings = _request(path, asked), self.settings()
+        if (self.world.needed(resource) or admission.resizes(request)) and not self.world.complete:
+            return _later("admission is starting and doesn't know the queues of this cluster yet; try again")
         if path.mutates:
             return await _run(size, lambda: self._patch(request, settings))
         return await self._review(request, settings, size)
@@ -197,6 +197,7 @@ def _request(path: Path, asked: Asked) -> Request:
     return Request(
         resource=path.resource,
         operation=Operation(asked.operation),
+        subresource=asked.sub_resource,
         name=asked.name,
         namespace=asked.namespace,
         object=asked.object,

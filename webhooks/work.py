@@ -109,6 +109,7 @@ class Read:
     known: Lookup
     works: Mapping[str, QueueWork] = field(default_factory=dict[str, QueueWork])
     jobs: Mapping[tuple[str, str], Json] = field(default_factory=dict[tuple[str, str], Json])
+    groups: Mapping[tuple[str, str], Json] = field(default_factory=dict[tuple[str, str], Json])
 
     def queue(self, name: str) -> Queue | None:
         return self.known.queue(name)
@@ -121,6 +122,9 @@ class Read:
 
     def job(self, namespace: str, name: str) -> Json | None:
         return self.jobs.get((namespace, name))
+
+    def pod_group(self, namespace: str, name: str) -> Json | None:
+        return self.groups.get((namespace, name))
 
     def has_priority_class(self, name: str) -> bool:
         return self.known.has_priority_class(name)

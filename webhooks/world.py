@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from vcbatch.api import loose, names
-from vcbatch.api.admission import Lookup, Operation, Request
+from vcbatch.api.admission import Lookup, Operation, Request, group_of, queues_of_pod, resizes
 from vcbatch.api.model import Json, MalformedObject
 from vcbatch.api.queue import ROOT, Queue
 from vcbatch.api.resources import (
@@ -90,8 +90,11 @@ class World:
     # Freshness
 
     def changes_tree(self, request: Request) -> bool:
-        """Whether the request changes the tree of queues. Its rules add up siblings and look at all that is above and
-        below, of which some may have been made or moved a moment ago."""
+        """Whether the request changes the tree of queues: its rules add up siblings and look at all that is above and
+        below, of which some may have been made or moved a moment ago. Or whether it resizes a pod: its rules look at
+        what the queue uses that the pod's PodGroup names."""
+        if resizes(request):
+            return True
         if request.resource != QUEUES:
             return False
         new, old = request.object or {}, request.old or {}
@@ -114,6 +117,10 @@ class World:
         """None: `refresh` reads it."""
         return None
 
+    def pod_group(self, namespace: str, name: str) -> Json | None:
+        """None: `refresh` reads it."""
+        return None
+
     def is_leaving(self, namespace: str) -> bool:
         """Whether the namespace is being deleted."""
         return being_deleted(self._caches[NAMESPACES].by_key(namespace) or {})
@@ -128,6 +135,8 @@ class World:
                 return self
             work = await work_of(self._api, queue, self.is_leaving, with_pods=self._with_pods)
             return Read(self, works={queue: work})
+        if resizes(request):
+            return await self._around_pod(request)
         named = sorted(_named(request), key=_order)
         around = sorted(
             {(QUEUES, name) for resource, queue in named if resource == QUEUES for name in self._near(queue)}
@@ -136,6 +145,20 @@ class World:
         jobs = [_job_of(request)] if request.resource == PODGROUPS else []
         *_, found = await asyncio.gather(*(self._read(resource, name) for resource, name in wanted), self._jobs(jobs))
         return Read(self, jobs=found) if found else self
+
+    async def _around_pod(self, request: Request) -> Lookup:
+        """Read the PodGroup of a pod, its queue and those above it."""
+        name = group_of(request)
+        group = await get_or_none(self._api, PODGROUPS, name, namespace=request.namespace) if _plain(name) else None
+        read = Read(self, groups={(request.namespace, name): group} if group is not None else {})
+        done: set[str] = set()
+        while len(done) < _MOST_READS:  # the one above is known by the one that was read
+            queue = next((one for one in queues_of_pod(request, read) if one not in done and _plain(one)), None)
+            if queue is None:
+                break
+            done.add(queue)
+            await self._read(QUEUES, queue)
+        return read
 
     def _near(self, queue: str) -> set[str]:
         """The queues above this one, whose annotations hold for it, and just below it, since it takes no jobs with

@@ -90,5 +90,6 @@ def review_of(request: Request, uid: str = "u") -> Json:
         "object": request.object,
         "oldObject": request.old,
         "dryRun": False,
+        **({"subResource": request.subresource} if request.subresource else {}),
     }
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": asked}

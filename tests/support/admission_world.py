@@ -12,9 +12,10 @@ from vcbatch.api.queue import Queue
 from vcbatch.api.unfinished import QueueWork
 
 
-def queue(name: str, *, state: str = "Open", **spec: Any) -> Queue:
-    """A queue of this name."""
-    return Queue.parse({"metadata": {"name": name}, "spec": spec, "status": {"state": state}})
+def queue(name: str, *, state: str = "Open", allocated: Mapping[str, str] | None = None, **spec: Any) -> Queue:
+    """A queue of this name; `allocated` is what its pods use."""
+    status = {"state": state, **({} if allocated is None else {"allocated": allocated})}
+    return Queue.parse({"metadata": {"name": name}, "spec": spec, "status": status})
 
 
 @dataclass(kw_only=True)
@@ -26,6 +27,7 @@ class World:
     priority_classes: frozenset[str] | None = None
     works: Mapping[str, QueueWork] = field(default_factory=dict)
     jobs: Mapping[tuple[str, str], Json] = field(default_factory=dict)
+    groups: Mapping[tuple[str, str], Json] = field(default_factory=dict)
 
     def queue(self, name: str) -> Queue | None:
         return next((each for each in self.known if each.name == name), None)
@@ -48,6 +50,9 @@ class World:
 
     def job(self, namespace: str, name: str) -> Json | None:
         return self.jobs.get((namespace, name))
+
+    def pod_group(self, namespace: str, name: str) -> Json | None:
+        return self.groups.get((namespace, name))
 
     def has_priority_class(self, name: str) -> bool:
         return self.priority_classes is None or name in self.priority_classes

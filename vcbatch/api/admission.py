@@ -11,6 +11,8 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, Final, Protocol
 
+import msgspec
+
 from vcbatch.api import names, validate
 from vcbatch.api.cronjob import CronJob
 from vcbatch.api.defaults import default_job, default_podgroup, default_queue, json_patch
@@ -22,8 +24,9 @@ from vcbatch.api.jobtemplate import JobTemplate
 from vcbatch.api.loose import part
 from vcbatch.api.model import Json, MalformedObject
 from vcbatch.api.names import Plugin
+from vcbatch.api.pod import Pod
 from vcbatch.api.podgroup import PodGroup
-from vcbatch.api.queue import DEFAULT, Queue
+from vcbatch.api.queue import DEFAULT, ROOT, Queue
 from vcbatch.api.queue_gate import gated_pod
 from vcbatch.api.resource_groups import ResourceGroup, default_pod
 from vcbatch.api.resources import (
@@ -73,6 +76,9 @@ class Settings:
 
 DEFAULT_SETTINGS: Final = Settings()
 
+RESIZE: Final = "resize"
+"""The subresource of pods by which their containers' resources are changed in place."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
@@ -98,6 +104,8 @@ class Request:
     object: Json | None = None
     old: Json | None = None
     user: User = NOBODY
+    subresource: str = ""
+    """Where it isn't the whole object that is written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,6 +210,30 @@ class _Parsed:
         return Job.parse(old) if old is not None else None
 
 
+def resizes(request: Request) -> bool:
+    """Whether the write is a resize of a pod."""
+    return request.resource == PODS and request.subresource == RESIZE
+
+
+def group_of(request: Request) -> str:
+    """The name of the PodGroup of a pod; empty where it has none."""
+    return str(part(part(request.object or {}, "metadata"), "annotations").get(names.GROUP_NAME) or "")
+
+
+def queues_of_pod(request: Request, lookup: Lookup) -> list[str]:
+    """The queue of the pod's PodGroup and those above it, nearest first; none without a PodGroup."""
+    group = lookup.pod_group(request.namespace, group_of(request))
+    if group is None:
+        return []
+    found: list[str] = []
+    name = str(part(group, "spec").get("queue") or DEFAULT)
+    while name and name != ROOT and name not in found:
+        found.append(name)
+        queue = lookup.queue(name)
+        name = queue.spec.parent if queue is not None else ""
+    return found
+
+
 def commanded(request: Request) -> tuple[str, ...]:
     """The queues that the write has opened or closed, for who asks whether the user may update them."""
     given, old = request.object, request.old
@@ -270,6 +302,8 @@ def _faults(request: Request, lookup: Lookup, settings: Settings, parsed: _Parse
         return []
     if given is None:
         return [Fault("", f"{request.operation} of {resource.kind} {request.name} carries no object")]
+    if resizes(request):
+        return _resize_faults(request, lookup, settings)
     misfits = validate.type_faults(resource, given)
     if misfits and (old is None or json_patch(_desired(old), _desired(given))):
         return misfits  # no other rule can be asked about them
@@ -332,6 +366,18 @@ def _job_faults(parsed: _Parsed, lookup: Lookup) -> list[Fault]:
     if parsed.old_job is not None:
         return validate.job_update_faults(parsed.job, parsed.old_job)
     return validate.job_faults(parsed.job, lookup)
+
+
+def _resize_faults(request: Request, lookup: Lookup, settings: Settings) -> list[Fault]:
+    """Where the API server has checked the resize itself, of a pod that a scheduler of ours counts."""
+    if request.old is None or part(request.object or {}, "spec").get("schedulerName") not in settings.schedulers:
+        return []
+    try:
+        pod, old = (msgspec.convert(each, Pod) for each in (request.object, request.old))
+    except msgspec.ValidationError as error:
+        return [Fault("", str(error))]
+    queues = [queue for name in queues_of_pod(request, lookup) if (queue := lookup.queue(name)) is not None]
+    return validate.resize_faults(pod, old, queues)
 
 
 def _pod_faults(pod: Json, old: Json | None, settings: Settings) -> list[Fault]:

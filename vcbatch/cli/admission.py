@@ -173,6 +173,9 @@ class _World:
     def job(self, namespace: str, name: str) -> Json | None:
         return self._ctx.lookup(JOBS, namespace, name)
 
+    def pod_group(self, namespace: str, name: str) -> Json | None:
+        return self._ctx.lookup(PODGROUPS, namespace, name)
+
     def queue(self, name: str) -> Queue | None:
         stored = self._ctx.lookup(QUEUES, None, name)
         return _readable(stored) if stored is not None else None

@@ -43,14 +43,15 @@ def test_what_is_asked_is_what_is_served() -> None:
         assert document["kind"].startswith("Mutating") is path.mutates
         assert {Operation(operation) for operation in rule["operations"]} == path.operations
         assert (rule["apiGroups"], rule["apiVersions"]) == ([resource.group], [resource.version])
-        assert rule["resources"] == [resource.plural], "no subresources: status is nobody's to judge"
+        subresources = sorted(name and f"/{name}" for name in path.subresources)
+        assert rule["resources"] == [resource.plural + name for name in subresources], "status is nobody's to judge"
         assert rule["scope"] == ("Namespaced" if resource.namespaced else "Cluster")
 
 
 def test_admission_never_takes_a_cluster_down() -> None:
     for document in SHIPPED:
         (webhook,) = document["webhooks"]
-        pods = webhook["rules"][0]["resources"] == [PODS.plural]
+        pods = webhook["rules"][0]["resources"][0] == PODS.plural
         assert webhook["failurePolicy"] == ("Ignore" if pods else "Fail")
         conditions = [condition["name"] for condition in webhook.get("matchConditions", ())]
         others = [name for name in conditions if name != OF_A_JOB]
@@ -69,11 +70,13 @@ ACCOUNT = "system:serviceaccount:volcano-system:vcbatch-controllers"
 OF_JOB: Json = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "j", "uid": "u", "controller": True}
 
 
-def asked_about(webhook: Json, obj: Json, *, user: str, old: Json | None = None) -> bool:
+def asked_about(webhook: Json, obj: Json, *, user: str, old: Json | None = None, subresource: str = "") -> bool:
     """Whether the conditions of a webhook hold, as the embedded API server evaluates them."""
     conditions = conditions_of(webhook)
     namespace = obj["metadata"].get("namespace", "")
     review = {"object": obj, "oldObject": old, "userInfo": {"username": user, "groups": []}, "namespace": namespace}
+    if subresource:
+        review["subResource"] = subresource
     costs = expressions.Costs(patient=True, limit=2_500_000)
     outcomes = [costs.run(condition.expression, variables_of(review)) for condition in conditions]
     assert all(isinstance(outcome, bool) for outcome in outcomes), outcomes
@@ -90,7 +93,7 @@ def child(*, owner: Json | None = OF_JOB, scheduler: str = "volcano", **metadata
 
 def webhooks_of(resource: Resource, configurations: Sequence[Json] = SHIPPED) -> list[Json]:
     found = [webhook for made in configurations for webhook in made["webhooks"]]
-    return [webhook for webhook in found if webhook["rules"][0]["resources"] == [resource.plural]]
+    return [webhook for webhook in found if webhook["rules"][0]["resources"][0] == resource.plural]
 
 
 @pytest.mark.parametrize("resource", [PODS, PODGROUPS], ids=lambda resource: resource.plural)
@@ -129,6 +132,15 @@ def test_a_pod_of_a_job_that_gets_another_queue_is_asked_about() -> None:
     moved = {**old, "spec": {**old["spec"], "queue": "other"}}
     (judging,) = (each for each in webhooks_of(PODGROUPS) if each["name"] == "podgroups.validate.volcano.sh")
     assert asked_about(judging, moved, old=old, user=ACCOUNT)
+
+
+@pytest.mark.parametrize(("subresource", "scheduler", "asked"), [
+    ("resize", "volcano", True), ("resize", "default-scheduler", False), ("", "volcano", False),
+])  # fmt: skip
+def test_a_pod_that_is_resized_is_asked_about(subresource: str, scheduler: str, asked: bool) -> None:
+    (judging,) = (each for each in webhooks_of(PODS) if each["name"] == "pods.validate.volcano.sh")
+    pod = child(scheduler=scheduler)
+    assert asked_about(judging, pod, old=pod, user=ACCOUNT, subresource=subresource) is asked
 
 
 def test_the_shipped_condition_is_the_one_that_others_are_made_of() -> None:

@@ -447,3 +447,51 @@ async def test_one_queue_that_cant_be_read_harms_no_other(caplog: pytest.LogCapt
         assert await verdict(app, submitted(queue="q")) == ""
         assert "unable to find job queue" in await verdict(app, submitted(queue="odd"))
     assert "odd" in caplog.text
+
+
+def resized(cpu: str, *, before: str = "1") -> Json:
+    """The review of a running pod of gang `g` that is to have so many cpus."""
+
+    def pod(amount: str) -> Json:
+        return {
+            "metadata": {"name": "p", "namespace": "ns", "annotations": {"scheduling.k8s.io/group-name": "g"}},
+            "spec": {
+                "schedulerName": "volcano",
+                "nodeName": "n",
+                "containers": [{"name": "c", "resources": {"requests": {"cpu": amount}}}],
+            },
+            "status": {"phase": "Running"},
+        }
+
+    asked = Request(
+        resource=PODS, operation=Operation.UPDATE, name="p", namespace="ns", object=pod(cpu), old=pod(before),
+        subresource="resize",
+    )  # fmt: skip
+    return review_of(asked)
+
+
+def limited(name: str, most: str, *, used: str, parent: str = "root") -> Json:
+    made = queue(name, parent=parent)
+    return {**made, "spec": {**made["spec"], "capability": {"cpu": most}}, "status": {"allocated": {"cpu": used}}}
+
+
+async def test_a_resize_is_judged_by_the_pod_group_and_the_queues_as_they_are_now() -> None:
+    api = CountingApi()
+    api.seed(PODGROUPS, {"metadata": {"name": "g", "namespace": "ns"}, "spec": {"queue": "q"}})
+    api.seed(QUEUES, limited("q", "8", used="2", parent="above"))
+    api.seed(QUEUES, limited("above", "16", used="2"))
+    async with service_on(api, following=False) as app:
+        assert await verdict(app, resized("7"), "/pods/validate") == ""
+        api.seed(QUEUES, limited("q", "8", used="4", parent="above"))
+        assert "queue q has 4 left of 8" in await verdict(app, resized("7"), "/pods/validate")
+        api.seed(QUEUES, limited("q", "8", used="2", parent="above"))
+        api.seed(QUEUES, limited("above", "16", used="12"))
+        assert "queue above has 4 left of 16" in await verdict(app, resized("7"), "/pods/validate")
+        api.down = True
+        answer = await answer_of(app, "/pods/validate", resized("2"))
+        assert answer["status"]["code"] == 503
+
+
+async def test_a_resize_of_a_pod_without_a_gang_is_let_through() -> None:
+    async with service_on(CountingApi()) as app:
+        assert await verdict(app, resized("70"), "/pods/validate") == ""

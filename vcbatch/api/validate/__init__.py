@@ -12,6 +12,7 @@ from vcbatch.api.validate.lookup import Lookup, WorkLookup
 from vcbatch.api.validate.pod import pod_faults, pod_update_faults
 from vcbatch.api.validate.podgroup import attempt_faults, podgroup_faults
 from vcbatch.api.validate.queue import DEFAULT_RULES, QueueRules, queue_deletion_faults, queue_faults
+from vcbatch.api.validate.resize import resize_faults
 from vcbatch.api.validate.types import type_faults
 from vcbatch.api.validate.warnings import (
     cronjob_warnings,
@@ -54,6 +55,7 @@ __all__ = [
     "queue_deletion_faults",
     "queue_faults",
     "queue_warnings",
+    "resize_faults",
     "sentence",
     "type_faults",
     "written_job_warnings",

@@ -42,6 +42,10 @@ class WorkLookup(Lookup, Protocol):
         """The Job of this name."""
         ...
 
+    def pod_group(self, namespace: str, name: str) -> Json | None:
+        """The PodGroup of this name; it is asked for where a pod is resized."""
+        ...
+
     def namespace_annotations(self, name: str) -> dict[str, str]:
         """Annotations of a namespace; empty where it isn't known."""
         ...

@@ -44,6 +44,9 @@ class Files:
     def job(self, namespace: str, name: str) -> Json | None:
         return None
 
+    def pod_group(self, namespace: str, name: str) -> Json | None:
+        return None
+
     def has_priority_class(self, name: str) -> bool:
         return not self.closed or name in self.priority_classes or name in SYSTEM_PRIORITY_CLASSES
 

@@ -70,6 +70,9 @@ class _Known:
     def job(self, namespace: str, name: str) -> Json | None:
         return self._jobs.by_key(f"{namespace}/{name}")
 
+    def pod_group(self, namespace: str, name: str) -> Json | None:
+        return None
+
     def work(self, queue: str) -> QueueWork:
         return QueueWork()
 
