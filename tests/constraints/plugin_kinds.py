@@ -189,14 +189,12 @@ def numa(rng: Random, *, asked: bool) -> Case:
 
     def lift(changed: World) -> None:
         changed.end("old")
-        changed.lists.pop("numatopologies")
-        _numa(changed, "n0", range(8), "single-numa-node")
+        _all_cpus_free(changed)
 
-    return Case(world=world, lift=lift, reasons=[R.NUMA], ended=lambda w, _: lift_cpus(w))
+    return Case(world=world, lift=lift, reasons=[R.NUMA], ended=lambda w, _: _all_cpus_free(w))
 
 
-def lift_cpus(world: World) -> None:
-    """The cpus of who has ended are free again."""
+def _all_cpus_free(world: World) -> None:
     world.lists.pop("numatopologies")
     _numa(world, "n0", range(8), "single-numa-node")
 
