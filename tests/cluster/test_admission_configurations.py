@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from tests.cluster.processes import wait_until
 from tests.corpus.corpus import bases
 from vcbatch.api.model import Json
 from vcbatch.api.names import JDB_MIN_AVAILABLE
-from vcbatch.api.resources import JOBS, PODS
+from vcbatch.api.resources import JOBS, PODS, QUEUES
 from webhooks.configurations import NAMES, RULES, RULES_VERSION, VALIDATING, shipped
 
 MANAGED = "--manage-configurations"
@@ -129,3 +130,48 @@ def test_pods_of_jobs_arent_asked_about_and_other_pods_are(programs: Components)
     assert reviews(service, "/jobs/validate") > 0
     done = plane.kubectl("create", "-f", "-", stdin=json.dumps({**bad, "apiVersion": "v1", "kind": "Pod"}))
     assert "denied the request" in done.stderr
+
+
+def test_a_pod_is_not_resized_beyond_what_its_queue_may_use(programs: Components) -> None:
+    """Kubernetes issue 131835: `pods/resize` goes by no admission of pods."""
+    plane = programs.plane
+    plane.add_nodes(1, prefix="resized")
+    service = programs.start(WEBHOOKS, MANAGED)
+    for part in (CONTROLLERS, SCHEDULER):
+        programs.start(part).wait_ready()
+    service.wait_ready()
+    wait_until("the rules are written", lambda: len(filled(plane)) == len(shipped()))
+    limited = {"apiVersion": QUEUES.api_version, "kind": "Queue", "metadata": {"name": "limited"},
+               "spec": {"capability": {"cpu": "2"}}}  # fmt: skip
+    plane.call("POST", QUEUES.path(), limited)
+    container = {"name": "c", "image": "i", "command": ["sleep", "inf"], "resources": {"requests": {"cpu": "500m"}}}
+    task = {"name": "w", "replicas": 2, "template": {"spec": {"containers": [container]}}}
+    body = job("resized", queue="limited", minAvailable=2, tasks=[task])
+    plane.call("POST", JOBS.path(namespace="default"), body)
+    pod = PODS.path(namespace="default", name="resized-w-0")
+    wait_until("there is a pod", lambda: plane.request("GET", pod)[0] == 200)
+    wait_until("it runs", lambda: plane.call("GET", pod)["status"]["phase"] == "Running")
+    used = QUEUES.path(name="limited")
+    wait_until("that is counted", lambda: plane.call("GET", used)["status"].get("allocated", {}).get("cpu") == "1")
+
+    running = plane.call("GET", pod)  # whose node supports resizes: its kubelet says what containers run with
+    for one in running["status"]["containerStatuses"]:
+        one["resources"] = container["resources"]
+    plane.call("PUT", f"{pod}/status", running)
+
+    def resize(cpu: str) -> tuple[int, Any]:
+        change = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]}}
+        kind = "application/strategic-merge-patch+json"
+        return plane.request("PATCH", f"{pod}/resize", change, content_type=kind)
+
+    code, refused = resize("2")
+    assert code == 400, refused
+    message = json.loads(refused)["message"] if isinstance(refused, str) else refused["message"]
+    assert (
+        'spec.containers[0].resources.requests[cpu]: Invalid value: "2": pod default/resized-w-0 would use 1500m more '
+        "cpu, and queue limited has 1 left of 2 (spec.capability): want at most 1 more"
+    ) in message
+    code, taken = resize("1500m")
+    assert code == 200, taken
+    wait_until("that is counted", lambda: plane.call("GET", used)["status"]["allocated"]["cpu"] == "2")
+    assert resize("1600m")[0] == 400
