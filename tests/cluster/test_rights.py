@@ -113,6 +113,7 @@ UNUSED: dict[str, dict[Right, str]] = {
         ("scheduling.volcano.sh", "queues", "create"): _FIRST,
     },
     WEBHOOKS: {
+        ("scheduling.volcano.sh", "podgroups", "get"): "of a pod that is resized",
         ("batch.volcano.sh", "jobs", "get"): "read where the PodGroup of a job comes to a Closing queue",
         ("batch", "jobs", "list"): "listed where a queue that is deleted has PodGroups of such jobs",
         **{("coordination.k8s.io", "leases", verb): "only with --manage-configurations" for verb in _LEASE_VERBS},
