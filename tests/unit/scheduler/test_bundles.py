@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.unit.scheduler.cluster import Cluster
-from vcbatch.scheduler.actions.bundles import ending, spared, sparing
+from vcbatch.scheduler.actions.bundles import below_minimum, ending, remains, spared, sparing
 from vcbatch.scheduler.picture.model import Job
 
 ROLES = {"ps": 1, "worker": 3}
@@ -58,7 +58,7 @@ def test_tells_how_much_of_what_ends_is_of_use() -> None:
     tasks = list(job.tasks.values())
     need = 2 * tasks[0].cls.request
     can_go, rest = spared(job, tasks)
-    safe, whole = sparing(job, can_go), ending(job, rest, need=need)
+    safe, whole = sparing(job, can_go), ending(job, rest, here=rest, need=need)
     assert (safe.safe, safe.worth) == (True, math.inf)
     assert not whole.safe
     assert whole.worth == pytest.approx(1 / 3)
@@ -73,7 +73,8 @@ def test_minimums_of_roles_beyond_that_of_the_gang_do_not_count() -> None:
 
 def test_a_gang_below_its_minimum_has_nothing_to_lose() -> None:
     job = gang([("worker", {}), ("worker", {})], minimum=3)
-    assert [len(part) for part in spared(job, job.tasks.values())] == [2, 0]
+    whole = remains(job, list(job.tasks.values()))
+    assert (below_minimum(job), whole.safe, whole.worth) == (True, False, math.inf)
 
 
 def test_a_gang_at_its_minimum_goes_whole() -> None:
@@ -96,10 +97,9 @@ def test_parts_that_are_broken_already_are_free() -> None:
     assert names(safe) == ["worker-2"]
 
 
-def test_bundles_count_only_what_may_be_taken() -> None:
+def test_of_what_ends_only_what_goes_where_it_is_needed_is_of_use() -> None:
     job = gang([("worker", {"priority": i}) for i in range(4)], minimum=4)
     tasks = list(job.tasks.values())
-    _, rest = spared(job, tasks[:2])
-    only = ending(job, rest, need=tasks[0].cls.request)
-    assert only.worth == pytest.approx(1 / 4)
-    assert np.array_equal(only.amount, 2 * tasks[0].cls.request)
+    whole = ending(job, tasks, here=tasks[:2], need=2 * tasks[0].cls.request)
+    assert whole.worth == pytest.approx(1 / 2)
+    assert np.array_equal(whole.amount, 4 * tasks[0].cls.request)
