@@ -23,6 +23,7 @@ from vcbatch.scheduler.plugins.base import (
     Verdict,
     Vote,
 )
+from vcbatch.scheduler.result import Shortage
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session
@@ -254,6 +255,14 @@ def _possible(plugin: _Checked, answer: Any, about: Sequence[Any]) -> str:
     return "" if answer is None or _array(answer, (count,), mask=True) else f"None, or an array of bool [{count}]"
 
 
+def _shortages(plugin: _Checked, answer: Any, about: Sequence[Any]) -> str:
+    return (
+        ""
+        if _listed(answer, Shortage, lambda one: all(isinstance(part, str) for part in one))
+        else "a list of Shortage"
+    )
+
+
 def _texts(plugin: _Checked, answer: Any, about: Sequence[Any]) -> str:
     fine = isinstance(answer, Mapping) and all(
         isinstance(key, str) and isinstance(value, str) for key, value in cast("Mapping[Any, Any]", answer).items()
@@ -286,6 +295,7 @@ _CHECKS: Final[Mapping[str, _Check]] = {
     "preemptable": _some_of(1),
     "reclaimable": _some_of(1),
     "evictable": _some_of(1),
+    "share_left": _shortages,
     "unwanted": _some_of(0),
     "movable": _some_of(0),
     "protection": _of(Protection, type(None), words="a Protection, or None"),
