@@ -162,7 +162,7 @@ WEBHOOKS: Sequence[Rights] = (
     Rights("scheduling.k8s.io", ("priorityclasses",), _FOLLOW),
     Rights("", ("namespaces",), _READ),
     Rights(_BATCH, ("jobs",), ("get", "list")),
-    Rights(_SCHEDULING, ("podgroups",), ("list",)),
+    Rights(_SCHEDULING, ("podgroups",), ("get", "list")),
     Rights("batch", ("jobs",), ("list",)),
     Rights("", ("pods",), ("list",)),
     Rights("authorization.k8s.io", ("subjectaccessreviews",), ("create",)),

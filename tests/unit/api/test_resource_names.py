@@ -48,7 +48,7 @@ def test_a_misspelt_name_is_doubted_with_what_is_meant(name: str, meant: str) ->
 
 def test_a_name_that_is_like_none_needs_a_domain() -> None:
     assert "needs a domain" in doubt("widgets")
-    with pytest.raises(click.BadParameter, match="given twice"):
+    with pytest.raises(click.BadParameter, match="duplicate resource cpu"):
         AmountsType().convert("cpu=1,cpu=2", None, None)
 
 
