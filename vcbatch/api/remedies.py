@@ -76,14 +76,14 @@ def written(remedies: Sequence[Remedy]) -> str:
 
 
 def read_remedies(text: str) -> list[Remedy]:
-    """What such an annotation says; nothing where somebody else wrote it."""
+    """The remedies of such an annotation; none where its text isn't in the form of `written`."""
     try:
-        told: Any = json.loads(text) if text else []
-        return [_read(one) for one in cast("list[dict[str, Any]]", told)]
+        entries: Any = json.loads(text) if text else []
+        return [_read(one) for one in cast("list[dict[str, Any]]", entries)]
     except (ValueError, TypeError, AttributeError):
         return []
 
 
-def _read(told: dict[str, Any]) -> Remedy:
-    known = {name: str(value) for name, value in told.items() if name in Remedy._fields}
+def _read(entry: dict[str, Any]) -> Remedy:
+    known = {name: str(value) for name, value in entry.items() if name in Remedy._fields}
     return Remedy(RemedyAction(known.pop("action", "")), **known)

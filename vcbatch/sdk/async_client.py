@@ -154,7 +154,7 @@ class AsyncClient:
                 made = await (await self._session.api()).create(JOBS, body, namespace=at)
         except Unavailable as error:
             # Made again blindly, a job whose name the server makes would run twice.
-            hint = "It isn't known whether the job was made: look with client.jobs() before you submit it again."
+            hint = "It isn't known whether the job was made: look with client.jobs() before you resubmit it."
             raise Unavailable(error.message, hint=hint, code=error.code, reason=error.reason) from error
         seen = Job.from_manifest(made)
         return AsyncJobHandle(self._session, namespace=at, name=seen.name, last=seen)

@@ -138,10 +138,10 @@ def error_of(error: ApiError, server: str) -> ServerError:
     """The SDK's error for a refusal by the API server."""
     message = str(error)
     if error.code in (400, 403, 422) and (faults := _faults(error)):
-        hint = "Correct the object and submit it again."
+        hint = "Correct the object and resubmit it."
         return AdmissionDenied(message, hint=hint, code=error.code, faults=faults)
     if _denied_by_webhook(message):
-        return AdmissionDenied(message, hint="Correct the object and submit it again.", code=error.code)
+        return AdmissionDenied(message, hint="Correct the object and resubmit it.", code=error.code)
     kind, hint = _kind_of(error)
     if error.code == 0:
         message = f"{server} doesn't answer: {message}"

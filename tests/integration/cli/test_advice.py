@@ -173,7 +173,7 @@ def test_a_job_starts_once_somebody_does_what_is_advised(person: Person, name: s
     (tmp_path / "claim.json").write_text(json.dumps(claim))
     try:
         wait_until("there is such advice", lambda: bool(commands(person.explained(name)["advice"], about=about)))
-        assert not any("submit it anew: vcbatch cluster" in said for said in person.explained(name)["advice"])
+        assert not any("resubmit it: vcbatch cluster" in said for said in person.explained(name)["advice"])
         (command,) = commands(person.explained(name)["advice"], about=about)
         person.type(command, {"NODE": node.partition("/")[2], "FILE": str(tmp_path / "claim.json"), **words})
         wait_until("it runs", lambda: person.phase(name) == "Running")

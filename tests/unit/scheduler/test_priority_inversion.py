@@ -5,21 +5,18 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.scheduler.cluster import Cluster
+from tests.unit.scheduler.tiers import policy_of, with_option_off
 from vcbatch.scheduler import DEFAULT_POLICY, Policy
 
 KEEPING = ("gang", "conformance", "drf", "pdb", "cdp", "disruption")
 
 
 def _policy(*tiers: str, actions: str = "allocate, preempt") -> str:
-    lines = [f'actions: "{actions}"', "tiers:"]
-    for tier in tiers:
-        lines.append("- plugins:")
-        lines += [f"  - {{name: {plugin}}}" for plugin in tier.split()]
-    return "\n".join(lines) + "\n"
+    return policy_of(*tiers, actions=actions)
 
 
 def _off(policy: str, plugin: str) -> str:
-    return policy.replace(f"name: {plugin}}}", f"name: {plugin}, enablePreemptable: false}}")
+    return with_option_off(policy, plugin, "enablePreemptable")
 
 
 def _evicts_high(policy: str) -> bool:
@@ -49,9 +46,9 @@ def test_a_plugin_that_only_keeps_pods_is_warned_of_without_priority_in_its_tier
         "priority"
     )
     assert _evicts_high(text)
-    for mended in (_off(text, keeping), _policy(f"priority {keeping}", "predicates")):
-        assert not Policy.parse(mended).warnings
-        assert not _evicts_high(mended)
+    for corrected in (_off(text, keeping), _policy(f"priority {keeping}", "predicates")):
+        assert not Policy.parse(corrected).warnings
+        assert not _evicts_high(corrected)
 
 
 @pytest.mark.parametrize(

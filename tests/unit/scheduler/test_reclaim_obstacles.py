@@ -1,4 +1,5 @@
-"""A queue that deserves more is told why nobody is evicted for it: a gang that would go straddles its queue's share."""
+"""The reason where no pod is evicted for a queue that deserves more: the only candidate gang straddles its queue's
+deserved amount."""
 
 from __future__ import annotations
 

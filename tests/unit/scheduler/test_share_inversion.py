@@ -5,21 +5,18 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.scheduler.cluster import Cluster
+from tests.unit.scheduler.tiers import policy_of, with_option_off
 from vcbatch.scheduler import DEFAULT_POLICY, Policy
 
 KEEPING = ("gang", "conformance", "pdb", "cdp", "disruption")
 
 
 def _policy(*tiers: str, actions: str = "allocate, reclaim") -> str:
-    lines = [f'actions: "{actions}"', "tiers:"]
-    for tier in tiers:
-        lines.append("- plugins:")
-        lines += [f"  - {{name: {plugin}}}" for plugin in tier.split()]
-    return "\n".join(lines) + "\n"
+    return policy_of(*tiers, actions=actions)
 
 
 def _off(policy: str, plugin: str) -> str:
-    return policy.replace(f"name: {plugin}}}", f"name: {plugin}, enableReclaimable: false}}")
+    return with_option_off(policy, plugin, "enableReclaimable")
 
 
 def _takes_what_is_deserved(policy: str) -> bool:
@@ -55,9 +52,9 @@ def test_a_plugin_that_only_keeps_pods_is_warned_of_without_the_shares_in_its_ti
         "that use no more than they deserve"
     )
     assert _takes_what_is_deserved(text)
-    for mended in (_off(text, keeping), _policy(f"{shares} {keeping}", "predicates priority")):
-        assert not Policy.parse(mended).warnings
-        assert not _takes_what_is_deserved(mended)
+    for corrected in (_off(text, keeping), _policy(f"{shares} {keeping}", "predicates priority")):
+        assert not Policy.parse(corrected).warnings
+        assert not _takes_what_is_deserved(corrected)
 
 
 @pytest.mark.parametrize(

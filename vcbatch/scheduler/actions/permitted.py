@@ -1,4 +1,4 @@
-"""Which bundles plugins let go: those that must go whole go whole or not at all."""
+"""Which bundles plugins allow to be evicted: one that must be evicted whole is evicted whole or not at all."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from vcbatch.scheduler.session import Session
 
 _MOST_ROUNDS: Final = 16
-"""How often plugins are asked again without a gang that can't go whole, so that its pods count for nobody."""
+"""How often plugins are called again without a gang that can't be evicted whole, so that its pods don't count against
+other gangs."""
 
 
 class Permitted:
@@ -23,7 +24,7 @@ class Permitted:
         self._eviction = eviction
         self._alone: dict[str, bool] = {}
         self.left_out = False
-        """Whether a gang may not go whole, whoever else goes."""
+        """Whether a gang may not be evicted whole, even alone."""
 
     def of(self, bundles: Sequence[Bundle]) -> list[Bundle]:
         """The bundles without the pods that a plugin keeps. A gang whose end it would be goes with all its pods, those

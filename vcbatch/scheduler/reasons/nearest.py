@@ -117,7 +117,7 @@ def _first(room: Floats, count: int) -> Floats:
 
 
 def _held(session: Session, job: Job | None) -> Floats:
-    """What pods of the gang itself take of each node, [R, N]: nobody frees that for it."""
+    """The requests of the gang's own pods on each node, [R, N]: no remedy frees them."""
     held = np.zeros_like(session.nodes.alloc)
     for task in () if job is None else job.tasks.values():
         if task.node:

@@ -26,13 +26,13 @@ class KeptShare(NamedTuple):
 
     def explain(self, blocker: Blocker) -> Blocker:
         """Why the gang waits, with that before what it lacks."""
-        told = keeps_share(
+        obstacle = keeps_share(
             queue=self.queue,
             pods=self.pods,
             gangs=self.gangs,
             left=[(s.resource, s.available, s.requested, s.short_by) for s in self.left],
         )
-        text = f"{told}; {blocker.text}" if blocker.text else told
+        text = f"{obstacle}; {blocker.text}" if blocker.text else obstacle
         return replace(blocker, reason=WaitReason.RECLAIM_BLOCKED, text=text)
 
 

@@ -98,9 +98,9 @@ def test_of_a_gang_that_runs_all_its_pods_are_counted_and_of_one_that_waits_its_
 
 def test_when_it_starts_is_foreseen_for_the_first_of_a_queue() -> None:
     second = waiting(WaitReason.INSUFFICIENT)
-    assert "Starts: nobody can say when: that is foreseen for the first of a queue alone\n" in screen(second)
+    assert "Starts: unknown: it is estimated only for the first job of a queue\n" in screen(second)
     first = replace(second, position=1)
-    assert "Starts: nobody can say when: that takes time limits on the jobs that run\n" in screen(first)
+    assert "Starts: unknown: an estimate needs time limits on the running jobs\n" in screen(first)
     told = replace(first, expected_start=NOW + timedelta(minutes=10))
     assert "Starts: by 2026-06-01 12:10:00 UTC (in 10m)\n" in screen(told)
 

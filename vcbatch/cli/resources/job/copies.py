@@ -1,4 +1,4 @@
-"""A job as somebody could submit it again: what the user wrote, without what servers and controllers added."""
+"""A job as somebody could resubmit it: what the user wrote, without what servers and controllers added."""
 
 from __future__ import annotations
 

@@ -146,9 +146,9 @@ def _facts(waiting: Waiting, order: Order, now: datetime) -> Iterator[tuple[str,
     elif first is not None and first.expected_start is None:
         yield "Starts", f"not before {first.key} has started"
     elif waiting.position > 1:
-        yield "Starts", "nobody can say when: that is foreseen for the first of a queue alone"
+        yield "Starts", "unknown: it is estimated only for the first job of a queue"
     else:
-        yield "Starts", "nobody can say when: that takes time limits on the jobs that run"
+        yield "Starts", "unknown: an estimate needs time limits on the running jobs"
 
 
 def _why(waiting: Waiting, order: Order) -> Mapping[str, str]:

@@ -19,13 +19,11 @@ Json = dict[str, Any]
 _MOVE: Final = "Or let it wait elsewhere: vcbatch job move {job} QUEUE"
 _DESCRIBE: Final = "Events say which: vcbatch job describe {job}"
 _CLAIMS: Final = "What its claims lack: kubectl describe pvc -n {namespace}"
-_ASK_FOR_LESS: Final = (
-    "Waiting won't help. Ask for less, or for nodes that there are, and submit it anew: vcbatch cluster"
-)
+_ASK_FOR_LESS: Final = "Waiting won't help. Ask for less, or for nodes that there are, and resubmit it: vcbatch cluster"
 
 _AT_NODES: Final = (
     "Nothing, if it may wait: it starts once pods that keep it from nodes have ended.",
-    "Or change what its pods ask for there, and submit it anew.",
+    "Or change what its pods ask for there, and resubmit it.",
 )
 
 _FOR: Final[Mapping[WaitReason | JobReason, tuple[str, ...]]] = {
@@ -49,17 +47,15 @@ _FOR: Final[Mapping[WaitReason | JobReason, tuple[str, ...]]] = {
     WaitReason.RESOURCE_QUOTA: (
         "It starts once the namespace's quota has room: kubectl describe resourcequota -n {namespace}",
     ),
-    WaitReason.ADMISSION_REFUSED: (
-        "A plugin of the scheduler's policy refuses it; whoever keeps the policy knows why.",
-    ),
+    WaitReason.ADMISSION_REFUSED: ("A plugin of the scheduler's policy refuses it; its administrator can say why.",),
     WaitReason.CLUSTER_OVERCOMMITTED: (
         "It starts once enough of what was admitted before it has ended: vcbatch cluster",
-        "If it asks for more than the whole cluster has, ask for less and submit it anew.",
+        "If it asks for more than the whole cluster has, ask for less and resubmit it.",
     ),
     WaitReason.IMPOSSIBLE: (_ASK_FOR_LESS,),
     WaitReason.INSUFFICIENT: (
         "Nothing, if it may wait: it starts once enough nodes have room at the same time.",
-        "Or ask for less in each pod and submit it anew. What there is: vcbatch cluster",
+        "Or ask for less in each pod and resubmit it. What there is: vcbatch cluster",
     ),
     WaitReason.TOO_MANY_PODS: ("Nothing, if it may wait: it starts once enough pods on the nodes have ended.",),
     WaitReason.NODE_UNSCHEDULABLE: (),
@@ -82,23 +78,21 @@ _FOR: Final[Mapping[WaitReason | JobReason, tuple[str, ...]]] = {
     WaitReason.NODE_USAGE: ("Nothing, if it may wait: it starts once less of the nodes is in use. vcbatch cluster",),
     WaitReason.REVOCABLE_ZONE: (
         "Nothing, if its pods may be evicted: it starts once the nodes are lent to such pods.",
-        'Or say so by the annotation volcano.sh/revocable-zone: "*" of its pods, and submit it anew.',
+        'Or say so by the annotation volcano.sh/revocable-zone: "*" of its pods, and resubmit it.',
     ),
     WaitReason.PROPORTIONAL: _AT_NODES,
-    WaitReason.EXTENDER: (
-        "The server of the policy's extender refuses the nodes; whoever keeps the policy knows why.",
-    ),
+    WaitReason.EXTENDER: ("The server of the policy's extender refuses the nodes; its administrator can say why.",),
     WaitReason.NODES_REFUSED: ("A plugin of the scheduler's policy refuses the nodes that have room.",),
     WaitReason.WAITING_FOR_RELEASE: ("Nothing: it starts as soon as the pods that are ending are gone.",),
     WaitReason.VICTIMS_PROTECTED: (
         "Nothing, if it may wait: room is made for it once the policy lets those pods go.",
-        "Or ask for less, so that fewer have to go, and submit it anew.",
+        "Or ask for less, so that fewer have to go, and resubmit it.",
     ),
     WaitReason.RECLAIM_BLOCKED: (
         "Nothing, if it may wait: it starts once pods of that gang have ended.",
         "Or lower what that queue deserves by what it would be short of (spec.deserved).",
     ),
-    WaitReason.UNSUPPORTED: ("Leave out what its pods ask for that this scheduler doesn't know, and submit it anew.",),
+    WaitReason.UNSUPPORTED: ("Leave out what its pods ask for that this scheduler doesn't know, and resubmit it.",),
     WaitReason.VOLUMES: (_CLAIMS,),
     WaitReason.DEVICES: ("What its claims lack: kubectl describe resourceclaims -n {namespace}",),
     WaitReason.RESERVED: (
@@ -107,7 +101,7 @@ _FOR: Final[Mapping[WaitReason | JobReason, tuple[str, ...]]] = {
     WaitReason.GATED: ("Its pods have spec.schedulingGates; who put them there has to take them off.",),
     WaitReason.PLUGIN_FAILED: ("Tell whoever keeps the scheduler's plugins; its log says where it failed.",),
     WaitReason.TOPOLOGY: (
-        "Nothing, if it may wait. Or allow a higher tier (spec.networkTopology) and submit it anew.",
+        "Nothing, if it may wait. Or allow a higher tier (spec.networkTopology) and resubmit it.",
         "The domains: vcbatch hypernode tree",
     ),
     WaitReason.TOPOLOGY_INCONSISTENT: ("Mend the HyperNodes, or the tier that it names: vcbatch hypernode tree",),
@@ -123,7 +117,7 @@ _FOR: Final[Mapping[WaitReason | JobReason, tuple[str, ...]]] = {
     JobReason.POD_TERMINATING: (_DESCRIBE,),
     JobReason.DEPENDENCY_NOT_READY: ("Nothing: the task starts once those that it depends on are there.",),
     JobReason.POD_NOT_STARTED: ("It has its nodes. What keeps a container from starting: vcbatch job describe {job}",),
-    JobReason.UNSUPPORTED: ("Leave out what isn't supported and submit it anew.", _DESCRIBE),
+    JobReason.UNSUPPORTED: ("Leave out what isn't supported and resubmit it.", _DESCRIBE),
 }
 
 
@@ -145,7 +139,7 @@ _HELD: Final = (
 
 
 _LARGER_THAN_QUEUE: Final = (
-    "Waiting won't help: it asks for more than queue {limit} may ever hold. Ask for less and submit it anew.",
+    "Waiting won't help: it asks for more than queue {limit} may ever hold. Ask for less and resubmit it.",
     "Or raise the queue's capability, if it is yours: vcbatch queue describe {limit}",
     _MOVE,
 )
@@ -324,7 +318,7 @@ def _told_by_nodes(message: str, *, barred: bool) -> Iterator[str]:
             yield f"Submit it anew with a toleration of the taint {_plain(taint)}, if its pods may run on such nodes."
             yield f"Or take the taint off, if the nodes are yours: kubectl taint nodes NODE {_plain(taint)}-"
     if "didn't match Pod's node affinity/selector" in message:
-        yield "Correct spec.nodeSelector or affinity of its pods, and submit it anew: kubectl get nodes --show-labels"
+        yield "Correct spec.nodeSelector or affinity of its pods, and resubmit it: kubectl get nodes --show-labels"
         yield "Or label nodes, if they are yours, and it starts by itself: kubectl label node NODE KEY=VALUE"
 
 
@@ -337,7 +331,7 @@ def _told_by_others(waiting: Waiting) -> Iterator[str]:
         if "is being deleted" in message:
             yield "Who uses a claim that is being deleted, and so holds it: kubectl describe pvc -n {namespace}"
         if "the name is taken by a claim of somebody else" in message:
-            yield "Delete the claim that has the name, or leave volumeClaimName out of spec.volumes and submit it anew."
+            yield "Delete the claim that has the name, or leave volumeClaimName out of spec.volumes and resubmit it."
     if waiting.reason is JobReason.FAILED_CREATE:
         if "exceeded quota" in message:
             yield "It goes on once the namespace's quota has room: kubectl describe resourcequota -n {namespace}"
@@ -346,7 +340,7 @@ def _told_by_others(waiting: Waiting) -> Iterator[str]:
     if waiting.reason is JobReason.POD_NOT_STARTED and (found := _UNSTARTED.match(message)):
         container, pod, why = map(_plain, found.groups())
         if why in ("ErrImagePull", "ImagePullBackOff", "InvalidImageName"):
-            yield "Correct the image's name, or give its pods imagePullSecrets, and submit it anew."
+            yield "Correct the image's name, or give its pods imagePullSecrets, and resubmit it."
         elif why == "CrashLoopBackOff":
             yield f"What it said before it ended: kubectl logs {pod} -c {container} -n {{namespace}} --previous"
 
