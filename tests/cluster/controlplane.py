@@ -400,6 +400,22 @@ class ControlPlane:
         self.apply(REPOSITORY / "crds")
         self.must_kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
 
+    def delete_crds(self, *names: str, timeout: float = 90.0) -> None:
+        """Delete these CustomResourceDefinitions (all, without a name) and their objects, and wait until they are gone.
+
+        kube-apiserver's finalizer of CRDs can stop after a first failure: its second try works on a cached copy that
+        is older than the condition it wrote itself, gets a conflict, and waits for a change that does not come before
+        the informer's next resync. So whatever remains is changed every few seconds.
+        """
+        which = names or ("--all",)
+        self.must_kubectl("delete", "crd", *which, "--wait=false")
+        deadline = time.monotonic() + timeout
+        while self.kubectl("wait", "--for=delete", "crd", *which, "--timeout=5s").returncode:
+            remaining = self.must_kubectl("get", "crd", *which, "--ignore-not-found", "-o", "name").split()
+            assert time.monotonic() < deadline, f"still there after {timeout:.0f} s: {remaining}"
+            for crd in remaining:  # one that has gone meanwhile is what is waited for
+                self.kubectl("annotate", crd, "--overwrite", f"test.vcbatch.dev/deletion={time.monotonic()}")
+
     def add_nodes(
         self, count: int, *, prefix: str = "node", cpu: str = "32", memory: str = "256Gi", pods: str = "110",
         labels: Mapping[str, str] | None = None, more: Mapping[str, str] | None = None,

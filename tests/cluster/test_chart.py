@@ -70,8 +70,8 @@ def _clean(plane: ControlPlane) -> Iterator[None]:
         assert listed.returncode == 0, listed.stderr
         for name in listed.stdout.split():
             Release(plane, name=name, namespace=namespace).uninstall()
+    plane.delete_crds()
     for what in (
-        ["crd", "--all"],
         ["pods", "--all", "--namespace", "default", "--grace-period=0", "--force"],
         ["namespace", *NAMESPACES, "--ignore-not-found"],
         ["priorityclass", "urgent", "--ignore-not-found"],

@@ -174,7 +174,7 @@ def test_a_kind_that_is_deleted_and_defined_again_is_followed_again(
         plane.install_crds()
 
     with unready_and_back(programs[CONTROLLERS], check="watches", why="jobflows", repair=repair):
-        plane.must_kubectl("delete", "crd", f"{JOBFLOWS.plural}.{JOBFLOWS.group}", "--wait=true")
+        plane.delete_crds(f"{JOBFLOWS.plural}.{JOBFLOWS.group}")
     template = {"apiVersion": JOBTEMPLATES.api_version, "kind": JOBTEMPLATES.kind, "metadata": {"name": "step"}}
     plane.call(
         "POST", JOBTEMPLATES.path(namespace="default"), {**template, "spec": gang("-", 1, command="true")["spec"]}
