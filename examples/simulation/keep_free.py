@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from vcbatch.scheduler.plugins.base import Plugin, Rejection
+from vcbatch.scheduler.framework.plugin import Plugin, Rejection
 
 
 class KeepFree(Plugin):

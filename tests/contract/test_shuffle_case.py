@@ -11,8 +11,8 @@ import yaml
 from tests.conformance import DATA
 from tests.oracle.worlds import run
 from vcbatch.scheduler import Policy
-from vcbatch.scheduler.picture.model import Task
-from vcbatch.scheduler.plugins.base import Plugin
+from vcbatch.scheduler.framework.plugin import Plugin
+from vcbatch.scheduler.model.objects import Task
 
 
 class Fake(Plugin):

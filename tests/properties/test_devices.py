@@ -20,9 +20,9 @@ from tests.unit.scheduler.test_devices_by_claim import DRIVER
 from vcbatch.api.dra import ResourceSlice
 from vcbatch.api.names import extended_claim_name
 from vcbatch.api.quantity import of_value
-from vcbatch.scheduler.dra.inventory import Inventory
-from vcbatch.scheduler.dra.ledger import DeviceLedger
-from vcbatch.scheduler.filters.node_labels import NodeLabels
+from vcbatch.scheduler.index.dra.inventory import Inventory
+from vcbatch.scheduler.index.dra.ledger import DeviceLedger
+from vcbatch.scheduler.index.node_labels import NodeLabels
 
 NODES = ("a", "b")
 RESOURCE = "example.com/device"

@@ -19,10 +19,10 @@ from vcbatch.scheduler import CycleResult, Policy
 from vcbatch.scheduler.actions.preempt import NAME
 from vcbatch.scheduler.actions.relief import Relief, Terms
 from vcbatch.scheduler.actions.starving import waiting_tasks
-from vcbatch.scheduler.picture.model import TaskStatus
-from vcbatch.scheduler.plugins.base import EvictionKind
-from vcbatch.scheduler.session import Session
-from vcbatch.scheduler.statement import Statement
+from vcbatch.scheduler.framework.plugin import EvictionKind
+from vcbatch.scheduler.framework.session import Session
+from vcbatch.scheduler.framework.statement import Statement
+from vcbatch.scheduler.model.objects import TaskStatus
 
 Json = dict[str, Any]
 SETTINGS = settings(max_examples=examples(20), suppress_health_check=list(HealthCheck))

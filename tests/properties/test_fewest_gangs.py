@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.properties.test_eviction_cycles import Gang, Play, World, settle
 from tests.support.examples import examples
 from vcbatch.scheduler import Policy
-from vcbatch.scheduler.picture.model import Job
+from vcbatch.scheduler.model.objects import Job
 
 SETTINGS = settings(max_examples=examples(30), suppress_health_check=[HealthCheck.too_slow])
 POLICY = """

@@ -13,7 +13,7 @@ from tests.support.examples import examples
 from tests.unit.scheduler.cluster import Cluster
 from tests.unit.scheduler.domains import hard, hyper_node, send
 from vcbatch.scheduler import CycleResult, Policy
-from vcbatch.scheduler.picture.model import ALLOCATED_STATUSES
+from vcbatch.scheduler.model.objects import ALLOCATED_STATUSES
 
 PRIORITIES = {"low": 1, "mid": 5, "high": 10}
 PREEMPT = """

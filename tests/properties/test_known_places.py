@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.support.examples import examples
 from tests.unit.scheduler.cluster import Cluster
 from vcbatch.scheduler import DEFAULT_POLICY, CycleResult, Policy
-from vcbatch.scheduler.plugins.base import Leaning, Plugin
+from vcbatch.scheduler.framework.plugin import Leaning, Plugin
 
 Gangs = list[tuple[str, int, int, str, bool]]
 """The pods' cpu, how many of them there are, the minimum below that, the queue, and whether they are particular."""

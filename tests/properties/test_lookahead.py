@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vcbatch.scheduler.placing.lookahead import Stacks, greatest, merged
+from vcbatch.scheduler.framework.placing.lookahead import Stacks, greatest, merged
 
 few_values = st.sampled_from([0.0, 1.0, 2.0, 2.5, 3.0])
 stacks = st.lists(st.tuples(st.lists(few_values, max_size=4), st.booleans()), min_size=1, max_size=6)

@@ -16,7 +16,7 @@ from tests.properties.test_eviction_cycles import POLICY, SETTINGS, Play, World,
 from tests.support.examples import examples
 from tests.unit.scheduler.slow_cluster import SlowCluster
 from vcbatch.scheduler import CycleResult, Policy
-from vcbatch.scheduler.picture.model import Job, Task, TaskStatus
+from vcbatch.scheduler.model.objects import Job, Task, TaskStatus
 from vcbatch.scheduler.reservations.promises import OVERDUE
 
 Json = dict[str, Any]

@@ -28,13 +28,13 @@ from vcbatch.api.scheduling import (
     QueueView,
 )
 from vcbatch.scheduler import Policy
-from vcbatch.scheduler.picture.model import Task
-from vcbatch.scheduler.picture.state import ClusterState
-from vcbatch.scheduler.picture.victims import Candidates
-from vcbatch.scheduler.placing.static_nodes import StaticCache
-from vcbatch.scheduler.plugins.base import EvictionKind, Vote
+from vcbatch.scheduler.framework.placing.static_nodes import StaticCache
+from vcbatch.scheduler.framework.plugin import EvictionKind, Vote
+from vcbatch.scheduler.framework.session import Session
+from vcbatch.scheduler.index.victims import Candidates
+from vcbatch.scheduler.model.objects import Task
 from vcbatch.scheduler.plugins.capacity import Capacity
-from vcbatch.scheduler.session import Session
+from vcbatch.scheduler.snapshot.state import ClusterState
 
 WORLDS = settings(
     max_examples=examples(60),

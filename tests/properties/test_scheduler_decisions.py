@@ -17,7 +17,7 @@ from tests.oracle.worlds import NOW, first_pass, objects, run
 from tests.support.examples import examples
 from vcbatch.api.resources import PODS
 from vcbatch.scheduler import Policy, Scheduler
-from vcbatch.scheduler.queues.demand import DemandBooks
+from vcbatch.scheduler.index.demand import DemandBooks
 
 Json = dict[str, Any]
 WORLDS = settings(max_examples=examples(150), suppress_health_check=list(HealthCheck))

@@ -13,13 +13,13 @@ from tests.oracle.eviction_strategies import policies, worlds
 from tests.oracle.worlds import NOW, scheduler
 from tests.support.examples import examples
 from vcbatch.scheduler import Policy
-from vcbatch.scheduler.gang_order import Gangs
-from vcbatch.scheduler.picture.model import Job
-from vcbatch.scheduler.placing.static_nodes import StaticCache
+from vcbatch.scheduler.framework.gang_order import Gangs
+from vcbatch.scheduler.framework.placing.static_nodes import StaticCache
+from vcbatch.scheduler.framework.session import Session
+from vcbatch.scheduler.model.objects import Job
 from vcbatch.scheduler.plugins.priority import Priority
 from vcbatch.scheduler.policy.policy import Extensions
 from vcbatch.scheduler.reasons.standing import why_before
-from vcbatch.scheduler.session import Session
 
 Json = dict[str, Any]
 

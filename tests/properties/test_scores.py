@@ -14,15 +14,15 @@ from tests.oracle.scores import Place
 from tests.oracle.worlds import NOW, scheduler
 from tests.support.examples import examples
 from tests.unit.scheduler.scoring import plugin_of, policy
-from vcbatch.scheduler.picture.columns import Columns, Depths
-from vcbatch.scheduler.picture.model import Task
-from vcbatch.scheduler.placing.heads import normalised
-from vcbatch.scheduler.placing.static_nodes import StaticCache
-from vcbatch.scheduler.plugins.base import Plugin
+from vcbatch.scheduler.framework.placing.heads import normalised
+from vcbatch.scheduler.framework.placing.static_nodes import StaticCache
+from vcbatch.scheduler.framework.plugin import Plugin
+from vcbatch.scheduler.framework.session import Session
+from vcbatch.scheduler.model.columns import Columns, Depths
+from vcbatch.scheduler.model.objects import Task
 from vcbatch.scheduler.plugins.binpack import Binpack
 from vcbatch.scheduler.plugins.nodeorder import NodeOrder
 from vcbatch.scheduler.plugins.resource_strategy_fit import ResourceStrategyFit
-from vcbatch.scheduler.session import Session
 
 Json = dict[str, Any]
 MIB = 1024 * 1024

@@ -17,9 +17,9 @@ import click
 from vcbatch.cli.output import CliError
 from vcbatch.scheduler.actions import ACTIONS
 from vcbatch.scheduler.actions.base import Action
-from vcbatch.scheduler.arguments import ArgumentSpec
+from vcbatch.scheduler.framework.arguments import ArgumentSpec
+from vcbatch.scheduler.framework.plugin import Plugin
 from vcbatch.scheduler.plugins import PLUGINS
-from vcbatch.scheduler.plugins.base import Plugin
 from vcbatch.scheduler.policy.policy import Extensions
 
 PLUGIN_GROUP: Final = "vcbatch.scheduler.plugins"
@@ -121,7 +121,7 @@ def _registry(module: Any, name: str, path: Path) -> Mapping[str, object]:
 def _plugin(name: str, found: object) -> type[Plugin]:
     if not (isinstance(found, type) and issubclass(found, Plugin)):
         raise UnusableExtension(
-            f"plugin {name!r} must be a subclass of vcbatch.scheduler.plugins.base.Plugin, got {found!r}"
+            f"plugin {name!r} must be a subclass of vcbatch.scheduler.framework.plugin.Plugin, got {found!r}"
         )
     if name in PLUGINS:
         raise UnusableExtension(f"plugin name {name!r} is reserved by vcbatch")

@@ -36,9 +36,9 @@ from vcbatch.runtime.scheduling.lease_notice import LeaseNotice
 from vcbatch.runtime.scheduling.loop import LoopConfig, SchedulerLoop
 from vcbatch.runtime.scheduling.policy_source import FollowedPolicy, PolicyConfigMap, PolicyFile, PolicySource
 from vcbatch.scheduler import Policy, Scheduler
+from vcbatch.scheduler.model.share import ShardingMode
 from vcbatch.scheduler.policy.policy import Extensions
 from vcbatch.scheduler.policy.text import effective
-from vcbatch.scheduler.sharding.share import ShardingMode
 from vcbatch.scheduler.simulation.recording import Settings
 
 

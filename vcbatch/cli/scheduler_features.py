@@ -8,7 +8,7 @@ from vcbatch.api.names import DEVICE_CONFIG_MAP
 from vcbatch.api.program_rights import Feature
 from vcbatch.scheduler import Policy
 from vcbatch.scheduler.actions.names import EVICTING
-from vcbatch.scheduler.policy.metrics_section import MetricsType
+from vcbatch.scheduler.framework.metrics_section import MetricsType
 
 _ALSO_EVICTS = "shuffle"
 _LOCKING = ("deviceshare", "deviceshare.NodeLockEnable")

@@ -9,7 +9,7 @@ import click
 
 from vcbatch.api.names import DEFAULT_SCHEDULER, SCHEDULER_LEASE
 from vcbatch.cli.output import CliError
-from vcbatch.scheduler.sharding.share import Ring, ShardingMode, Share
+from vcbatch.scheduler.model.share import Ring, ShardingMode, Share
 
 F = TypeVar("F", bound=Callable[..., object])
 

@@ -24,8 +24,8 @@ from vcbatch.cli.plugin_files import extensions_option
 from vcbatch.cli.policy_file import read_policy
 from vcbatch.cli.world_files import Collected, completed
 from vcbatch.scheduler import Policy, PolicyError
+from vcbatch.scheduler.model.share import WHOLE, Share
 from vcbatch.scheduler.policy.policy import Extensions
-from vcbatch.scheduler.sharding.share import WHOLE, Share
 from vcbatch.scheduler.simulation import MOMENT, Case, Outcome, Simulation, World, WorldError
 from vcbatch.scheduler.simulation.recording import Recording
 from vcbatch.scheduler.simulation.world import BY_KEY

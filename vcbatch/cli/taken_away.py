@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 from vcbatch.api.names import GROUP_NAME
 from vcbatch.api.resources import JOBS, NODES, PODGROUPS, PODS
 from vcbatch.cli.output import CliError
-from vcbatch.scheduler.picture.reads import READS
+from vcbatch.scheduler.model.reads import READS
 
 Json = Mapping[str, Any]
 Objects = dict[str, dict[str, Json]]

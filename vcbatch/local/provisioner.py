@@ -23,7 +23,7 @@ from vcbatch.api.storage import BindingMode, Claim, PersistentVolume, StorageCla
 from vcbatch.hosting.health import Health
 from vcbatch.hosting.supervise import Background
 from vcbatch.local.kubelet.informer import Informer
-from vcbatch.scheduler.filters.storage_objects import by_size, suits
+from vcbatch.scheduler.model.storage_objects import by_size, suits
 from vcbatch.seams.api import Api, ApiError, get_or_none
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random

@@ -1,11 +1,10 @@
 """The gang scheduler: whole gangs, whole truth, on arrays.
 
 `Scheduler` is the object that a loop keeps alive (`apply` watch events, `cycle` when dirty, carry the `CycleResult`
-out); `Policy.parse` reads Volcano's policy file; plugins are subclasses of `vcbatch.scheduler.plugins.base.Plugin`.
+out); `Policy.parse` reads Volcano's policy file; plugins are subclasses of `vcbatch.scheduler.framework.plugin.Plugin`.
 """
 
-from vcbatch.scheduler.policy.policy import DEFAULT_POLICY, Policy, PolicyError
-from vcbatch.scheduler.result import (
+from vcbatch.scheduler.model.result import (
     Bind,
     CycleResult,
     EventRecord,
@@ -16,6 +15,7 @@ from vcbatch.scheduler.result import (
     QueueStatusUpdate,
     WaitReason,
 )
+from vcbatch.scheduler.policy.policy import DEFAULT_POLICY, Policy, PolicyError
 from vcbatch.scheduler.scheduler import Scheduler
 
 __all__ = [

@@ -19,24 +19,24 @@ from vcbatch.api.storage import Claim, CsiNode, PersistentVolume, StorageClass
 from vcbatch.scheduler.actions import ADMITTING
 from vcbatch.scheduler.actions.base import eligible
 from vcbatch.scheduler.actions.names import EVICTING
-from vcbatch.scheduler.consultant import Consultant
 from vcbatch.scheduler.failures import blame
-from vcbatch.scheduler.filters.volumes import VolumeRules
-from vcbatch.scheduler.laps import Laps, NoLaps, Part
-from vcbatch.scheduler.picture.assumed import Assumed, assume, assumed
-from vcbatch.scheduler.picture.model import TaskStatus
-from vcbatch.scheduler.picture.reading import domain_of
-from vcbatch.scheduler.picture.reads import MEASURED, READS
-from vcbatch.scheduler.picture.state import ClusterState
-from vcbatch.scheduler.placing.static_nodes import StaticCache
+from vcbatch.scheduler.framework.consultant import Consultant
+from vcbatch.scheduler.framework.laps import Laps, NoLaps, Part
+from vcbatch.scheduler.framework.placing.static_nodes import StaticCache
+from vcbatch.scheduler.framework.session import Session
+from vcbatch.scheduler.index.volumes import VolumeRules
+from vcbatch.scheduler.model.objects import TaskStatus
+from vcbatch.scheduler.model.reading import domain_of
+from vcbatch.scheduler.model.reads import MEASURED, READS
+from vcbatch.scheduler.model.result import CycleResult, Explanation, Held, PluginFailure, WaitReason
+from vcbatch.scheduler.model.share import WHOLE, Share
 from vcbatch.scheduler.policy.policy import DEFAULT_POLICY, Policy
 from vcbatch.scheduler.queues.gates import opened
 from vcbatch.scheduler.reasons.report import Reporter
 from vcbatch.scheduler.reasons.said import PODS_GRACE
 from vcbatch.scheduler.reasons.standing import Standings, StandingsError, standings
-from vcbatch.scheduler.result import CycleResult, Explanation, Held, PluginFailure, WaitReason
-from vcbatch.scheduler.session import Session
-from vcbatch.scheduler.sharding.share import WHOLE, Share
+from vcbatch.scheduler.snapshot.assumed import Assumed, assume, assumed
+from vcbatch.scheduler.snapshot.state import ClusterState
 
 _FACTS = {read.struct: read for read in (*READS, *MEASURED)}
 
@@ -123,7 +123,7 @@ class Scheduler:
 
         `obj` is a `Pod`, `Node`, `PodGroupView`, `QueueView`, `PriorityClassView` (`vcbatch.api.scheduling`), `Claim`,
         `PersistentVolume`, `StorageClass`, `CsiNode` (`vcbatch.api.storage`) or of another kind of
-        `vcbatch.scheduler.picture.reads`, as `resource` says. Idempotent: a
+        `vcbatch.scheduler.model.reads`, as `resource` says. Idempotent: a
         repeated event changes nothing. After a relist, send ADDED for what is there and DELETED for what is gone.
 
         Raises:

@@ -18,8 +18,8 @@ from vcbatch.scheduler import DEFAULT_POLICY, Policy
 POLICY = "actions: allocate\ntiers:\n- plugins:\n  - name: gang\n"
 
 MINE = """
-from vcbatch.scheduler.arguments import NO_ARGUMENTS
-from vcbatch.scheduler.plugins.base import Plugin
+from vcbatch.scheduler.framework.arguments import NO_ARGUMENTS
+from vcbatch.scheduler.framework.plugin import Plugin
 
 class Mine(Plugin):
     pass
@@ -126,7 +126,7 @@ def test_plugins_and_actions_of_a_file_may_be_named(tmp_path: Path):
         ("1 / 0\n", ":1: ZeroDivisionError: division by zero"),
         ("x = (\n", ":1: SyntaxError:"),
         ("PLUGINS = 3\n", "PLUGINS must be a dict keyed by name, got 3"),
-        ("PLUGINS = {'x': int}\n", "plugin 'x' must be a subclass of vcbatch.scheduler.plugins.base.Plugin"),
+        ("PLUGINS = {'x': int}\n", "plugin 'x' must be a subclass of vcbatch.scheduler.framework.plugin.Plugin"),
         ("ACTIONS = {'x': object}\n", "action 'x' must have a method execute(session) and an ArgumentSpec"),
         (
             "class Walk:\n    def __init__(self, x):\n        pass\nACTIONS = {'x': Walk}\n",

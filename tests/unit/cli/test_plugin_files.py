@@ -10,7 +10,7 @@ from vcbatch.cli.output import CliError
 from vcbatch.cli.plugin_files import load
 
 TEXT = """\
-from vcbatch.scheduler.plugins.base import Plugin
+from vcbatch.scheduler.framework.plugin import Plugin
 
 class Mine(Plugin):
     NAME

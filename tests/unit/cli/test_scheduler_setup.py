@@ -29,7 +29,7 @@ from vcbatch.seams.api import Api, ApiError
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 DRF = "actions: allocate\ntiers:\n- plugins:\n  - name: drf\n"
 OWN = """
-from vcbatch.scheduler.plugins.base import Plugin
+from vcbatch.scheduler.framework.plugin import Plugin
 class Mine(Plugin):
     pass
 PLUGINS = {"mine": Mine}

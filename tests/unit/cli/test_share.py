@@ -6,7 +6,7 @@ import pytest
 
 from vcbatch.cli.output import CliError
 from vcbatch.cli.share import read_share
-from vcbatch.scheduler.sharding.share import ShardingMode, Share
+from vcbatch.scheduler.model.share import ShardingMode, Share
 
 
 def _read(

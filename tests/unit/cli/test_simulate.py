@@ -240,7 +240,7 @@ def test_a_file_that_was_cut_off_is_refused(tmp_path: Path):
 def test_a_plugin_that_fails_is_named_with_its_line(write: Any, tmp_path: Path):
     plugin = tmp_path / "mine.py"
     plugin.write_text(
-        "from vcbatch.scheduler.plugins.base import Plugin\n"
+        "from vcbatch.scheduler.framework.plugin import Plugin\n"
         "class Mine(Plugin):\n"
         "    def open(self, session):\n"
         "        session.nothing\n"

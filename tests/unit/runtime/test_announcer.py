@@ -15,7 +15,7 @@ from vcbatch.core.machine import Emit, EventType, ObjectRef
 from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.runtime.scheduling.announcer import Announcer
-from vcbatch.scheduler.result import Bind
+from vcbatch.scheduler.model.result import Bind
 
 
 class _Stage:

@@ -19,7 +19,7 @@ from vcbatch.api.timestamps import format_time
 from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.scheduling.claim_binder import ClaimBinder
 from vcbatch.runtime.scheduling.extended_claims import ExtendedClaims
-from vcbatch.scheduler.result import Bind, DeviceBinding
+from vcbatch.scheduler.model.result import Bind, DeviceBinding
 from vcbatch.seams.api import ApiError
 
 ALLOCATION = {"devices": {"results": [{"request": "r", "driver": "d", "pool": "p", "device": "gpu-0"}]}}

@@ -14,9 +14,9 @@ from vcbatch.observe.metrics import PrometheusMeter
 from vcbatch.runtime.metrics.cycles import CycleMetrics
 from vcbatch.runtime.metrics.laps import CycleLaps
 from vcbatch.scheduler import CycleResult, Policy
-from vcbatch.scheduler.laps import Part
+from vcbatch.scheduler.framework.laps import Part
+from vcbatch.scheduler.model.result import Eviction, WaitReason
 from vcbatch.scheduler.reasons.conditions import waiting_since
-from vcbatch.scheduler.result import Eviction, WaitReason
 
 PLUGINS = "actions: enqueue, allocate\ntiers:\n- plugins:\n  - name: gang\n  - name: predicates\n"
 

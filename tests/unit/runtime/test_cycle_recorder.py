@@ -12,7 +12,7 @@ from tests.unit.scheduler.cluster import Cluster
 from vcbatch.cli.recording_files import read_recording
 from vcbatch.runtime.scheduling.cycle_recorder import CycleRecorder, RecordedScheduler, RingSize
 from vcbatch.scheduler import Policy
-from vcbatch.scheduler.sharding.share import Ring, Share
+from vcbatch.scheduler.model.share import Ring, Share
 from vcbatch.scheduler.simulation.recording import VERSION, Recording, Settings, replay
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)

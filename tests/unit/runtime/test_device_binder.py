@@ -14,7 +14,7 @@ from vcbatch.api.timestamps import format_time
 from vcbatch.runtime.scheduling.config_maps import LOOK_SECONDS, ConfigMaps
 from vcbatch.runtime.scheduling.device_binder import EXPIRY, DeviceBinder
 from vcbatch.scheduler import Policy, Scheduler
-from vcbatch.scheduler.result import Bind
+from vcbatch.scheduler.model.result import Bind
 
 
 class World:

@@ -18,7 +18,7 @@ from vcbatch.api.resources import PODS, RESOURCECLAIMS, Resource
 from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.scheduling.claim_binder import ClaimBinder
 from vcbatch.runtime.scheduling.extended_claims import ExtendedClaims
-from vcbatch.scheduler.result import Bind, DeviceBinding, ExtendedClaim
+from vcbatch.scheduler.model.result import Bind, DeviceBinding, ExtendedClaim
 from vcbatch.seams.api import ApiError
 
 Json = dict[str, Any]

@@ -15,7 +15,7 @@ import pytest
 from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.scheduling import extender
 from vcbatch.runtime.scheduling.extender import HttpConsultant
-from vcbatch.scheduler.consultant import ConsultError
+from vcbatch.scheduler.framework.consultant import ConsultError
 
 
 class _Handler(BaseHTTPRequestHandler):

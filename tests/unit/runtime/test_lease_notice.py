@@ -11,8 +11,8 @@ import pytest
 from vcbatch.api.names import POLICY, SCHEDULER_SETUP
 from vcbatch.runtime.scheduling.lease_notice import LeaseNotice
 from vcbatch.scheduler import Policy
+from vcbatch.scheduler.model.share import ShardingMode, Share
 from vcbatch.scheduler.policy.text import effective
-from vcbatch.scheduler.sharding.share import ShardingMode, Share
 from vcbatch.scheduler.simulation.recording import Settings
 from vcbatch.scheduler.simulation.world import WorldError
 

@@ -13,7 +13,7 @@ from vcbatch.observe.metrics import PrometheusMeter
 from vcbatch.runtime.events.own_object import OwnObject
 from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.runtime.scheduling.plugin_trouble import PluginTrouble
-from vcbatch.scheduler.result import PluginFailure
+from vcbatch.scheduler.model.result import PluginFailure
 
 ABOUT_NOBODY = PluginFailure(name="mine", hook="open", place="mine.py:3", error="KeyError: 'x'", gang="")
 ABOUT_A_GANG = ABOUT_NOBODY._replace(hook="job_key", gang="ns/g")

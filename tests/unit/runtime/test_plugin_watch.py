@@ -11,7 +11,7 @@ import pytest
 from tests.unit.scheduler.cluster import Cluster
 from vcbatch.runtime.scheduling.plugin_watch import PluginWatch
 from vcbatch.scheduler import Policy
-from vcbatch.scheduler.plugins.base import Plugin
+from vcbatch.scheduler.framework.plugin import Plugin
 from vcbatch.scheduler.policy.policy import Extensions
 
 TEXT = "actions: enqueue, allocate\ntiers: [{plugins: [{name: gang}, {name: slow}, {name: predicates}]}]"

@@ -21,7 +21,7 @@ from vcbatch.runtime.caches.informers import Informers
 from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.runtime.scheduling.loop import SchedulerLoop
 from vcbatch.scheduler import Policy
-from vcbatch.scheduler.result import (
+from vcbatch.scheduler.model.result import (
     Bind,
     CycleResult,
     EventRecord,

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from vcbatch.api.names import COMPONENTS_NAMESPACE, SCHEDULER_LEASE
-from vcbatch.scheduler.picture.reads import READS
+from vcbatch.scheduler.model.reads import READS
 
 ROLES = Path(__file__).resolve().parents[3] / "helm/vcbatch/files/rbac/scheduler.yaml"
 

@@ -16,7 +16,7 @@ from vcbatch.api.timestamps import format_time
 from vcbatch.observe.metrics import PrometheusMeter
 from vcbatch.runtime.caches.informers import Informers
 from vcbatch.runtime.metrics.tasks import TaskMetrics
-from vcbatch.scheduler.result import Bind
+from vcbatch.scheduler.model.result import Bind
 
 LATENCY = "volcano_task_scheduling_latency_milliseconds_sum"
 STAGE = "volcano_scheduling_stage_duration_milliseconds_sum"

@@ -18,9 +18,9 @@ from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.tracing.cycles import CycleSpans
 from vcbatch.runtime.tracing.gangs import GangSpans
 from vcbatch.runtime.tracing.jobs import JobSpans
-from vcbatch.scheduler.laps import NoLaps, Part
-from vcbatch.scheduler.reasons.figures import Figures, GangFigures
-from vcbatch.scheduler.result import Bind, CycleResult
+from vcbatch.scheduler.framework.laps import NoLaps, Part
+from vcbatch.scheduler.model.figures import Figures, GangFigures
+from vcbatch.scheduler.model.result import Bind, CycleResult
 
 CONTEXT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 

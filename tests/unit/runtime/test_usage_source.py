@@ -22,7 +22,7 @@ from vcbatch.runtime.client.kubeconfig import Connection
 from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.scheduling import usage_source
 from vcbatch.runtime.scheduling.usage_source import UsageError, UsageSource
-from vcbatch.scheduler.policy.metrics_section import MetricsSection, MetricsType
+from vcbatch.scheduler.framework.metrics_section import MetricsSection, MetricsType
 
 Json = dict[str, Any]
 

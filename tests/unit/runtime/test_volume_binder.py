@@ -14,7 +14,7 @@ from vcbatch.api.resources import PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES
 from vcbatch.api.storage import Claim, PersistentVolume
 from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.scheduling.volume_binder import VolumeBinder
-from vcbatch.scheduler.result import Bind, ClaimBinding
+from vcbatch.scheduler.model.result import Bind, ClaimBinding
 
 Json = dict[str, Any]
 

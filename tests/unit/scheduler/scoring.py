@@ -8,11 +8,11 @@ import numpy as np
 
 from tests.unit.scheduler.cluster import Cluster
 from vcbatch.scheduler import Policy
-from vcbatch.scheduler.picture.columns import Columns, Depths
-from vcbatch.scheduler.picture.model import Task
-from vcbatch.scheduler.placing.static_nodes import StaticCache
-from vcbatch.scheduler.plugins.base import Plugin
-from vcbatch.scheduler.session import Session
+from vcbatch.scheduler.framework.placing.static_nodes import StaticCache
+from vcbatch.scheduler.framework.plugin import Plugin
+from vcbatch.scheduler.framework.session import Session
+from vcbatch.scheduler.model.columns import Columns, Depths
+from vcbatch.scheduler.model.objects import Task
 
 P = TypeVar("P", bound=Plugin)
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.scheduler.cluster import Cluster
 from vcbatch.scheduler import Policy, WaitReason
-from vcbatch.scheduler.resources import CPU
+from vcbatch.scheduler.model.resources import CPU
 
 POLICY = """
 actions: "enqueue, allocate, backfill"

@@ -13,9 +13,9 @@ from tests.unit.scheduler.scoring import plugin_of, session
 from vcbatch.api.quota import Quota
 from vcbatch.api.resources import RESOURCEQUOTAS
 from vcbatch.scheduler import Policy, PolicyError, WaitReason
-from vcbatch.scheduler.plugins.base import Vote
+from vcbatch.scheduler.framework.plugin import Vote
+from vcbatch.scheduler.model.result import Shortage
 from vcbatch.scheduler.plugins.sla import Sla
-from vcbatch.scheduler.result import Shortage
 
 Json = dict[str, Any]
 

@@ -9,10 +9,10 @@ import pytest
 
 from tests.unit.scheduler.cluster import Cluster
 from vcbatch.scheduler import Policy
-from vcbatch.scheduler.picture.model import Job, Task
-from vcbatch.scheduler.placing.static_nodes import StaticCache
-from vcbatch.scheduler.plugins.base import EvictionKind, Plugin, Vote
-from vcbatch.scheduler.session import Session
+from vcbatch.scheduler.framework.placing.static_nodes import StaticCache
+from vcbatch.scheduler.framework.plugin import EvictionKind, Plugin, Vote
+from vcbatch.scheduler.framework.session import Session
+from vcbatch.scheduler.model.objects import Job, Task
 
 Tier = tuple[Any, ...]
 NO, YES, SILENT = Vote.REJECT, Vote.PERMIT, Vote.ABSTAIN

@@ -15,9 +15,9 @@ from vcbatch.api.node import Node
 from vcbatch.api.resources import NODES
 from vcbatch.scheduler import Policy
 from vcbatch.scheduler.actions import ACTIONS
+from vcbatch.scheduler.framework.plugin import Plugin
+from vcbatch.scheduler.framework.switches import HOOKS, Switch
 from vcbatch.scheduler.plugins import PLUGINS
-from vcbatch.scheduler.plugins.base import Plugin
-from vcbatch.scheduler.policy.switches import HOOKS, Switch
 from vcbatch.scheduler.policy.text import gates
 
 ZONE = "topology.kubernetes.io/zone"

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from tests.unit.scheduler.cluster import Cluster
 from vcbatch.scheduler import CycleResult, Policy
-from vcbatch.scheduler.result import Explanation, WaitReason
+from vcbatch.scheduler.model.result import Explanation, WaitReason
 
 POLICY = """
 actions: "enqueue, allocate, backfill"

@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.scheduler.cluster import Cluster
 from vcbatch.scheduler.actions.bundles import below_minimum, ending, remains, spared, sparing
-from vcbatch.scheduler.picture.model import Job
+from vcbatch.scheduler.model.objects import Job
 
 ROLES = {"ps": 1, "worker": 3}
 PARTS = {

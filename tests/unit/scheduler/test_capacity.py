@@ -9,10 +9,10 @@ import pytest
 from tests.unit.scheduler.cluster import Cluster
 from tests.unit.scheduler.scoring import plugin_of, session, task_of
 from vcbatch.scheduler import Policy, PolicyError, WaitReason
-from vcbatch.scheduler.plugins.base import Vote
+from vcbatch.scheduler.framework.plugin import Vote
+from vcbatch.scheduler.framework.session import Session
+from vcbatch.scheduler.model.result import Shortage
 from vcbatch.scheduler.plugins.capacity import Capacity
-from vcbatch.scheduler.result import Shortage
-from vcbatch.scheduler.session import Session
 
 Json = dict[str, Any]
 

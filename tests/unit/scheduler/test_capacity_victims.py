@@ -7,7 +7,7 @@ import pytest
 from tests.unit.scheduler.cluster import Cluster
 from tests.unit.scheduler.scoring import requests, task_of
 from tests.unit.scheduler.test_capacity import cluster, cpus, opened_with, policy
-from vcbatch.scheduler.plugins.base import EvictionKind, GangEviction
+from vcbatch.scheduler.framework.plugin import EvictionKind, GangEviction
 
 
 @pytest.mark.parametrize("levels", [None, 0, 1, 2])

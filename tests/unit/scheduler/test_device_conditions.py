@@ -12,7 +12,7 @@ from tests.unit.scheduler.cluster import Json
 from tests.unit.scheduler.test_device_counters import Partitions
 from tests.unit.scheduler.test_devices_by_claim import DRIVER
 from vcbatch.api.dra import ResourceClaim
-from vcbatch.scheduler.dra.readiness import Readiness, due, readiness_of
+from vcbatch.scheduler.index.dra.readiness import Readiness, due, readiness_of
 
 WAITS = {"bindingConditions": ["attached", "warm"], "bindingFailureConditions": ["broken"]}
 

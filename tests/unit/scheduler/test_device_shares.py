@@ -13,7 +13,7 @@ from tests.unit.scheduler.test_device_counters import Partitions, counters
 from tests.unit.scheduler.test_devices_by_claim import DRIVER
 from vcbatch.api.dra import SliceDevice
 from vcbatch.api.quantity import parse_quantity
-from vcbatch.scheduler.dra.capacity import capacity_of, share_of, written
+from vcbatch.scheduler.index.dra.capacity import capacity_of, share_of, written
 
 STEPS = {"default": "1Gi", "validRange": {"min": "1Gi", "max": "6Gi", "step": "2Gi"}}
 VALUES = {"default": "1Gi", "validValues": ["1Gi", "4Gi"]}

@@ -12,7 +12,7 @@ from tests.unit.scheduler.test_devices_by_claim import DRIVER, Claims
 from vcbatch.api.dra import DeviceTaintRule
 from vcbatch.api.resources import DEVICETAINTRULES
 from vcbatch.scheduler import WaitReason
-from vcbatch.scheduler.dra.node_devices import CANNOT_ALLOCATE, LACKING
+from vcbatch.scheduler.index.dra.node_devices import CANNOT_ALLOCATE, LACKING
 
 
 class Tainted(Claims):

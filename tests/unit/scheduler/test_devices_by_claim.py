@@ -13,10 +13,10 @@ from tests.unit.scheduler.cluster import Cluster, Json
 from vcbatch.api.dra import DeviceClass, ResourceClaim, ResourceSlice
 from vcbatch.api.resources import DEVICECLASSES, RESOURCECLAIMS, RESOURCESLICES
 from vcbatch.scheduler import CycleResult, Policy, WaitReason
-from vcbatch.scheduler.dra import expressions
-from vcbatch.scheduler.dra.claimed import MOST_CONSUMERS
-from vcbatch.scheduler.dra.node_devices import CANNOT_ALLOCATE
-from vcbatch.scheduler.result import Bind, DeviceBinding
+from vcbatch.scheduler.index.dra import expressions
+from vcbatch.scheduler.index.dra.claimed import MOST_CONSUMERS
+from vcbatch.scheduler.index.dra.node_devices import CANNOT_ALLOCATE
+from vcbatch.scheduler.model.result import Bind, DeviceBinding
 
 DRIVER = "gpu.example.com"
 

@@ -12,7 +12,7 @@ from tests.unit.scheduler.cluster import Json
 from vcbatch.api.pod import Pod, PodSpec
 from vcbatch.api.resources import PODS
 from vcbatch.scheduler import PolicyError, Scheduler
-from vcbatch.scheduler.devices.asks import Ask, PodAsks, Sharing, asks_of
+from vcbatch.scheduler.index.devices.asks import Ask, PodAsks, Sharing, asks_of
 
 MIG_CONFIG = """
 nvidia:

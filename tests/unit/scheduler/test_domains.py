@@ -11,7 +11,7 @@ import pytest
 from tests.unit.scheduler.domains import hyper_node
 from vcbatch.api.node import Node
 from vcbatch.api.scheduling import HyperNodeView
-from vcbatch.scheduler.picture.state import ClusterState
+from vcbatch.scheduler.snapshot.state import ClusterState
 from vcbatch.scheduler.topology.domains import Domains, domains_of
 
 Json = dict[str, Any]

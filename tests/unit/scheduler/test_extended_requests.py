@@ -10,7 +10,7 @@ import pytest
 from vcbatch.api.dra import DeviceClass, ResourceClaim, ResourceClaimSpec
 from vcbatch.api.names import extended_claim_name
 from vcbatch.api.pod import PodSpec
-from vcbatch.scheduler.dra.extended import backing, requests_of, wanted_of
+from vcbatch.scheduler.index.dra.extended import backing, requests_of, wanted_of
 
 Json = dict[str, Any]
 GPU, NIC = "example.com/gpu", "example.com/nic"

@@ -13,7 +13,7 @@ from vcbatch.api.dra import DeviceClass
 from vcbatch.api.names import extended_claim_name
 from vcbatch.api.resources import DEVICECLASSES
 from vcbatch.scheduler import CycleResult, WaitReason
-from vcbatch.scheduler.result import ExtendedClaim
+from vcbatch.scheduler.model.result import ExtendedClaim
 
 GPU = "example.com/gpu"
 

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.scheduler.cluster import Cluster
 from tests.unit.scheduler.scoring import plugin_of, policy, requests, session, task_of
 from vcbatch.scheduler import Policy, PolicyError, Scheduler
-from vcbatch.scheduler.consultant import ConsultError
+from vcbatch.scheduler.framework.consultant import ConsultError
 from vcbatch.scheduler.plugins.extender import Extender
 
 NAME = "extender"

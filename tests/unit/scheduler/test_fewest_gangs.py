@@ -10,8 +10,8 @@ from tests.unit.scheduler.cluster import Cluster
 from tests.unit.scheduler.domains import hard, racks
 from tests.unit.scheduler.test_preempt import cluster, evicted, policy, promised, running
 from vcbatch.scheduler import Policy
-from vcbatch.scheduler.picture.model import Task
-from vcbatch.scheduler.plugins.base import Plugin
+from vcbatch.scheduler.framework.plugin import Plugin
+from vcbatch.scheduler.model.objects import Task
 
 DRY = pytest.mark.parametrize("dry", [False, True])
 

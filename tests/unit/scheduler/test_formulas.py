@@ -14,15 +14,15 @@ from vcbatch.api.names import ATTEMPT
 from vcbatch.api.pod import Pod
 from vcbatch.api.scheduling import PodGroupSpecView, PodGroupView, QueueStatusView, QueueView
 from vcbatch.scheduler import Policy
-from vcbatch.scheduler.picture.classes import ClassTable
-from vcbatch.scheduler.picture.columns import Columns, Depths
-from vcbatch.scheduler.picture.model import STATUSES, Job, Phase, Queue, Task, TaskStatus
-from vcbatch.scheduler.placing.static_nodes import StaticCache
+from vcbatch.scheduler.framework.placing.static_nodes import StaticCache
+from vcbatch.scheduler.framework.session import Session
+from vcbatch.scheduler.model.classes import ClassTable
+from vcbatch.scheduler.model.columns import Columns, Depths
+from vcbatch.scheduler.model.objects import STATUSES, Job, Phase, Queue, Task, TaskStatus
+from vcbatch.scheduler.model.resources import MEMORY, PODS, Dimensions, exceeding, fits
 from vcbatch.scheduler.plugins.binpack import Binpack
 from vcbatch.scheduler.plugins.nodeorder import NodeOrder, least_allocated, most_allocated
 from vcbatch.scheduler.reasons.phases import next_phase
-from vcbatch.scheduler.resources import MEMORY, PODS, Dimensions, exceeding, fits
-from vcbatch.scheduler.session import Session
 
 
 def _columns(policy: str, **used: Any) -> tuple[Any, Columns, Session]:

@@ -13,13 +13,13 @@ from tests.unit.scheduler.scoring import plugin_of, session, task_of
 from vcbatch.api.pod import Pod
 from vcbatch.api.scheduling import PodGroupSpecView, PodGroupView
 from vcbatch.scheduler import Policy
-from vcbatch.scheduler.filters.selectors import LabelSelector
-from vcbatch.scheduler.picture.classes import ClassTable
-from vcbatch.scheduler.picture.model import STATUSES, Job, Task, TaskStatus
-from vcbatch.scheduler.plugins.base import EvictionKind, GangEviction, Vote
+from vcbatch.scheduler.framework.plugin import EvictionKind, GangEviction, Vote
+from vcbatch.scheduler.model.classes import ClassTable
+from vcbatch.scheduler.model.objects import STATUSES, Job, Task, TaskStatus
+from vcbatch.scheduler.model.resources import Dimensions
+from vcbatch.scheduler.model.selectors import LabelSelector
+from vcbatch.scheduler.model.sub_gangs import SubGangRule
 from vcbatch.scheduler.plugins.gang import Gang
-from vcbatch.scheduler.resources import Dimensions
-from vcbatch.scheduler.topology.sub_gangs import SubGangRule
 
 NOTHING = ClassTable(Dimensions()).of(msgspec.convert({"spec": {"containers": [{"name": "c"}]}}, Pod))
 """The class of pods that ask for nothing."""

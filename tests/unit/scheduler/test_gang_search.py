@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.scheduler.cluster import Cluster
 from vcbatch.scheduler import Policy
-from vcbatch.scheduler.placing.search_budget import MOST_SEARCHES
+from vcbatch.scheduler.framework.search_budget import MOST_SEARCHES
 
 UNANSWERED = "neither found nor ruled out"
 

@@ -8,8 +8,8 @@ from tests.unit.scheduler.cluster import Cluster
 from vcbatch.api.pod import Pod
 from vcbatch.api.resources import PODS
 from vcbatch.scheduler import CycleResult, Policy
+from vcbatch.scheduler.model.share import Ring, Share
 from vcbatch.scheduler.scheduler import Scheduler
-from vcbatch.scheduler.sharding.share import Ring, Share
 
 MISSING = "PodGroupMissing: PodGroup ns/lost doesn't exist"
 

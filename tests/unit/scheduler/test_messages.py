@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.scheduler.cluster import Cluster
 from vcbatch.scheduler import WaitReason
-from vcbatch.scheduler.result import Shortage
+from vcbatch.scheduler.model.result import Shortage
 from vcbatch.scheduler.simulation.outcome import reason_json
 
 INFRA = {"key": "dedicated", "value": "infra", "effect": "NoSchedule"}

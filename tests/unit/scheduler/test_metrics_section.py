@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from vcbatch.scheduler import Policy, PolicyError
-from vcbatch.scheduler.policy.metrics_section import MetricsSection, MetricsType
+from vcbatch.scheduler.framework.metrics_section import MetricsSection, MetricsType
 
 POLICY: dict[str, Any] = {"actions": "allocate", "tiers": []}
 

@@ -11,8 +11,10 @@ from tests.unit.scheduler.cluster import START, Cluster
 from tests.unit.scheduler.domains import SOFT, hard, hyper_node, racks, send
 from tests.unit.scheduler.scoring import plugin_of
 from vcbatch.scheduler import Policy
-from vcbatch.scheduler.placing.static_nodes import StaticCache
-from vcbatch.scheduler.plugins.base import DomainWish
+from vcbatch.scheduler.framework.placing.static_nodes import StaticCache
+from vcbatch.scheduler.framework.plugin import DomainWish
+from vcbatch.scheduler.framework.session import Session
+from vcbatch.scheduler.framework.statement import Statement
 from vcbatch.scheduler.plugins.network_topology_aware import (
     Filling,
     Fullness,
@@ -20,8 +22,6 @@ from vcbatch.scheduler.plugins.network_topology_aware import (
     NetworkTopologyAware,
     Packing,
 )
-from vcbatch.scheduler.session import Session
-from vcbatch.scheduler.statement import Statement
 from vcbatch.scheduler.topology.domain_search import DomainSearch, Purpose, domains_for
 
 POLICY = """

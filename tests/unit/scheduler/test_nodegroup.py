@@ -9,8 +9,8 @@ import pytest
 from tests.unit.scheduler.cluster import Cluster
 from tests.unit.scheduler.scoring import plugin_of, policy, session, task_of
 from vcbatch.scheduler import Policy, PolicyError
+from vcbatch.scheduler.framework.statement import Statement
 from vcbatch.scheduler.plugins.nodegroup import FULL, NodeGroup
-from vcbatch.scheduler.statement import Statement
 
 NAME = "nodegroup"
 GROUP = "volcano.sh/nodegroup-name"

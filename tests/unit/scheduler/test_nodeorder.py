@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.scheduler.cluster import Cluster
 from tests.unit.scheduler.scoring import plugin_of, points, policy, requests, session, task_of
-from vcbatch.scheduler.picture.columns import Columns, Depths
+from vcbatch.scheduler.model.columns import Columns, Depths
 from vcbatch.scheduler.plugins.nodeorder import NodeOrder
 
 GPU = "nvidia.com/gpu"

@@ -16,9 +16,9 @@ from tests.unit.scheduler.cluster import Cluster
 from tests.unit.scheduler.scoring import plugin_of, policy, session, task_of
 from vcbatch.api.numatopology import NumatopologyView
 from vcbatch.api.resources import NUMATOPOLOGIES
-from vcbatch.scheduler.filters.numa import Hint, Layout, Place, TopologyPolicy, assign, hints, merged, parse_cpus, take
+from vcbatch.scheduler.framework.statement import Statement
+from vcbatch.scheduler.index.numa import Hint, Layout, Place, TopologyPolicy, assign, hints, merged, parse_cpus, take
 from vcbatch.scheduler.plugins.numa_aware import NONE_FREE, NumaAware
-from vcbatch.scheduler.statement import Statement
 
 NAME = "numa-aware"
 POLICY, DECISION = "volcano.sh/numa-topology-policy", "volcano.sh/topology-decision"

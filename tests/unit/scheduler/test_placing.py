@@ -13,10 +13,10 @@ from vcbatch.api.pod import Pod, PodSpec
 from vcbatch.api.resources import JOBS, PODGROUPS, PODS
 from vcbatch.api.scheduling import PodGroupView
 from vcbatch.scheduler import DEFAULT_POLICY, Policy, WaitReason
-from vcbatch.scheduler.picture.classes import Profile, TaskClass
-from vcbatch.scheduler.picture.columns import Columns
-from vcbatch.scheduler.plugins.base import Floats, Plugin, Rejection
-from vcbatch.scheduler.session import Session
+from vcbatch.scheduler.framework.plugin import Floats, Plugin, Rejection
+from vcbatch.scheduler.framework.session import Session
+from vcbatch.scheduler.model.classes import Profile, TaskClass
+from vcbatch.scheduler.model.columns import Columns
 
 
 def test_a_gang_waits_for_pods_that_are_ending_and_nobody_takes_their_room() -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from tests.unit.scheduler.cluster import Cluster
 from vcbatch.scheduler import Policy
+from vcbatch.scheduler.framework.plugin import Cap, Normalise, OrderTerm, Plugin, Preference, Rejection
 from vcbatch.scheduler.plugins import PLUGINS
-from vcbatch.scheduler.plugins.base import Cap, Normalise, OrderTerm, Plugin, Preference, Rejection
 from vcbatch.scheduler.plugins.checked import WrongAnswer, checked
 from vcbatch.scheduler.policy.policy import Extensions
 

@@ -12,8 +12,8 @@ import pytest
 from tests.unit.scheduler.cluster import Cluster
 from vcbatch.scheduler import Policy
 from vcbatch.scheduler.actions.allocate import Allocate
-from vcbatch.scheduler.arguments import NO_ARGUMENTS
-from vcbatch.scheduler.plugins.base import Plugin
+from vcbatch.scheduler.framework.arguments import NO_ARGUMENTS
+from vcbatch.scheduler.framework.plugin import Plugin
 from vcbatch.scheduler.policy.policy import Extensions
 
 TEXT = "actions: enqueue, allocate{more}\ntiers: [{{plugins: [{{name: gang}}, {{name: mine}}, {{name: predicates}}]}}]"

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from vcbatch.api.pod import Pod
-from vcbatch.scheduler.picture.classes import ClassTable
-from vcbatch.scheduler.resources import CPU, MEMORY, Dimensions
+from vcbatch.scheduler.model.classes import ClassTable
+from vcbatch.scheduler.model.resources import CPU, MEMORY, Dimensions
 
 Json = dict[str, Any]
 INFEASIBLE = [{"type": "PodResizePending", "status": "True", "reason": "Infeasible"}]

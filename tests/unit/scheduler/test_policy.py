@@ -7,9 +7,9 @@ import yaml
 
 from vcbatch.scheduler import DEFAULT_POLICY, Policy, PolicyError
 from vcbatch.scheduler.actions import UNSUPPORTED_ACTIONS
+from vcbatch.scheduler.framework.plugin import Plugin
+from vcbatch.scheduler.framework.switches import HOOKS, Switch
 from vcbatch.scheduler.plugins import UNSUPPORTED_PLUGINS
-from vcbatch.scheduler.plugins.base import Plugin
-from vcbatch.scheduler.policy.switches import HOOKS, Switch
 from vcbatch.scheduler.policy.text import effective, gates
 
 GANG = "actions: allocate\ntiers:\n- plugins:\n  - name: gang\n"

@@ -9,9 +9,9 @@ import pytest
 
 from vcbatch.scheduler import Policy, PolicyError
 from vcbatch.scheduler.actions import ACTIONS
-from vcbatch.scheduler.arguments import ArgumentSpec
+from vcbatch.scheduler.framework.arguments import ArgumentSpec
+from vcbatch.scheduler.framework.plugin import Plugin
 from vcbatch.scheduler.plugins import PLUGINS
-from vcbatch.scheduler.plugins.base import Plugin
 
 Json = dict[str, Any]
 

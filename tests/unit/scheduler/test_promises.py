@@ -12,9 +12,9 @@ from tests.unit.scheduler.domains import hard, racks
 from tests.unit.scheduler.slow_cluster import SlowCluster
 from vcbatch.scheduler import CycleResult, Policy, Scheduler, WaitReason
 from vcbatch.scheduler.actions.base import eligible
-from vcbatch.scheduler.placing.static_nodes import StaticCache
+from vcbatch.scheduler.framework.placing.static_nodes import StaticCache
+from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.reservations.promises import ANEW, OVERDUE
-from vcbatch.scheduler.session import Session
 
 Json = dict[str, Any]
 POLICY = """

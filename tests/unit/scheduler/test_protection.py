@@ -16,10 +16,10 @@ from vcbatch.api.reasons import DisruptionLimit
 from vcbatch.api.resources import PODDISRUPTIONBUDGETS
 from vcbatch.api.timestamps import format_time
 from vcbatch.scheduler import CycleResult, Explanation, Policy, WaitReason
-from vcbatch.scheduler.picture.model import Task
-from vcbatch.scheduler.plugins.base import Plugin
+from vcbatch.scheduler.framework.plugin import Plugin
+from vcbatch.scheduler.framework.session import Session
+from vcbatch.scheduler.model.objects import Task
 from vcbatch.scheduler.plugins.cdp import cooldown_end
-from vcbatch.scheduler.session import Session
 
 POLICY = """
 actions: "allocate, preempt"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vcbatch.scheduler.picture.model import Phase
-from vcbatch.scheduler.picture.tables import JobTable
-from vcbatch.scheduler.queues.demand import DemandBooks, QueueDemand
-from vcbatch.scheduler.resources import MEMORY, Dimensions
+from vcbatch.scheduler.index.demand import DemandBooks, QueueDemand
+from vcbatch.scheduler.model.objects import Phase
+from vcbatch.scheduler.model.resources import MEMORY, Dimensions
+from vcbatch.scheduler.model.tables import JobTable
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import pytest
 from vcbatch.api.meta import ObjectMeta
 from vcbatch.api.scheduling import QueueSpecView, QueueView
 from vcbatch.scheduler.actions.queue_line import QueueLine
-from vcbatch.scheduler.picture.model import Queue
-from vcbatch.scheduler.session import Session
+from vcbatch.scheduler.framework.session import Session
+from vcbatch.scheduler.model.objects import Queue
 
 
 @dataclass

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from vcbatch.api.meta import ObjectMeta
 from vcbatch.api.scheduling import GuaranteeView, QueueSpecView, QueueView
-from vcbatch.scheduler.picture.model import Queue
+from vcbatch.scheduler.model.objects import Queue
+from vcbatch.scheduler.model.resources import CPU, MEMORY, Dimensions
 from vcbatch.scheduler.queues.quotas import quotas_of, tree_limits
 from vcbatch.scheduler.queues.tree import FaultKind, QueueTree
-from vcbatch.scheduler.resources import CPU, MEMORY, Dimensions
 
 
 def tree(parents: dict[str, str], **given: bool) -> QueueTree:

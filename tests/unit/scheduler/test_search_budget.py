@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from vcbatch.scheduler.picture.model import Job
-from vcbatch.scheduler.placing.search_budget import MOST_SEARCHES, Searches
+from vcbatch.scheduler.framework.search_budget import MOST_SEARCHES, Searches
+from vcbatch.scheduler.model.objects import Job
 
 NODES = 10
 

@@ -8,7 +8,7 @@ import pytest
 
 from vcbatch.api.node import Taint
 from vcbatch.api.pod import Toleration
-from vcbatch.scheduler.filters.selectors import LabelSelector, NodeAffinity, Requirement, tolerates
+from vcbatch.scheduler.model.selectors import LabelSelector, NodeAffinity, Requirement, tolerates
 
 Json = dict[str, Any]
 LABELS = {"zone": "a", "cores": "16", "empty": ""}

@@ -13,7 +13,7 @@ from vcbatch.api.node import Node
 from vcbatch.api.node_shard import NodeShardView
 from vcbatch.api.resources import NODESHARDS
 from vcbatch.scheduler import Policy, Scheduler
-from vcbatch.scheduler.sharding.share import Ring, ShardingMode, Share
+from vcbatch.scheduler.model.share import Ring, ShardingMode, Share
 
 HOST = "kubernetes.io/hostname"
 

@@ -13,8 +13,8 @@ from tests.unit.scheduler.cluster import Cluster
 from vcbatch.api.resources import NODES
 from vcbatch.api.usage import NodeUsage
 from vcbatch.scheduler import CycleResult, Policy, PolicyError
-from vcbatch.scheduler.picture.model import Task
-from vcbatch.scheduler.plugins.base import Plugin
+from vcbatch.scheduler.framework.plugin import Plugin
+from vcbatch.scheduler.model.objects import Task
 
 TEXT = """
 actions: "allocate, shuffle, backfill"

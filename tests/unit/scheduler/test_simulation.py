@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from vcbatch.scheduler import Policy, PolicyError
-from vcbatch.scheduler.policy.switches import Switch
+from vcbatch.scheduler.framework.switches import Switch
 from vcbatch.scheduler.simulation import Case, Simulation, World, WorldError, simulate
 from vcbatch.scheduler.simulation.cases import read_policy
 

@@ -16,8 +16,8 @@ from vcbatch.api.disruption import DisruptionBudget
 from vcbatch.api.resources import PODDISRUPTIONBUDGETS
 from vcbatch.api.timestamps import format_time
 from vcbatch.scheduler import CycleResult, Policy
-from vcbatch.scheduler.picture.model import Task
-from vcbatch.scheduler.plugins.base import EvictionKind, GangEviction, Plugin
+from vcbatch.scheduler.framework.plugin import EvictionKind, GangEviction, Plugin
+from vcbatch.scheduler.model.objects import Task
 from vcbatch.scheduler.plugins.cdp import CoolDown
 from vcbatch.scheduler.plugins.conformance import Conformance
 from vcbatch.scheduler.plugins.pdb import DisruptionBudgets

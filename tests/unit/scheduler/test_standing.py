@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.scheduler.cluster import Cluster
 from vcbatch.scheduler import DEFAULT_POLICY, Policy
-from vcbatch.scheduler.plugins.base import Plugin
+from vcbatch.scheduler.framework.plugin import Plugin
 from vcbatch.scheduler.policy.policy import Extensions
 from vcbatch.scheduler.reasons.standing import QueueStanding, Standings, StandingsError, why_before
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.unit.scheduler.cluster import Cluster
-from vcbatch.scheduler.result import WaitReason
-from vcbatch.scheduler.topology.sub_gangs import rules_of, sub_of
+from vcbatch.scheduler.model.result import WaitReason
+from vcbatch.scheduler.model.sub_gangs import rules_of, sub_of
 
 
 def parts(*, size: int, least: int) -> list[dict[str, Any]]:

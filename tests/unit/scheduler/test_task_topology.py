@@ -12,10 +12,10 @@ from tests.unit.scheduler.scoring import plugin_of, policy, requests, session, t
 from vcbatch.api.resources import PODGROUPS
 from vcbatch.api.scheduling import PodGroupView
 from vcbatch.scheduler import Policy
-from vcbatch.scheduler.picture.model import TaskStatus
+from vcbatch.scheduler.framework.session import Session
+from vcbatch.scheduler.framework.statement import Statement
+from vcbatch.scheduler.model.objects import TaskStatus
 from vcbatch.scheduler.plugins.task_topology import TaskTopology, TaskTopologyPlugin
-from vcbatch.scheduler.session import Session
-from vcbatch.scheduler.statement import Statement
 
 NAME = "task-topology"
 AFFINITY, ANTI = "volcano.sh/task-topology-affinity", "volcano.sh/task-topology-anti-affinity"

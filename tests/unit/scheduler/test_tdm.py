@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.scheduler.cluster import Cluster
 from tests.unit.scheduler.scoring import plugin_of, points, policy, session, task_of
-from vcbatch.scheduler.plugins.base import Vote
+from vcbatch.scheduler.framework.plugin import Vote
 from vcbatch.scheduler.plugins.tdm import Tdm
 
 ARGUMENTS = {"tdm.revocable-zone.always": "00:00-00:00", "tdm.revocable-zone.noon": "12:00-12:01"}

@@ -13,7 +13,7 @@ from tests.unit.scheduler.domains import SOFT, hard, hyper_node, racks, send
 from vcbatch.api.resources import PODGROUPS
 from vcbatch.api.scheduling import PodGroupView
 from vcbatch.scheduler import DEFAULT_POLICY, Policy
-from vcbatch.scheduler.result import WaitReason
+from vcbatch.scheduler.model.result import WaitReason
 
 
 def cluster_with(sizes: Mapping[str, int], **spines: list[str]) -> Cluster:

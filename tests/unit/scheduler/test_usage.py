@@ -15,9 +15,9 @@ from vcbatch.api.node import Node
 from vcbatch.api.resources import NODE_USAGES, NODES
 from vcbatch.api.usage import NodeUsage
 from vcbatch.scheduler import Policy, PolicyError
-from vcbatch.scheduler.picture.columns import Columns, Depths
+from vcbatch.scheduler.framework.statement import Statement
+from vcbatch.scheduler.model.columns import Columns, Depths
 from vcbatch.scheduler.plugins.usage import Usage
-from vcbatch.scheduler.statement import Statement
 
 NAME = "usage"
 

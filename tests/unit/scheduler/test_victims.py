@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from tests.unit.scheduler.cluster import Cluster
 from vcbatch.scheduler import Policy
-from vcbatch.scheduler.picture.state import ClusterState
-from vcbatch.scheduler.picture.victims import VICTIM_STATUSES
+from vcbatch.scheduler.index.victims import VICTIM_STATUSES
+from vcbatch.scheduler.snapshot.state import ClusterState
 
 POLICY = Policy.build({"actions": "allocate, preempt", "tiers": [{"plugins": [{"name": "gang"}]}]})
 

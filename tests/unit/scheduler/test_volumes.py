@@ -17,8 +17,8 @@ from vcbatch.api.resources import (
 )
 from vcbatch.api.storage import Claim, CsiNode, PersistentVolume, StorageClass
 from vcbatch.scheduler import CycleResult, Policy
-from vcbatch.scheduler.filters.storage_objects import suits
-from vcbatch.scheduler.result import ClaimBinding, WaitReason
+from vcbatch.scheduler.model.result import ClaimBinding, WaitReason
+from vcbatch.scheduler.model.storage_objects import suits
 
 ZONE = "topology.kubernetes.io/zone"
 

@@ -18,7 +18,7 @@ def judged(namespace: str, name: str, key: str, maker: Maker, text: str | None) 
         return replace(entry, faults=(f"ConfigMap {namespace}/{name} has no key {key}",))
     try:
         from vcbatch.scheduler import Policy, PolicyError
-        from vcbatch.scheduler.policy.metrics_section import MetricsType
+        from vcbatch.scheduler.framework.metrics_section import MetricsType
     except ModuleNotFoundError:  # numpy, which vcbatch[scheduler] brings
         return entry
     try:

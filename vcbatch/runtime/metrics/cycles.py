@@ -10,7 +10,7 @@ from typing import Protocol
 from vcbatch.runtime.metrics.gangs import GangMetrics
 from vcbatch.runtime.metrics.meter import Meter
 from vcbatch.runtime.metrics.queues import QueueMetrics
-from vcbatch.scheduler.result import CycleResult, WaitReason
+from vcbatch.scheduler.model.result import CycleResult, WaitReason
 
 
 class Waiting(Protocol):

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from vcbatch.api.timestamps import parse_time
 from vcbatch.runtime.metrics.meter import Meter
-from vcbatch.scheduler.reasons.figures import Figures, GangFigures
+from vcbatch.scheduler.model.figures import Figures, GangFigures
 
 _TIMES = ("e2e_job_scheduling_start_time", "e2e_job_scheduling_last_time", "e2e_job_scheduling_duration")
 

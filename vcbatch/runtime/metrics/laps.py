@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from vcbatch.runtime.metrics.meter import Meter
-from vcbatch.scheduler.laps import Part
+from vcbatch.scheduler.framework.laps import Part
 from vcbatch.seams.clock import Clock
 
 

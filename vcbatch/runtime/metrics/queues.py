@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vcbatch.runtime.metrics.meter import Meter
-from vcbatch.scheduler.reasons.figures import Amount, Figures, QueueAmount, QueueShare
+from vcbatch.scheduler.model.figures import Amount, Figures, QueueAmount, QueueShare
 
 _OF_A_QUEUE = ("queue_share", "queue_overused", "queue_weight")
 

@@ -10,7 +10,7 @@ from vcbatch.api.pod import Pod
 from vcbatch.api.timestamps import parse_time
 from vcbatch.runtime.caches.cache import Cache, Change
 from vcbatch.runtime.metrics.meter import Meter
-from vcbatch.scheduler.result import Bind
+from vcbatch.scheduler.model.result import Bind
 from vcbatch.seams.clock import Clock
 
 _LATENCY = "task_scheduling_latency_milliseconds"

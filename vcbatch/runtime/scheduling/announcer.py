@@ -20,7 +20,7 @@ from vcbatch.core.machine import Emit, EventType, ObjectRef, ref_of
 from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.runtime.pacing.allowance import Allowance
-from vcbatch.scheduler.result import Bind
+from vcbatch.scheduler.model.result import Bind
 from vcbatch.seams.clock import Clock
 
 _BURST = 16  # pods of a gang that are told of one by one,

@@ -16,7 +16,7 @@ from vcbatch.runtime.scheduling.claim_binder import ClaimBinder
 from vcbatch.runtime.scheduling.device_binder import DeviceBinder
 from vcbatch.runtime.scheduling.extended_claims import ExtendedClaims
 from vcbatch.runtime.scheduling.volume_binder import VolumeBinder
-from vcbatch.scheduler.result import Bind
+from vcbatch.scheduler.model.result import Bind
 from vcbatch.seams.api import Api
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random

@@ -12,7 +12,7 @@ from vcbatch.api.resources import PODS
 from vcbatch.hosting.backoff import Backoff
 from vcbatch.runtime.metrics.meter import Meter
 from vcbatch.runtime.pacing.at_once import BINDS
-from vcbatch.scheduler.result import Bind
+from vcbatch.scheduler.model.result import Bind
 from vcbatch.seams.api import Api, ApiError
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random

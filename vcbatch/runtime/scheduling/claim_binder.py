@@ -20,8 +20,8 @@ from vcbatch.hosting.backoff import Backoff
 from vcbatch.runtime.caches.cache import Cache, Change
 from vcbatch.runtime.pacing.pause import pause
 from vcbatch.runtime.scheduling.extended_claims import ExtendedClaims
-from vcbatch.scheduler.dra.readiness import due, readiness_of
-from vcbatch.scheduler.result import Bind, DeviceBinding
+from vcbatch.scheduler.index.dra.readiness import due, readiness_of
+from vcbatch.scheduler.model.result import Bind, DeviceBinding
 from vcbatch.seams.api import Api, ApiError, Json
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random

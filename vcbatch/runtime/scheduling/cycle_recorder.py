@@ -20,9 +20,9 @@ import msgspec
 
 from vcbatch.api.resources import Resource
 from vcbatch.scheduler import Policy, Scheduler
-from vcbatch.scheduler.picture.reads import MEASURED, READS
+from vcbatch.scheduler.model.reads import MEASURED, READS
+from vcbatch.scheduler.model.result import CycleResult
 from vcbatch.scheduler.policy.text import effective
-from vcbatch.scheduler.result import CycleResult
 from vcbatch.scheduler.simulation.recording import (
     Settings,
     cycle_line,

@@ -17,7 +17,7 @@ from vcbatch.api import names
 from vcbatch.api.node import Node
 from vcbatch.api.resources import NODES
 from vcbatch.api.timestamps import format_time, parse_time
-from vcbatch.scheduler.result import Bind
+from vcbatch.scheduler.model.result import Bind
 from vcbatch.seams.api import Api, ApiError, Json
 from vcbatch.seams.clock import Clock
 

@@ -18,8 +18,8 @@ from vcbatch.api.pod import TERMINAL_PHASES, Pod
 from vcbatch.api.resources import PODS, RESOURCECLAIMS
 from vcbatch.hosting.backoff import Backoff
 from vcbatch.runtime.caches.cache import Cache, Change
-from vcbatch.scheduler.dra.served import pod_of
-from vcbatch.scheduler.result import Bind, DeviceBinding, ExtendedClaim
+from vcbatch.scheduler.index.dra.served import pod_of
+from vcbatch.scheduler.model.result import Bind, DeviceBinding, ExtendedClaim
 from vcbatch.seams.api import Api, ApiError, Json
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random

@@ -13,7 +13,7 @@ from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
-from vcbatch.scheduler.consultant import ConsultError
+from vcbatch.scheduler.framework.consultant import ConsultError
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.tls import client_context
 
@@ -35,7 +35,7 @@ class HttpConsultant:
         self._spent = 0.0
 
     def ask(self, url: str, question: Mapping[str, Any], *, timeout: float) -> object:
-        """See `vcbatch.scheduler.consultant.Consultant`."""
+        """See `vcbatch.scheduler.framework.consultant.Consultant`."""
         started = self._clock.monotonic()
         if started - self._window > WINDOW:
             self._window, self._spent = started, 0.0

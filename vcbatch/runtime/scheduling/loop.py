@@ -40,8 +40,8 @@ from vcbatch.runtime.tracing.cycles import CycleSpans
 from vcbatch.runtime.tracing.gangs import GangSpans
 from vcbatch.runtime.tracing.tracer import Tracer
 from vcbatch.scheduler import Policy, Scheduler
-from vcbatch.scheduler.picture.reads import READS
-from vcbatch.scheduler.result import Bind
+from vcbatch.scheduler.model.reads import READS
+from vcbatch.scheduler.model.result import Bind
 from vcbatch.seams.api import Api
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.random import Random

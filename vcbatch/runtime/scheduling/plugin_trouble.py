@@ -12,7 +12,7 @@ from vcbatch.core.machine import Emit, EventType
 from vcbatch.runtime.events.own_object import OwnObject
 from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.runtime.metrics.meter import Meter
-from vcbatch.scheduler.result import PluginFailure
+from vcbatch.scheduler.model.result import PluginFailure
 
 log = logging.getLogger(__name__)
 

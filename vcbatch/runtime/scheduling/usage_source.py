@@ -28,7 +28,7 @@ from vcbatch.api.timestamps import parse_time
 from vcbatch.api.usage import NodeUsage
 from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.pacing.pause import pause
-from vcbatch.scheduler.policy.metrics_section import MetricsSection, MetricsType
+from vcbatch.scheduler.framework.metrics_section import MetricsSection, MetricsType
 from vcbatch.seams.api import Api, ApiError
 from vcbatch.seams.clock import Clock
 from vcbatch.seams.tls import client_context

@@ -16,7 +16,7 @@ from vcbatch.api.resources import PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES
 from vcbatch.api.storage import Claim, ClaimPhase, PersistentVolume
 from vcbatch.runtime.caches.cache import Cache, Change
 from vcbatch.runtime.pacing.pause import pause
-from vcbatch.scheduler.result import Bind, ClaimBinding
+from vcbatch.scheduler.model.result import Bind, ClaimBinding
 from vcbatch.seams.api import Api, ApiError, Json
 from vcbatch.seams.clock import Clock
 

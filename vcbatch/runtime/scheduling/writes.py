@@ -25,7 +25,7 @@ from vcbatch.runtime.metrics.meter import Meter
 from vcbatch.runtime.pacing.pace import Pace
 from vcbatch.runtime.pacing.workqueue import WorkQueue
 from vcbatch.scheduler import CycleResult
-from vcbatch.scheduler.result import (
+from vcbatch.scheduler.model.result import (
     EventRecord,
     Eviction,
     GateRemoval,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 
 from vcbatch.runtime.tracing.tracer import Tracer
-from vcbatch.scheduler.laps import Laps, Part
-from vcbatch.scheduler.result import CycleResult
+from vcbatch.scheduler.framework.laps import Laps, Part
+from vcbatch.scheduler.model.result import CycleResult
 from vcbatch.seams.clock import Clock
 
 

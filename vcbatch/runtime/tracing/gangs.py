@@ -11,7 +11,7 @@ from vcbatch.api.timestamps import parse_time
 from vcbatch.api.traceparent import traceparent_of
 from vcbatch.runtime.caches.cache import Cache, Change
 from vcbatch.runtime.tracing.tracer import Tracer
-from vcbatch.scheduler.reasons.figures import Figures
+from vcbatch.scheduler.model.figures import Figures
 from vcbatch.seams.clock import Clock
 
 _MOST_UNDERWAY = 10_000

@@ -10,7 +10,7 @@ from vcbatch.scheduler.actions.gang_eviction import GangEvict
 from vcbatch.scheduler.actions.preempt import Preempt
 from vcbatch.scheduler.actions.reclaim import Reclaim
 from vcbatch.scheduler.actions.shuffle import Shuffle
-from vcbatch.scheduler.plugins.base import EvictionKind
+from vcbatch.scheduler.framework.plugin import EvictionKind
 
 ADMITTING = "enqueue"
 """The action that lets gangs in, and places nobody."""

@@ -13,15 +13,15 @@ from vcbatch.scheduler.actions.domain_attempt import DomainAttempt
 from vcbatch.scheduler.actions.known_places import KnownPlaces
 from vcbatch.scheduler.actions.queue_line import QueueLine
 from vcbatch.scheduler.actions.search_attempt import SEARCH, attempt_of
-from vcbatch.scheduler.arguments import Argument, ArgumentSpec
-from vcbatch.scheduler.picture.model import Job, Queue, TaskStatus
+from vcbatch.scheduler.framework.arguments import Argument, ArgumentSpec
+from vcbatch.scheduler.framework.statement import Statement
+from vcbatch.scheduler.model.objects import Job, Queue, TaskStatus
+from vcbatch.scheduler.model.result import WaitReason
 from vcbatch.scheduler.reasons.blockers import Blocker
 from vcbatch.scheduler.reservations.reservation import Reservations
-from vcbatch.scheduler.result import WaitReason
-from vcbatch.scheduler.statement import Statement
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
 
 _Heap = list[tuple[tuple[Any, ...], Job]]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from vcbatch.scheduler.picture.columns import Rows
-from vcbatch.scheduler.picture.model import ALLOCATED_STATUSES, Job, Queue, Run, Task, TaskStatus
+from vcbatch.scheduler.framework.statement import Statement
+from vcbatch.scheduler.model.columns import Rows
+from vcbatch.scheduler.model.objects import ALLOCATED_STATUSES, Job, Queue, Run, Task, TaskStatus
 from vcbatch.scheduler.reasons.blockers import Blocker, no_node, queue_limit
-from vcbatch.scheduler.statement import Statement
 from vcbatch.scheduler.topology.domains import Domain
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
 
 Sheet = deque[Run]
 """The runs of a gang that are still to be placed, first things first."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vcbatch.scheduler.actions.base import ERROR_CACHE, eligible, place_best_effort
-from vcbatch.scheduler.picture.model import Job, Queue
-from vcbatch.scheduler.result import WaitReason
-from vcbatch.scheduler.statement import Statement
+from vcbatch.scheduler.framework.statement import Statement
+from vcbatch.scheduler.model.objects import Job, Queue
+from vcbatch.scheduler.model.result import WaitReason
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
 
 
 class Backfill:

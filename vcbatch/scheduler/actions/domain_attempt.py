@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from vcbatch.scheduler.actions.attempt import Sheet
 from vcbatch.scheduler.actions.search_attempt import attempt_of
 from vcbatch.scheduler.actions.sub_gangs import SubGangAttempt
-from vcbatch.scheduler.picture.model import Job, Run
+from vcbatch.scheduler.framework.statement import Statement
+from vcbatch.scheduler.model.objects import Job, Run
 from vcbatch.scheduler.reasons.blockers import Blocker
 from vcbatch.scheduler.reasons.domain_blockers import inconsistent, no_domain
-from vcbatch.scheduler.statement import Statement
 from vcbatch.scheduler.topology.domain_search import Candidate, Purpose
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
 
 MOST_COMPARED: Final = 16
 """Of how many domains of one tier that take a gang the points are compared, where they are known only once its

@@ -11,15 +11,15 @@ import numpy as np
 from vcbatch.api.messages import NEVER_FITS, NOT_EVICTED_FOR, behind_first
 from vcbatch.scheduler.actions.names import EVICTING
 from vcbatch.scheduler.actions.precedence import Precedence
-from vcbatch.scheduler.arguments import NO_ARGUMENTS
-from vcbatch.scheduler.picture.model import Job, Phase, Queue
-from vcbatch.scheduler.plugins.base import Verdict
+from vcbatch.scheduler.framework.arguments import NO_ARGUMENTS
+from vcbatch.scheduler.framework.plugin import Verdict
+from vcbatch.scheduler.model.objects import Job, Phase, Queue
+from vcbatch.scheduler.model.result import WaitReason
 from vcbatch.scheduler.reasons.blockers import Blocker, not_open
 from vcbatch.scheduler.reasons.ways_out import wait_for
-from vcbatch.scheduler.result import WaitReason
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
 
 Kind = tuple[object, ...]
 """What the verdict on a gang goes by, its queue apart."""

@@ -19,17 +19,17 @@ from vcbatch.scheduler.actions.permitted import Permitted
 from vcbatch.scheduler.actions.protected import ProtectedVictims, likeness
 from vcbatch.scheduler.actions.starving import may_preempt, starving
 from vcbatch.scheduler.actions.victim_gangs import VictimGangs, VictimPool
-from vcbatch.scheduler.arguments import Argument, Arguments, ArgumentSpec
-from vcbatch.scheduler.picture.model import Job, Queue, Task
-from vcbatch.scheduler.plugins.base import EvictionKind, GangEviction
+from vcbatch.scheduler.framework.arguments import Argument, Arguments, ArgumentSpec
+from vcbatch.scheduler.framework.plugin import EvictionKind, GangEviction
+from vcbatch.scheduler.framework.statement import Statement
+from vcbatch.scheduler.model.objects import Job, Queue, Task
+from vcbatch.scheduler.model.result import WaitReason
 from vcbatch.scheduler.reasons.blockers import Blocker
-from vcbatch.scheduler.result import WaitReason
-from vcbatch.scheduler.statement import Statement
 from vcbatch.scheduler.topology.domain_search import Purpose, domains_for
 from vcbatch.scheduler.topology.domains import Domain
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
 
 MAX_DOMAINS = "maxDomains"
 WHOLE = "allowWholeBundle"

@@ -11,12 +11,12 @@ from vcbatch.scheduler.actions.protected import ProtectedVictims, likeness
 from vcbatch.scheduler.actions.relief import Relief
 from vcbatch.scheduler.actions.retaliation import Retaliation
 from vcbatch.scheduler.actions.starving import note_promise, waiting_tasks
-from vcbatch.scheduler.arguments import Argument
-from vcbatch.scheduler.picture.model import Job, Task
-from vcbatch.scheduler.statement import Statement
+from vcbatch.scheduler.framework.arguments import Argument
+from vcbatch.scheduler.framework.statement import Statement
+from vcbatch.scheduler.model.objects import Job, Task
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
 
 MINIMIZE: Final = "minimizeVictims"
 PREVENT: Final = "preventTakeBack"

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vcbatch.scheduler.actions.attempt import Sheet
-from vcbatch.scheduler.picture.model import Job, Run
+from vcbatch.scheduler.model.objects import Job, Run
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
 
 
 class KnownPlaces:

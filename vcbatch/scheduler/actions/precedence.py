@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vcbatch.scheduler.picture.model import Job, Phase
-from vcbatch.scheduler.result import WaitReason
+from vcbatch.scheduler.model.objects import Job, Phase
+from vcbatch.scheduler.model.result import WaitReason
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
 
 
 def has_idle_nodes(session: Session, job: Job) -> bool:

@@ -21,13 +21,13 @@ from vcbatch.scheduler.actions.starving import (
     starving,
     waiting_tasks,
 )
-from vcbatch.scheduler.arguments import Argument, Arguments, ArgumentSpec
-from vcbatch.scheduler.picture.model import Job, Task, TaskStatus
-from vcbatch.scheduler.plugins.base import EvictionKind
-from vcbatch.scheduler.statement import Statement
+from vcbatch.scheduler.framework.arguments import Argument, Arguments, ArgumentSpec
+from vcbatch.scheduler.framework.plugin import EvictionKind
+from vcbatch.scheduler.framework.statement import Statement
+from vcbatch.scheduler.model.objects import Job, Task, TaskStatus
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
 
 NAME = "preempt"
 TOPOLOGY_AWARE = "enableTopologyAwarePreemption"

@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from vcbatch.scheduler.picture.model import Job, Run, Task
+from vcbatch.scheduler.model.objects import Job, Run, Task
+from vcbatch.scheduler.model.result import Protected
 from vcbatch.scheduler.reasons.reclaim_obstacles import KeptShare, kept_share
-from vcbatch.scheduler.result import Protected
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
 
 
 def likeness(session: Session, job: Job, runs: Sequence[Run]) -> tuple[object, ...] | None:

@@ -6,10 +6,10 @@ import heapq
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from vcbatch.scheduler.picture.model import Queue
+from vcbatch.scheduler.model.objects import Queue
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
 
 Key = tuple[Any, ...]
 

@@ -10,12 +10,12 @@ from vcbatch.scheduler.actions.protected import ProtectedVictims
 from vcbatch.scheduler.actions.relief import Relief, Terms
 from vcbatch.scheduler.actions.retaliation import Retaliation
 from vcbatch.scheduler.actions.starving import in_order, may_preempt, starving
-from vcbatch.scheduler.arguments import ArgumentSpec
-from vcbatch.scheduler.picture.model import Task
-from vcbatch.scheduler.plugins.base import EvictionKind
+from vcbatch.scheduler.framework.arguments import ArgumentSpec
+from vcbatch.scheduler.framework.plugin import EvictionKind
+from vcbatch.scheduler.model.objects import Task
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
 
 NAME = "reclaim"
 

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from vcbatch.scheduler.actions.fewest_gangs import works
-from vcbatch.scheduler.picture.classes import TaskClass
-from vcbatch.scheduler.picture.columns import Floats
-from vcbatch.scheduler.picture.model import Job, Queue, Task, TaskStatus
-from vcbatch.scheduler.picture.victims import VICTIM_STATUSES, Candidates
-from vcbatch.scheduler.plugins.base import EvictionKind, Plugin
-from vcbatch.scheduler.resources import EPS, Mask
-from vcbatch.scheduler.statement import Statement
+from vcbatch.scheduler.framework.plugin import EvictionKind, Plugin
+from vcbatch.scheduler.framework.statement import Statement
+from vcbatch.scheduler.index.victims import VICTIM_STATUSES, Candidates
+from vcbatch.scheduler.model.classes import TaskClass
+from vcbatch.scheduler.model.columns import Floats
+from vcbatch.scheduler.model.objects import Job, Queue, Task, TaskStatus
+from vcbatch.scheduler.model.resources import EPS, Mask
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
 
 _NO = -np.inf
 

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from vcbatch.scheduler.actions.relief import reclaimable
-from vcbatch.scheduler.picture.model import Job, Task, TaskStatus
-from vcbatch.scheduler.plugins.base import EvictionKind
-from vcbatch.scheduler.statement import Statement
+from vcbatch.scheduler.framework.plugin import EvictionKind
+from vcbatch.scheduler.framework.statement import Statement
+from vcbatch.scheduler.model.objects import Job, Task, TaskStatus
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
 
 _MEMORY: Final = "evictions"
 _LONGEST: Final = 10

@@ -19,15 +19,15 @@ import numpy as np
 from vcbatch.api.messages import search_ended
 from vcbatch.scheduler.actions.attempt import Attempt, Sheet
 from vcbatch.scheduler.actions.sub_gangs import SubGangAttempt
-from vcbatch.scheduler.picture.classes import TaskClass
-from vcbatch.scheduler.picture.columns import Floats, Rows
-from vcbatch.scheduler.picture.model import Job, Run, Task
-from vcbatch.scheduler.resources import EPS, PODS
-from vcbatch.scheduler.statement import Statement
+from vcbatch.scheduler.framework.statement import Statement
+from vcbatch.scheduler.model.classes import TaskClass
+from vcbatch.scheduler.model.columns import Floats, Rows
+from vcbatch.scheduler.model.objects import Job, Run, Task
+from vcbatch.scheduler.model.resources import EPS, PODS
 from vcbatch.scheduler.topology.domains import Domain
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
 
 SEARCH: Final = "gangSearch"
 """The argument of `allocate` that turns the search off."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, overload
 
-from vcbatch.scheduler.arguments import NO_ARGUMENTS
-from vcbatch.scheduler.picture.model import Task, TaskStatus
-from vcbatch.scheduler.statement import Statement
+from vcbatch.scheduler.framework.arguments import NO_ARGUMENTS
+from vcbatch.scheduler.framework.statement import Statement
+from vcbatch.scheduler.model.objects import Task, TaskStatus
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
 
 
 class Shuffle:

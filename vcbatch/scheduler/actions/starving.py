@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from vcbatch.scheduler.actions.base import eligible
 from vcbatch.scheduler.actions.precedence import Ahead
-from vcbatch.scheduler.picture.model import Job, Task, TaskStatus
+from vcbatch.scheduler.framework.statement import Statement
+from vcbatch.scheduler.model.objects import Job, Task, TaskStatus
+from vcbatch.scheduler.model.result import WaitReason
 from vcbatch.scheduler.reasons.blockers import Blocker
-from vcbatch.scheduler.result import WaitReason
-from vcbatch.scheduler.statement import Statement
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
 
 NEVER = "Never"
 """The preemption policy of pods that nobody is evicted for."""

@@ -14,15 +14,15 @@ import numpy as np
 
 from vcbatch.api import names
 from vcbatch.scheduler.actions.bundles import Bundle, below_minimum, ending, in_order, remains, spared, sparing
-from vcbatch.scheduler.gang_order import Gangs
-from vcbatch.scheduler.picture.columns import Floats, Rows
-from vcbatch.scheduler.picture.model import ALLOCATED_STATUSES, Job, Task, TaskStatus
-from vcbatch.scheduler.picture.reading import TRUE, note
-from vcbatch.scheduler.plugins.base import EvictionKind, GangEviction
-from vcbatch.scheduler.resources import Mask
+from vcbatch.scheduler.framework.gang_order import Gangs
+from vcbatch.scheduler.framework.plugin import EvictionKind, GangEviction
+from vcbatch.scheduler.model.columns import Floats, Rows
+from vcbatch.scheduler.model.objects import ALLOCATED_STATUSES, Job, Task, TaskStatus
+from vcbatch.scheduler.model.reading import TRUE, note
+from vcbatch.scheduler.model.resources import Mask
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
 
 _MAY_GO = {
     EvictionKind.PREEMPT: frozenset({TaskStatus.BOUND, TaskStatus.RUNNING}),

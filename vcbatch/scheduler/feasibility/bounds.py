@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from vcbatch.scheduler.feasibility.problem import Domains, Even, Problem
-from vcbatch.scheduler.picture.columns import Floats
-from vcbatch.scheduler.resources import EPS, Mask
+from vcbatch.scheduler.model.columns import Floats
+from vcbatch.scheduler.model.resources import EPS, Mask
 
 
 def ruled_out(problem: Problem) -> bool:

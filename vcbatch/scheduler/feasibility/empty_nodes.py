@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vcbatch.scheduler.feasibility.problem import slots
-from vcbatch.scheduler.picture.classes import HostPort, TaskClass
-from vcbatch.scheduler.picture.columns import Floats
-from vcbatch.scheduler.picture.model import NodeInfo, Task
+from vcbatch.scheduler.model.classes import HostPort, TaskClass
+from vcbatch.scheduler.model.columns import Floats
+from vcbatch.scheduler.model.objects import NodeInfo, Task
+from vcbatch.scheduler.model.resources import Dimensions, Matrix, is_extended
 from vcbatch.scheduler.plugins.predicates import PORTS_ENABLE, Predicates
-from vcbatch.scheduler.resources import Dimensions, Matrix, is_extended
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
 
 
 class EmptyNodes:

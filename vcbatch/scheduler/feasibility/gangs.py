@@ -14,17 +14,17 @@ import numpy as np
 
 from vcbatch.scheduler.feasibility.empty_nodes import EmptyNodes, ports_conflict
 from vcbatch.scheduler.feasibility.problem import Apart, Domains, Even, Group, Parts, Problem, Together
-from vcbatch.scheduler.filters.terms import PodTerm, Spread
-from vcbatch.scheduler.picture.model import ALLOCATED_STATUSES, Job, Task, TaskStatus
-from vcbatch.scheduler.plugins.base import Eligible
+from vcbatch.scheduler.framework.plugin import Eligible
+from vcbatch.scheduler.model.network_topology import NetworkTopology
+from vcbatch.scheduler.model.objects import ALLOCATED_STATUSES, Job, Task, TaskStatus
+from vcbatch.scheduler.model.resources import Mask
+from vcbatch.scheduler.model.sub_gangs import SubKey
+from vcbatch.scheduler.model.terms import PodTerm, Spread
 from vcbatch.scheduler.plugins.gang import enforced_roles
 from vcbatch.scheduler.plugins.predicates import POD_AFFINITY_ENABLE, SPREAD_ENABLE, Predicates
-from vcbatch.scheduler.resources import Mask
-from vcbatch.scheduler.topology.network_topology import NetworkTopology
-from vcbatch.scheduler.topology.sub_gangs import SubKey
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
 
 _MEMBERS = ALLOCATED_STATUSES | {TaskStatus.PENDING, TaskStatus.PIPELINED}
 """Statuses of pods that the gang has or waits for."""

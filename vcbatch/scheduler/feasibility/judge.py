@@ -13,11 +13,11 @@ from vcbatch.scheduler.feasibility.bounds import ruled_out
 from vcbatch.scheduler.feasibility.empty_nodes import EmptyNodes
 from vcbatch.scheduler.feasibility.gangs import GangProblem, Shape, shape_of
 from vcbatch.scheduler.feasibility.search import placeable
-from vcbatch.scheduler.picture.model import Job
+from vcbatch.scheduler.model.objects import Job
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.picture.state import ClusterState
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
+    from vcbatch.scheduler.snapshot.state import ClusterState
 
 STEPS: Final = 20_000
 """How long one gang is searched a placement for, in pods tried on nodes."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from vcbatch.scheduler.picture.columns import Floats
-from vcbatch.scheduler.resources import EPS, Matrix, Vector
+from vcbatch.scheduler.model.columns import Floats
+from vcbatch.scheduler.model.resources import EPS, Matrix, Vector
 
 Domains = npt.NDArray[np.intp]
 """The number of each node's domain under some topology, [N]; -1 where it is in none."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from vcbatch.scheduler.feasibility.problem import Domains, Even, Problem
-from vcbatch.scheduler.resources import EPS
+from vcbatch.scheduler.model.resources import EPS
 
 MOST_NODES = 2048
 """Where more nodes than these differ nothing is searched."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vcbatch.scheduler.plugins.base import Plugin
+from vcbatch.scheduler.framework.plugin import Plugin
 from vcbatch.scheduler.plugins.binpack import Binpack
 from vcbatch.scheduler.plugins.capacity import Capacity
 from vcbatch.scheduler.plugins.cdp import CoolDown

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vcbatch.scheduler.arguments import Argument, ArgumentSpec
-from vcbatch.scheduler.picture.classes import TaskClass
-from vcbatch.scheduler.plugins.base import Floats, Plugin
-from vcbatch.scheduler.resources import CPU, MEMORY
+from vcbatch.scheduler.framework.arguments import Argument, ArgumentSpec
+from vcbatch.scheduler.framework.plugin import Floats, Plugin
+from vcbatch.scheduler.model.classes import TaskClass
+from vcbatch.scheduler.model.resources import CPU, MEMORY
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.picture.columns import Columns
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
+    from vcbatch.scheduler.model.columns import Columns
 
 _WEIGHT = "binpack.weight"
 _RESOURCES = "binpack.resources"

@@ -12,11 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vcbatch.scheduler.arguments import Argument, ArgumentSpec
-from vcbatch.scheduler.picture.classes import TaskClass
-from vcbatch.scheduler.picture.model import Job, Queue, Task
-from vcbatch.scheduler.picture.victims import Candidates
-from vcbatch.scheduler.plugins.base import (
+from vcbatch.scheduler.framework.arguments import Argument, ArgumentSpec
+from vcbatch.scheduler.framework.plugin import (
     UNLIMITED,
     EvictionKind,
     GangEviction,
@@ -26,21 +23,24 @@ from vcbatch.scheduler.plugins.base import (
     Verdict,
     Vote,
 )
+from vcbatch.scheduler.index.victims import Candidates
+from vcbatch.scheduler.model.classes import TaskClass
+from vcbatch.scheduler.model.figures import Amount
+from vcbatch.scheduler.model.objects import Job, Queue, Task
+from vcbatch.scheduler.model.resources import EPS, PODS, Mask, Matrix, Vector
+from vcbatch.scheduler.model.result import Shortage, WaitReason
 from vcbatch.scheduler.plugins.capacity_devices import DeviceQuotas
 from vcbatch.scheduler.plugins.capacity_victims import Victims
 from vcbatch.scheduler.queues.amounts import shown_names
-from vcbatch.scheduler.queues.books import Excess, PlainLimits, QueueBooks
 from vcbatch.scheduler.queues.gates import reserving
 from vcbatch.scheduler.queues.quotas import Limits, anything, flat_limits, quotas_of, tree_limits
 from vcbatch.scheduler.queues.tree import QueueTree
-from vcbatch.scheduler.reasons.figures import Amount
+from vcbatch.scheduler.queues.usage import Excess, PlainLimits, QueueBooks
 from vcbatch.scheduler.reasons.ways_out import raise_limit
-from vcbatch.scheduler.resources import EPS, PODS, Mask, Matrix, Vector
-from vcbatch.scheduler.result import Shortage, WaitReason
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.picture.state import ClusterState
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
+    from vcbatch.scheduler.snapshot.state import ClusterState
 
 _MEMORY = "capacity"
 _DEVICES = "capacity.DynamicResourceAllocationEnable"

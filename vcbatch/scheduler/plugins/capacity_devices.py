@@ -10,17 +10,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from vcbatch.api.dra import ResourceClaim
-from vcbatch.scheduler.dra.charges import UNKNOWN, Charge, is_capacity, is_count, known, milli, shown
-from vcbatch.scheduler.dra.queue_devices import Held
-from vcbatch.scheduler.dra.served import is_unmade
-from vcbatch.scheduler.picture.model import Job, Phase, Task, TaskStatus
-from vcbatch.scheduler.plugins.base import Verdict, Vote
+from vcbatch.scheduler.framework.plugin import Verdict, Vote
+from vcbatch.scheduler.index.dra.charges import UNKNOWN, Charge, is_capacity, is_count, known, milli, shown
+from vcbatch.scheduler.index.dra.queue_devices import Held
+from vcbatch.scheduler.index.dra.served import is_unmade
+from vcbatch.scheduler.model.objects import Job, Phase, Task, TaskStatus
+from vcbatch.scheduler.model.result import Shortage, WaitReason
 from vcbatch.scheduler.queues.tree import QueueTree
-from vcbatch.scheduler.result import Shortage, WaitReason
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.picture.classes import TaskClass
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
+    from vcbatch.scheduler.model.classes import TaskClass
 
 _MEMORY = "device quotas"
 _EMPTY = Held()

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from vcbatch.scheduler.picture.model import Task
-from vcbatch.scheduler.picture.victims import Candidates
-from vcbatch.scheduler.queues.books import Amounts, QueueBooks
-from vcbatch.scheduler.resources import CPU, EPS, MEMORY, PODS, Mask, Vector
+from vcbatch.scheduler.index.victims import Candidates
+from vcbatch.scheduler.model.objects import Task
+from vcbatch.scheduler.model.resources import CPU, EPS, MEMORY, PODS, Mask, Vector
+from vcbatch.scheduler.queues.usage import Amounts, QueueBooks
 
 
 class Victims:

@@ -12,11 +12,11 @@ from vcbatch.api.duration import MalformedDuration, parse_duration
 from vcbatch.api.pod import Pod
 from vcbatch.api.reasons import DisruptionLimit, PodConditionType
 from vcbatch.api.timestamps import parse_time
-from vcbatch.scheduler.picture.model import Queue, Task, TaskStatus
-from vcbatch.scheduler.plugins.base import GangEviction, Plugin, Protection
+from vcbatch.scheduler.framework.plugin import GangEviction, Plugin, Protection
+from vcbatch.scheduler.model.objects import Queue, Task, TaskStatus
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
 
 _MEMORY: Final = "cdp"
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
-from vcbatch.scheduler.plugins.base import (
+from vcbatch.scheduler.framework.plugin import (
     Cap,
     Ledger,
     Normalise,
@@ -23,10 +23,10 @@ from vcbatch.scheduler.plugins.base import (
     Verdict,
     Vote,
 )
-from vcbatch.scheduler.result import Shortage
+from vcbatch.scheduler.model.result import Shortage
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
 
 _OWN: Final = "vcbatch.scheduler."
 _LONGEST: Final = 80

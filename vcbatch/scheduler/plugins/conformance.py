@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vcbatch.api import names
-from vcbatch.scheduler.picture.model import Task
-from vcbatch.scheduler.plugins.base import GangEviction, Plugin
+from vcbatch.scheduler.framework.plugin import GangEviction, Plugin
+from vcbatch.scheduler.model.objects import Task
 
 
 class Conformance(Plugin):

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from vcbatch.api import names
-from vcbatch.scheduler.arguments import Argument, Arguments, ArgumentSpec, PolicyError
-from vcbatch.scheduler.devices.asks import PodAsks, Sharing
-from vcbatch.scheduler.devices.books import CardBooks, Settings, books_of, config_of
-from vcbatch.scheduler.devices.table import BINPACK, SPREAD
-from vcbatch.scheduler.picture.classes import TaskClass
-from vcbatch.scheduler.picture.columns import Columns
-from vcbatch.scheduler.picture.facts import Facts
-from vcbatch.scheduler.picture.model import Task
-from vcbatch.scheduler.plugins.base import Cap, Floats, Plugin, Rejection, Rows
-from vcbatch.scheduler.result import WaitReason
+from vcbatch.scheduler.framework.arguments import Argument, Arguments, ArgumentSpec, PolicyError
+from vcbatch.scheduler.framework.plugin import Cap, Floats, Plugin, Rejection, Rows
+from vcbatch.scheduler.index.devices.asks import PodAsks, Sharing
+from vcbatch.scheduler.index.devices.table import BINPACK, SPREAD
+from vcbatch.scheduler.index.devices.usage import CardBooks, Settings, books_of, config_of
+from vcbatch.scheduler.model.classes import TaskClass
+from vcbatch.scheduler.model.columns import Columns
+from vcbatch.scheduler.model.facts import Facts
+from vcbatch.scheduler.model.objects import Task
+from vcbatch.scheduler.model.result import WaitReason
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
 
 NO_CARDS = "node(s) didn't have enough free cards, or memory or cores of cards"
 NOT_ALONE = "node(s) had free cards only with pods that this one must not share a card with"

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 from vcbatch.api.duration import human
 from vcbatch.api.reasons import DisruptionLimit
 from vcbatch.api.timestamps import parse_time
-from vcbatch.scheduler.arguments import Argument, ArgumentSpec
-from vcbatch.scheduler.picture.model import Job, Queue, Task, TaskStatus
-from vcbatch.scheduler.plugins.base import GangEviction, Plugin, Protection
-from vcbatch.scheduler.policy.structures import duration
+from vcbatch.scheduler.framework.arguments import Argument, ArgumentSpec
+from vcbatch.scheduler.framework.plugin import GangEviction, Plugin, Protection
+from vcbatch.scheduler.framework.structures import duration
+from vcbatch.scheduler.model.objects import Job, Queue, Task, TaskStatus
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
 
 _MEMORY: Final = "disruption"
 _MINIMUM: Final = "minRuntime"

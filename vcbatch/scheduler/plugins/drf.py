@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vcbatch.scheduler.picture.classes import TaskClass
-from vcbatch.scheduler.picture.columns import Floats, Rows
-from vcbatch.scheduler.picture.model import Job, Queue, Task
-from vcbatch.scheduler.picture.victims import Candidates
-from vcbatch.scheduler.plugins.base import EvictionKind, OrderTerm, Plugin
+from vcbatch.scheduler.framework.plugin import EvictionKind, OrderTerm, Plugin
+from vcbatch.scheduler.index.victims import Candidates
+from vcbatch.scheduler.model.classes import TaskClass
+from vcbatch.scheduler.model.columns import Floats, Rows
+from vcbatch.scheduler.model.objects import Job, Queue, Task
+from vcbatch.scheduler.model.resources import EPS, Mask, Vector
 from vcbatch.scheduler.plugins.drf_hierarchy import SharesTree, place_of
-from vcbatch.scheduler.resources import EPS, Mask, Vector
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
 
 _TOLERANCE = 1e-6
 """Shares closer than this are equal."""

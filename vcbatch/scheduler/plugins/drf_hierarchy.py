@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from vcbatch.api import names
-from vcbatch.scheduler.picture.model import Job, Queue
+from vcbatch.scheduler.model.objects import Job, Queue
+from vcbatch.scheduler.model.resources import Mask, Matrix, Vector
 from vcbatch.scheduler.queues.tree import ROOT_QUEUE
-from vcbatch.scheduler.resources import Mask, Matrix, Vector
 
 _Rows = npt.NDArray[np.intp]
 _key = attrgetter("key")

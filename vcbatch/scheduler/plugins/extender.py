@@ -13,19 +13,19 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from vcbatch.scheduler.arguments import Argument, ArgumentSpec, PolicyError
-from vcbatch.scheduler.consultant import ConsultError
-from vcbatch.scheduler.picture.classes import TaskClass
-from vcbatch.scheduler.picture.columns import Floats, Rows
-from vcbatch.scheduler.picture.model import Job, Queue, Task
+from vcbatch.scheduler.framework.arguments import Argument, ArgumentSpec, PolicyError
+from vcbatch.scheduler.framework.consultant import ConsultError
+from vcbatch.scheduler.framework.plugin import Plugin, Rejection, Verdict, Vote
+from vcbatch.scheduler.framework.structures import comma_list, duration
+from vcbatch.scheduler.model.classes import TaskClass
+from vcbatch.scheduler.model.columns import Floats, Rows
+from vcbatch.scheduler.model.objects import Job, Queue, Task
+from vcbatch.scheduler.model.resources import EPS
+from vcbatch.scheduler.model.result import WaitReason
 from vcbatch.scheduler.plugins import extender_wire as wire
-from vcbatch.scheduler.plugins.base import Plugin, Rejection, Verdict, Vote
-from vcbatch.scheduler.policy.structures import comma_list, duration
-from vcbatch.scheduler.resources import EPS
-from vcbatch.scheduler.result import WaitReason
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
 
 RETRY = timedelta(seconds=1)
 """A server's answer may be another at any time, so gangs that wait for it are tried again this often."""

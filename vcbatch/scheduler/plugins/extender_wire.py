@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from vcbatch.scheduler.picture.model import Job, NodeInfo, Queue, Task
-from vcbatch.scheduler.picture.tables import NodeTable
-from vcbatch.scheduler.resources import CPU, MEMORY, PODS, Dimensions, Vector
+from vcbatch.scheduler.model.objects import Job, NodeInfo, Queue, Task
+from vcbatch.scheduler.model.resources import CPU, MEMORY, PODS, Dimensions, Vector
+from vcbatch.scheduler.model.tables import NodeTable
 
 Json: TypeAlias = dict[str, Any]
 

@@ -17,16 +17,16 @@ import numpy as np
 import numpy.typing as npt
 
 from vcbatch.api.timestamps import parse_time
-from vcbatch.scheduler.arguments import Argument, ArgumentSpec
-from vcbatch.scheduler.picture.classes import TaskClass
-from vcbatch.scheduler.picture.model import Job, Queue
-from vcbatch.scheduler.picture.state import ClusterState
-from vcbatch.scheduler.plugins.base import OrderTerm, Plugin
-from vcbatch.scheduler.policy.structures import duration
-from vcbatch.scheduler.resources import EPS, Vector
+from vcbatch.scheduler.framework.arguments import Argument, ArgumentSpec
+from vcbatch.scheduler.framework.plugin import OrderTerm, Plugin
+from vcbatch.scheduler.framework.structures import duration
+from vcbatch.scheduler.model.classes import TaskClass
+from vcbatch.scheduler.model.objects import Job, Queue
+from vcbatch.scheduler.model.resources import EPS, Vector
+from vcbatch.scheduler.snapshot.state import ClusterState
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
 
 _MEMORY = "fair-share"
 _FORGET_ABOVE = 4096

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vcbatch.scheduler.picture.classes import TaskClass
-from vcbatch.scheduler.picture.columns import Floats, Rows
-from vcbatch.scheduler.picture.model import Job, Task, TaskStatus
-from vcbatch.scheduler.picture.victims import Candidates
-from vcbatch.scheduler.plugins.base import EvictionKind, GangEviction, OrderTerm, Plugin, Vote
-from vcbatch.scheduler.resources import Mask
-from vcbatch.scheduler.topology.sub_gangs import SubKey
+from vcbatch.scheduler.framework.plugin import EvictionKind, GangEviction, OrderTerm, Plugin, Vote
+from vcbatch.scheduler.index.victims import Candidates
+from vcbatch.scheduler.model.classes import TaskClass
+from vcbatch.scheduler.model.columns import Floats, Rows
+from vcbatch.scheduler.model.objects import Job, Task, TaskStatus
+from vcbatch.scheduler.model.resources import Mask
+from vcbatch.scheduler.model.sub_gangs import SubKey
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
 
 PLACED = (
     TaskStatus.ALLOCATED,

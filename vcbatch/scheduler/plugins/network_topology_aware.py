@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vcbatch.scheduler.arguments import Argument, ArgumentSpec
-from vcbatch.scheduler.picture.classes import TaskClass
-from vcbatch.scheduler.picture.columns import Floats, Rows
-from vcbatch.scheduler.picture.model import Job
-from vcbatch.scheduler.plugins.base import DomainWish, Leaning, Plugin
-from vcbatch.scheduler.resources import CPU, MEMORY, Mask, Vector
+from vcbatch.scheduler.framework.arguments import Argument, ArgumentSpec
+from vcbatch.scheduler.framework.plugin import DomainWish, Leaning, Plugin
+from vcbatch.scheduler.model.classes import TaskClass
+from vcbatch.scheduler.model.columns import Floats, Rows
+from vcbatch.scheduler.model.objects import Job
+from vcbatch.scheduler.model.resources import CPU, MEMORY, Mask, Vector
+from vcbatch.scheduler.model.sub_gangs import SubKey
 from vcbatch.scheduler.topology.domains import Domains, changed_rows
-from vcbatch.scheduler.topology.sub_gangs import SubKey
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
 
 _WEIGHT = "weight"
 _BINPACK = "hypernode.binpack"

@@ -13,17 +13,17 @@ import numpy.typing as npt
 from vcbatch.api import names
 from vcbatch.api.quantity import MalformedQuantity, parse_quantity
 from vcbatch.api.scheduling import NodeGroupTermsView
-from vcbatch.scheduler.arguments import Argument, ArgumentSpec
-from vcbatch.scheduler.picture.classes import Profile
-from vcbatch.scheduler.picture.columns import Floats
-from vcbatch.scheduler.picture.model import ALLOCATED_STATUSES, Job, Queue, Task
-from vcbatch.scheduler.plugins.base import Normalise, Plugin, Preference, Rejection, Rows
-from vcbatch.scheduler.resources import EPS, Vector
-from vcbatch.scheduler.result import WaitReason
+from vcbatch.scheduler.framework.arguments import Argument, ArgumentSpec
+from vcbatch.scheduler.framework.plugin import Normalise, Plugin, Preference, Rejection, Rows
+from vcbatch.scheduler.model.classes import Profile
+from vcbatch.scheduler.model.columns import Floats
+from vcbatch.scheduler.model.objects import ALLOCATED_STATUSES, Job, Queue, Task
+from vcbatch.scheduler.model.resources import EPS, Vector
+from vcbatch.scheduler.model.result import WaitReason
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.picture.state import ClusterState
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
+    from vcbatch.scheduler.snapshot.state import ClusterState
 
 OUTSIDE = "node(s) didn't match the node groups of the queue"
 FULL = "node(s) were in a node group in which the queue holds all it may"

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from vcbatch.scheduler.arguments import Argument, ArgumentSpec
-from vcbatch.scheduler.filters.selectors import tolerates
-from vcbatch.scheduler.picture.classes import Profile, TaskClass
-from vcbatch.scheduler.picture.model import Task
-from vcbatch.scheduler.plugins.base import Eligible, Floats, Normalise, Plugin, Preference, Rejection, Rows
-from vcbatch.scheduler.resources import CPU, EPS, MEMORY, Mask
+from vcbatch.scheduler.framework.arguments import Argument, ArgumentSpec
+from vcbatch.scheduler.framework.plugin import Eligible, Floats, Normalise, Plugin, Preference, Rejection, Rows
+from vcbatch.scheduler.model.classes import Profile, TaskClass
+from vcbatch.scheduler.model.objects import Task
+from vcbatch.scheduler.model.resources import CPU, EPS, MEMORY, Mask
+from vcbatch.scheduler.model.selectors import tolerates
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.picture.columns import Columns
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
+    from vcbatch.scheduler.model.columns import Columns
 
 _LEAST = "leastrequested.weight"
 _MOST = "mostrequested.weight"

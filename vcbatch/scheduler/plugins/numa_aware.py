@@ -15,16 +15,16 @@ from vcbatch.api import names
 from vcbatch.api.numatopology import CPU_MANAGER_POLICY, TOPOLOGY_MANAGER_POLICY, NumatopologyView
 from vcbatch.api.pod import Container, Pod
 from vcbatch.api.quantity import MalformedQuantity, Quantity, parse_quantity
-from vcbatch.scheduler.arguments import Argument, ArgumentSpec
-from vcbatch.scheduler.filters.numa import Cpus, Layout, Place, TopologyPolicy, assign, parse_cpus
-from vcbatch.scheduler.picture.columns import Floats, Rows
-from vcbatch.scheduler.picture.model import HOLDING, Task, TaskStatus
-from vcbatch.scheduler.plugins.base import Plugin, Rejection
-from vcbatch.scheduler.result import WaitReason
+from vcbatch.scheduler.framework.arguments import Argument, ArgumentSpec
+from vcbatch.scheduler.framework.plugin import Plugin, Rejection
+from vcbatch.scheduler.index.numa import Cpus, Layout, Place, TopologyPolicy, assign, parse_cpus
+from vcbatch.scheduler.model.columns import Floats, Rows
+from vcbatch.scheduler.model.objects import HOLDING, Task, TaskStatus
+from vcbatch.scheduler.model.result import WaitReason
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.picture.state import ClusterState
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
+    from vcbatch.scheduler.snapshot.state import ClusterState
 
 UNKNOWN = "node(s) had no NUMA information"
 SHARED = "node(s) didn't run the static cpu manager"

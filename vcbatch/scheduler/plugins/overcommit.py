@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vcbatch.api.remedies import CLUSTER, Remedy, RemedyAction
-from vcbatch.scheduler.arguments import Argument, ArgumentSpec
-from vcbatch.scheduler.picture.model import Job, Phase
-from vcbatch.scheduler.plugins.base import Plugin, Verdict, Vote
+from vcbatch.scheduler.framework.arguments import Argument, ArgumentSpec
+from vcbatch.scheduler.framework.plugin import Plugin, Verdict, Vote
+from vcbatch.scheduler.model.objects import Job, Phase
+from vcbatch.scheduler.model.resources import EPS, Vector, exceeding
+from vcbatch.scheduler.model.result import Shortage, WaitReason
 from vcbatch.scheduler.reasons.ways_out import wait_for
-from vcbatch.scheduler.resources import EPS, Vector, exceeding
-from vcbatch.scheduler.result import Shortage, WaitReason
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
 
 _DEFAULT_FACTOR = 1.2
 _ONCE = "overcommit-count-placed-once"

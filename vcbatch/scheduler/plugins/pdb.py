@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from vcbatch.api.disruption import DisruptionBudget
-from vcbatch.scheduler.filters.selectors import LabelSelector
-from vcbatch.scheduler.picture.model import Task, TaskStatus
-from vcbatch.scheduler.picture.victims import VICTIM_STATUSES
-from vcbatch.scheduler.plugins.base import GangEviction, Plugin
+from vcbatch.scheduler.framework.plugin import GangEviction, Plugin
+from vcbatch.scheduler.index.victims import VICTIM_STATUSES
+from vcbatch.scheduler.model.objects import Task, TaskStatus
+from vcbatch.scheduler.model.selectors import LabelSelector
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
 
 _MEMORY: Final = "pdb"
 

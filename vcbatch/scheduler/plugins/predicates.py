@@ -16,19 +16,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vcbatch.scheduler.arguments import Argument, Arguments, ArgumentSpec
-from vcbatch.scheduler.filters.selectors import HARD_EFFECTS, TEMPORARY_TAINTS, UNSCHEDULABLE_TAINT, tolerates
-from vcbatch.scheduler.filters.volumes import NO_ZONE, NODE_CONFLICT, VolumeRules
-from vcbatch.scheduler.picture.classes import Profile, TaskClass
-from vcbatch.scheduler.picture.model import Task
-from vcbatch.scheduler.picture.tables import NodeTable
-from vcbatch.scheduler.plugins.base import Cap, Eligible, Floats, Plugin, Rejection, Rows
+from vcbatch.scheduler.framework.arguments import Argument, Arguments, ArgumentSpec
+from vcbatch.scheduler.framework.plugin import Cap, Eligible, Floats, Plugin, Rejection, Rows
+from vcbatch.scheduler.index.volumes import NO_ZONE, NODE_CONFLICT, VolumeRules
+from vcbatch.scheduler.model.classes import Profile, TaskClass
+from vcbatch.scheduler.model.objects import Task
+from vcbatch.scheduler.model.resources import PODS, Mask
+from vcbatch.scheduler.model.result import WaitReason
+from vcbatch.scheduler.model.selectors import HARD_EFFECTS, TEMPORARY_TAINTS, UNSCHEDULABLE_TAINT, tolerates
+from vcbatch.scheduler.model.tables import NodeTable
 from vcbatch.scheduler.plugins.storage_shape import read_shape, storage_score
-from vcbatch.scheduler.resources import PODS, Mask
-from vcbatch.scheduler.result import WaitReason
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
 
 UNSCHEDULABLE = "node(s) were unschedulable"
 NODE_AFFINITY = "node(s) didn't match Pod's node affinity/selector"

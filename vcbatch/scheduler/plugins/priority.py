@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vcbatch.scheduler.picture.classes import TaskClass
-from vcbatch.scheduler.picture.columns import Floats, Rows
-from vcbatch.scheduler.picture.model import Job, Task
-from vcbatch.scheduler.picture.victims import Candidates
-from vcbatch.scheduler.plugins.base import EvictionKind, GangEviction, OrderTerm, Plugin
-from vcbatch.scheduler.resources import Mask
+from vcbatch.scheduler.framework.plugin import EvictionKind, GangEviction, OrderTerm, Plugin
+from vcbatch.scheduler.index.victims import Candidates
+from vcbatch.scheduler.model.classes import TaskClass
+from vcbatch.scheduler.model.columns import Floats, Rows
+from vcbatch.scheduler.model.objects import Job, Task
+from vcbatch.scheduler.model.resources import Mask
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
 
 
 class Priority(Plugin):

@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from vcbatch.scheduler.picture.classes import TaskClass
-from vcbatch.scheduler.picture.model import Job, Queue, Task
-from vcbatch.scheduler.picture.victims import Candidates
-from vcbatch.scheduler.plugins.base import UNLIMITED, EvictionKind, Ledger, OrderTerm, Plugin, Verdict, Vote
-from vcbatch.scheduler.reasons.figures import Amount
+from vcbatch.scheduler.framework.plugin import UNLIMITED, EvictionKind, Ledger, OrderTerm, Plugin, Verdict, Vote
+from vcbatch.scheduler.index.victims import Candidates
+from vcbatch.scheduler.model.classes import TaskClass
+from vcbatch.scheduler.model.figures import Amount
+from vcbatch.scheduler.model.objects import Job, Queue, Task
+from vcbatch.scheduler.model.resources import CPU, EPS, MEMORY, PODS, Mask, Matrix, Vector, exceeding
+from vcbatch.scheduler.model.result import Shortage, WaitReason
 from vcbatch.scheduler.reasons.ways_out import raise_limit
-from vcbatch.scheduler.resources import CPU, EPS, MEMORY, PODS, Mask, Matrix, Vector, exceeding
-from vcbatch.scheduler.result import Shortage, WaitReason
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.picture.state import ClusterState
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
+    from vcbatch.scheduler.snapshot.state import ClusterState
 
 _MEMORY = "proportion"
 _MOST_ROUNDS = 1000

@@ -11,15 +11,15 @@ import numpy as np
 
 from vcbatch.api.pod import Pod, ResourceRequirements
 from vcbatch.api.usage import NodeUsage
-from vcbatch.scheduler.arguments import Argument, ArgumentSpec, PolicyError
-from vcbatch.scheduler.picture.columns import Floats, Rows
-from vcbatch.scheduler.picture.model import Task, TaskStatus
-from vcbatch.scheduler.plugins.base import Plugin
-from vcbatch.scheduler.policy.structures import duration, mapping
-from vcbatch.scheduler.resources import CPU, MEMORY, PODS, Mask
+from vcbatch.scheduler.framework.arguments import Argument, ArgumentSpec, PolicyError
+from vcbatch.scheduler.framework.plugin import Plugin
+from vcbatch.scheduler.framework.structures import duration, mapping
+from vcbatch.scheduler.model.columns import Floats, Rows
+from vcbatch.scheduler.model.objects import Task, TaskStatus
+from vcbatch.scheduler.model.resources import CPU, MEMORY, PODS, Mask
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
 
 _MEMORY: Final = "rescheduling"
 _STRATEGY: Final = "lowNodeUtilization"

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 
 from vcbatch.api import names
-from vcbatch.scheduler.arguments import Argument, ArgumentSpec, PolicyError
-from vcbatch.scheduler.picture.classes import TaskClass
-from vcbatch.scheduler.plugins.base import Cap, Floats, Plugin, Rows
-from vcbatch.scheduler.policy.structures import comma_list, mapping
-from vcbatch.scheduler.resources import CPU, MEMORY, Mask
-from vcbatch.scheduler.result import WaitReason
+from vcbatch.scheduler.framework.arguments import Argument, ArgumentSpec, PolicyError
+from vcbatch.scheduler.framework.plugin import Cap, Floats, Plugin, Rows
+from vcbatch.scheduler.framework.structures import comma_list, mapping
+from vcbatch.scheduler.model.classes import TaskClass
+from vcbatch.scheduler.model.resources import CPU, MEMORY, Mask
+from vcbatch.scheduler.model.result import WaitReason
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.picture.columns import Columns
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
+    from vcbatch.scheduler.model.columns import Columns
 
 _WEIGHT = "resourceStrategyFitWeight"
 _DEFAULT_WEIGHT = 10

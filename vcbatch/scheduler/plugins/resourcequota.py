@@ -9,12 +9,12 @@ from vcbatch.api import quantities
 from vcbatch.api.quantity import ZERO, Quantity
 from vcbatch.api.quota import Quota
 from vcbatch.api.remedies import Remedy, RemedyAction
-from vcbatch.scheduler.picture.model import Job, Phase
-from vcbatch.scheduler.plugins.base import Plugin, Verdict, Vote
-from vcbatch.scheduler.result import Shortage, WaitReason
+from vcbatch.scheduler.framework.plugin import Plugin, Verdict, Vote
+from vcbatch.scheduler.model.objects import Job, Phase
+from vcbatch.scheduler.model.result import Shortage, WaitReason
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
 
 _Amounts = dict[str, Quantity]
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from vcbatch.api import names
 from vcbatch.api.duration import MalformedDuration, parse_duration
 from vcbatch.api.timestamps import parse_time
-from vcbatch.scheduler.arguments import ArgumentSpec
-from vcbatch.scheduler.picture.model import Job, Queue
-from vcbatch.scheduler.plugins.base import OrderTerm, Plugin, Verdict, Vote
-from vcbatch.scheduler.policy.structures import duration
+from vcbatch.scheduler.framework.arguments import ArgumentSpec
+from vcbatch.scheduler.framework.plugin import OrderTerm, Plugin, Verdict, Vote
+from vcbatch.scheduler.framework.structures import duration
+from vcbatch.scheduler.model.objects import Job, Queue
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
 
 _ARGUMENT = "sla-waiting-time"
 _ANNOTATIONS = (names.SLA_WAITING_TIME, names.SLA_WAITING_TIME_BARE)

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from vcbatch.scheduler.arguments import Argument, ArgumentSpec
-from vcbatch.scheduler.picture.model import Job, Task, TaskStatus
-from vcbatch.scheduler.plugins.base import Plugin
-from vcbatch.scheduler.policy.structures import duration
+from vcbatch.scheduler.framework.arguments import Argument, ArgumentSpec
+from vcbatch.scheduler.framework.plugin import Plugin
+from vcbatch.scheduler.framework.structures import duration
+from vcbatch.scheduler.model.objects import Job, Task, TaskStatus
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
 
 _MEMORY: Final = "stale-gang"
 _REFUSED_MEMORY: Final = "stale-gang/refused"

@@ -8,8 +8,8 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from vcbatch.scheduler.arguments import PolicyError
-from vcbatch.scheduler.picture.columns import Floats
+from vcbatch.scheduler.framework.arguments import PolicyError
+from vcbatch.scheduler.model.columns import Floats
 
 _FULL = 100
 _MOST = 10

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vcbatch.api import names
-from vcbatch.scheduler.arguments import Argument, ArgumentSpec
-from vcbatch.scheduler.picture.columns import Floats, Rows
-from vcbatch.scheduler.picture.model import OFF_NODE, Job, Task, TaskStatus
-from vcbatch.scheduler.plugins.base import Plugin, Rejection
-from vcbatch.scheduler.resources import EPS, Dimensions, Vector
+from vcbatch.scheduler.framework.arguments import Argument, ArgumentSpec
+from vcbatch.scheduler.framework.plugin import Plugin, Rejection
+from vcbatch.scheduler.model.columns import Floats, Rows
+from vcbatch.scheduler.model.objects import OFF_NODE, Job, Task, TaskStatus
+from vcbatch.scheduler.model.resources import EPS, Dimensions, Vector
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
 
 _WEIGHT = "task-topology.weight"
 _MIB = 1024.0 * 1024.0

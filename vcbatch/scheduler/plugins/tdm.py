@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from vcbatch.api import names
-from vcbatch.scheduler.arguments import Argument, ArgumentSpec, PolicyError
-from vcbatch.scheduler.picture.classes import TaskClass
-from vcbatch.scheduler.picture.columns import Columns, Floats, Rows
-from vcbatch.scheduler.picture.model import Job, Queue, Task, TaskStatus
-from vcbatch.scheduler.picture.reading import TRUE, note
-from vcbatch.scheduler.plugins.base import Cap, OrderTerm, Plugin, Vote
-from vcbatch.scheduler.policy.structures import duration
-from vcbatch.scheduler.resources import Mask
-from vcbatch.scheduler.result import WaitReason
+from vcbatch.scheduler.framework.arguments import Argument, ArgumentSpec, PolicyError
+from vcbatch.scheduler.framework.plugin import Cap, OrderTerm, Plugin, Vote
+from vcbatch.scheduler.framework.structures import duration
+from vcbatch.scheduler.model.classes import TaskClass
+from vcbatch.scheduler.model.columns import Columns, Floats, Rows
+from vcbatch.scheduler.model.objects import Job, Queue, Task, TaskStatus
+from vcbatch.scheduler.model.reading import TRUE, note
+from vcbatch.scheduler.model.resources import Mask
+from vcbatch.scheduler.model.result import WaitReason
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
 
 _ZONE: Final = "tdm.revocable-zone."
 _PERIOD: Final = "tdm.evict.period"

@@ -16,19 +16,19 @@ import numpy.typing as npt
 from vcbatch.api.quantity import MalformedQuantity, parse_quantity
 from vcbatch.api.timestamps import parse_time
 from vcbatch.api.usage import NodeUsage
-from vcbatch.scheduler.arguments import Argument, ArgumentSpec, PolicyError, Structure, shown
-from vcbatch.scheduler.picture.classes import TaskClass
-from vcbatch.scheduler.picture.columns import Columns, Floats, Rows
-from vcbatch.scheduler.picture.model import Job, Queue, Task, TaskStatus
-from vcbatch.scheduler.picture.reading import with_oversubscription
-from vcbatch.scheduler.plugins.base import Cap, Plugin
-from vcbatch.scheduler.policy.structures import mapping
-from vcbatch.scheduler.resources import CPU, MEMORY, Mask
-from vcbatch.scheduler.result import WaitReason
+from vcbatch.scheduler.framework.arguments import Argument, ArgumentSpec, PolicyError, Structure, shown
+from vcbatch.scheduler.framework.plugin import Cap, Plugin
+from vcbatch.scheduler.framework.structures import mapping
+from vcbatch.scheduler.model.classes import TaskClass
+from vcbatch.scheduler.model.columns import Columns, Floats, Rows
+from vcbatch.scheduler.model.objects import Job, Queue, Task, TaskStatus
+from vcbatch.scheduler.model.reading import with_oversubscription
+from vcbatch.scheduler.model.resources import CPU, MEMORY, Mask
+from vcbatch.scheduler.model.result import WaitReason
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.picture.state import ClusterState
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
+    from vcbatch.scheduler.snapshot.state import ClusterState
 
 USABLE = timedelta(minutes=5)
 """Older measurements say nothing."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from vcbatch.scheduler.combining import overrides
-from vcbatch.scheduler.policy.switches import Switch
+from vcbatch.scheduler.framework.combining import overrides
+from vcbatch.scheduler.framework.switches import Switch
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.plugins.base import Plugin
+    from vcbatch.scheduler.framework.plugin import Plugin
     from vcbatch.scheduler.policy.policy import PluginOption, Tier
 
 PREEMPT: Final = "preempt"

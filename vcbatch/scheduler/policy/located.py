@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from vcbatch.api.yaml_reader import CONFIGURATION, Node, YamlError, only
-from vcbatch.scheduler.arguments import PolicyError, PolicyFault
+from vcbatch.scheduler.framework.arguments import PolicyError, PolicyFault
 
 
 class _Place(NamedTuple):

@@ -17,15 +17,15 @@ from vcbatch.api.spelling import nearest
 from vcbatch.scheduler.actions import ACTIONS, UNSUPPORTED_ACTIONS
 from vcbatch.scheduler.actions.allocate import BACKFILL
 from vcbatch.scheduler.actions.base import Action
-from vcbatch.scheduler.arguments import Arguments, ArgumentSpec, Faults, PolicyError, PolicyFault, shown
-from vcbatch.scheduler.picture.facts import Facts
+from vcbatch.scheduler.framework.arguments import Arguments, ArgumentSpec, Faults, PolicyError, PolicyFault, shown
+from vcbatch.scheduler.framework.metrics_section import MetricsSection
+from vcbatch.scheduler.framework.plugin import Plugin
+from vcbatch.scheduler.framework.switches import DEFAULT_OFF, Switch
+from vcbatch.scheduler.model.facts import Facts
 from vcbatch.scheduler.plugins import PLUGINS, UNSUPPORTED_PLUGINS
-from vcbatch.scheduler.plugins.base import Plugin
 from vcbatch.scheduler.plugins.checked import checked
 from vcbatch.scheduler.policy.inversions import PREEMPT, RECLAIM, priority_inversions, share_inversions
 from vcbatch.scheduler.policy.located import compose
-from vcbatch.scheduler.policy.metrics_section import MetricsSection
-from vcbatch.scheduler.policy.switches import DEFAULT_OFF, Switch
 
 __all__ = ["BUILT_IN", "DEFAULT_POLICY", "Extensions", "PluginOption", "Policy", "PolicyError", "PolicyFault", "Tier"]
 

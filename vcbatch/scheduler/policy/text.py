@@ -8,10 +8,10 @@ from typing import Any, Final, cast
 
 import yaml
 
-from vcbatch.scheduler.arguments import Arguments, ArgumentSpec
-from vcbatch.scheduler.plugins.base import Plugin
+from vcbatch.scheduler.framework.arguments import Arguments, ArgumentSpec
+from vcbatch.scheduler.framework.plugin import Plugin
+from vcbatch.scheduler.framework.switches import HOOKS, Switch
 from vcbatch.scheduler.policy.policy import PluginOption, Policy
-from vcbatch.scheduler.policy.switches import HOOKS, Switch
 
 Json = Mapping[str, Any]
 

@@ -6,14 +6,14 @@ from datetime import datetime, timedelta
 
 import numpy as np
 
-from vcbatch.scheduler.dra.charges import known, shown
-from vcbatch.scheduler.dra.queue_devices import QueueDevices
-from vcbatch.scheduler.picture.model import Queue
-from vcbatch.scheduler.picture.state import ClusterState
+from vcbatch.scheduler.index.dra.charges import known, shown
+from vcbatch.scheduler.index.dra.queue_devices import QueueDevices
+from vcbatch.scheduler.model.figures import Amount, Measured
+from vcbatch.scheduler.model.objects import Queue
+from vcbatch.scheduler.model.resources import CPU, MEMORY, Matrix, Vector
+from vcbatch.scheduler.model.result import QueueStatusUpdate
 from vcbatch.scheduler.queues.tree import QueueTree
-from vcbatch.scheduler.reasons.figures import Amount, Measured
-from vcbatch.scheduler.resources import CPU, MEMORY, Matrix, Vector
-from vcbatch.scheduler.result import QueueStatusUpdate
+from vcbatch.scheduler.snapshot.state import ClusterState
 
 AMOUNTS_EVERY = timedelta(seconds=1)
 """How often a queue's amounts are written at most."""

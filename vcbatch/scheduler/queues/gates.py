@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from vcbatch.scheduler.picture.classes import TaskClass
-from vcbatch.scheduler.picture.model import Job, Task, TaskStatus
-from vcbatch.scheduler.picture.reading import asks_for_room
+from vcbatch.scheduler.model.classes import TaskClass
+from vcbatch.scheduler.model.objects import Job, Task, TaskStatus
+from vcbatch.scheduler.model.reading import asks_for_room
+from vcbatch.scheduler.model.resources import Vector
+from vcbatch.scheduler.model.result import GateRemoval, WaitReason
 from vcbatch.scheduler.reasons.blockers import Blocker, queue_limit
-from vcbatch.scheduler.resources import Vector
-from vcbatch.scheduler.result import GateRemoval, WaitReason
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.picture.picture import Picture
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
+    from vcbatch.scheduler.snapshot.snapshot import Picture
 
 _MEMORY = "opened gates"
 

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from vcbatch.api.scheduling import QueueSpecView
+from vcbatch.scheduler.model.resources import CPU, EPS, MEMORY, PODS, Dimensions, Mask, Matrix, Vector
 from vcbatch.scheduler.queues.tree import QueueTree
-from vcbatch.scheduler.resources import CPU, EPS, MEMORY, PODS, Dimensions, Mask, Matrix, Vector
 
 Masks = npt.NDArray[np.bool_]
 

@@ -14,8 +14,8 @@ from typing import assert_never
 import numpy as np
 import numpy.typing as npt
 
-from vcbatch.scheduler.picture.model import Queue
-from vcbatch.scheduler.resources import Matrix
+from vcbatch.scheduler.model.objects import Queue
+from vcbatch.scheduler.model.resources import Matrix
 
 ROOT_QUEUE = "root"
 Indexes = npt.NDArray[np.intp]

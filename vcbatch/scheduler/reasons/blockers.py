@@ -11,8 +11,10 @@ import numpy as np
 
 from vcbatch.api.messages import NEVER_FITS, could_evict, insufficient
 from vcbatch.api.remedies import Remedy, RemedyAction
-from vcbatch.scheduler.picture.columns import Floats, Rows
-from vcbatch.scheduler.picture.model import Job, Queue, Task, TaskStatus
+from vcbatch.scheduler.model.columns import Floats, Rows
+from vcbatch.scheduler.model.objects import Job, Queue, Task, TaskStatus
+from vcbatch.scheduler.model.resources import EPS, PODS, Mask, Vector, exceeding
+from vcbatch.scheduler.model.result import ClosestDomain, Protected, Shortage, WaitReason
 from vcbatch.scheduler.reasons.nearest import Place, could_hold, most_room, nearest_places, still_needed
 from vcbatch.scheduler.reasons.refused_nodes import not_now, unless_refused
 from vcbatch.scheduler.reasons.ways_out import (
@@ -27,11 +29,9 @@ from vcbatch.scheduler.reasons.ways_out import (
     shortages_at,
     whole,
 )
-from vcbatch.scheduler.resources import EPS, PODS, Mask, Vector, exceeding
-from vcbatch.scheduler.result import ClosestDomain, Protected, Shortage, WaitReason
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
     from vcbatch.scheduler.topology.domains import Domain
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from vcbatch.api.reasons import PodGroupConditionType, PodGroupReason
-from vcbatch.scheduler.picture.model import Job, Phase, TaskStatus
+from vcbatch.scheduler.model.objects import Job, Phase, TaskStatus
 
 Status = dict[str, Any]
 """As on the wire."""

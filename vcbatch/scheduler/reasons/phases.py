@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vcbatch.api.resources import JOBS
-from vcbatch.scheduler.picture.model import Job, Phase, TaskStatus
+from vcbatch.scheduler.model.objects import Job, Phase, TaskStatus
 
 _TO_RUN = (TaskStatus.PENDING, TaskStatus.ALLOCATED, TaskStatus.PIPELINED, TaskStatus.BINDING)
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from vcbatch.api.messages import keeps_share
-from vcbatch.scheduler.picture.model import Queue, Task
-from vcbatch.scheduler.result import Shortage, WaitReason
+from vcbatch.scheduler.model.objects import Queue, Task
+from vcbatch.scheduler.model.result import Shortage, WaitReason
 
 if TYPE_CHECKING:
+    from vcbatch.scheduler.framework.session import Session
     from vcbatch.scheduler.reasons.blockers import Blocker
-    from vcbatch.scheduler.session import Session
 
 
 class KeptShare(NamedTuple):

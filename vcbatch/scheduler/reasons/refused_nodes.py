@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from vcbatch.api.remedies import Remedy, RemedyAction
-from vcbatch.scheduler.picture.columns import Floats
-from vcbatch.scheduler.picture.model import Task
+from vcbatch.scheduler.model.columns import Floats
+from vcbatch.scheduler.model.objects import Task
+from vcbatch.scheduler.model.resources import Mask
+from vcbatch.scheduler.model.result import WaitReason
 from vcbatch.scheduler.reasons.nearest import most_room, nearest_places
 from vcbatch.scheduler.reasons.ways_out import Refusal, binding, change, free_at, wait_for
-from vcbatch.scheduler.resources import Mask
-from vcbatch.scheduler.result import WaitReason
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
 
 _STATES: Final = frozenset(
     {

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from datetime import timedelta
 
-from vcbatch.scheduler.picture.model import Job
+from vcbatch.scheduler.framework.session import Session
+from vcbatch.scheduler.model.figures import FigureBooks, Figures, GangShare
+from vcbatch.scheduler.model.objects import Job
+from vcbatch.scheduler.model.result import CycleResult, Explanation, Held, Protected, WaitReason
 from vcbatch.scheduler.queues.amounts import QueueAmounts
-from vcbatch.scheduler.reasons.figures import FigureBooks, Figures, GangShare
 from vcbatch.scheduler.reasons.reclaim_obstacles import KeptShare
 from vcbatch.scheduler.reasons.report_writer import ReportWriter
 from vcbatch.scheduler.reasons.said import PODS_GRACE, Said
-from vcbatch.scheduler.result import CycleResult, Explanation, Held, Protected, WaitReason
-from vcbatch.scheduler.session import Session
 
 
 class Reporter:

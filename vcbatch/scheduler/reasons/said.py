@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 
-from vcbatch.scheduler.picture.model import Job
+from vcbatch.scheduler.model.objects import Job
+from vcbatch.scheduler.model.result import Explanation, WaitReason
 from vcbatch.scheduler.reasons.message_line import MessageLine
-from vcbatch.scheduler.result import Explanation, WaitReason
 
 MESSAGE_EVERY = timedelta(seconds=30)
 COUNTS_EVERY = timedelta(seconds=1)

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from vcbatch.scheduler.combining import has_opinion
-from vcbatch.scheduler.picture.model import Job, Queue, TaskStatus
-from vcbatch.scheduler.plugins.base import OrderTerm, Plugin
-from vcbatch.scheduler.policy.switches import Switch
+from vcbatch.scheduler.framework.combining import has_opinion
+from vcbatch.scheduler.framework.plugin import OrderTerm, Plugin
+from vcbatch.scheduler.framework.switches import Switch
+from vcbatch.scheduler.model.figures import Amount
+from vcbatch.scheduler.model.objects import Job, Queue, TaskStatus
+from vcbatch.scheduler.model.resources import EPS, PODS, Dimensions, Vector
 from vcbatch.scheduler.queues.tree import QueueTree
-from vcbatch.scheduler.reasons.figures import Amount
-from vcbatch.scheduler.resources import EPS, PODS, Dimensions, Vector
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
 
 _DIGITS: Final = (2, 3, 4, 6, 9, 17)
 

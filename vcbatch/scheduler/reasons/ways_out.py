@@ -10,14 +10,14 @@ import numpy as np
 
 from vcbatch.api import names
 from vcbatch.api.remedies import Remedy, RemedyAction
-from vcbatch.scheduler.picture.model import Job, Task
+from vcbatch.scheduler.model.objects import Job, Task
+from vcbatch.scheduler.model.resources import EPS, MEMORY, Dimensions, Mask, Vector
+from vcbatch.scheduler.model.result import Shortage, WaitReason
 from vcbatch.scheduler.reasons.nearest import Place
-from vcbatch.scheduler.resources import EPS, MEMORY, Dimensions, Mask, Vector
-from vcbatch.scheduler.result import Shortage, WaitReason
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.picture.picture import Picture
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
+    from vcbatch.scheduler.snapshot.snapshot import Picture
 
 _UNIT: Final = 1000
 """Of cpu and of scalars, in thousandths."""

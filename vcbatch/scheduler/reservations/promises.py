@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from vcbatch.scheduler.picture.model import Job, Task, TaskStatus
-from vcbatch.scheduler.result import Held
-from vcbatch.scheduler.statement import Statement
+from vcbatch.scheduler.framework.statement import Statement
+from vcbatch.scheduler.model.objects import Job, Task, TaskStatus
+from vcbatch.scheduler.model.result import Held
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
 
 OVERDUE: Final = timedelta(minutes=5)
 """For how long a place is kept beyond the time in which its victims should have ended."""

@@ -10,9 +10,9 @@ import numpy as np
 
 from vcbatch.api.time_limit import time_limit
 from vcbatch.api.timestamps import parse_time
-from vcbatch.scheduler.picture.columns import Floats, Rows
-from vcbatch.scheduler.picture.model import HOLDING, Job, Task
-from vcbatch.scheduler.picture.state import ClusterState
+from vcbatch.scheduler.model.columns import Floats, Rows
+from vcbatch.scheduler.model.objects import HOLDING, Job, Task
+from vcbatch.scheduler.snapshot.state import ClusterState
 
 _MEMORY = "run-limits"
 

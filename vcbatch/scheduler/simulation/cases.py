@@ -12,10 +12,10 @@ from types import NoneType
 from typing import Any, cast
 
 from vcbatch.api.resources import HYPERNODES
-from vcbatch.scheduler.arguments import shown
+from vcbatch.scheduler.framework.arguments import shown
+from vcbatch.scheduler.framework.switches import Switch
+from vcbatch.scheduler.model.share import WHOLE, ShardingMode, Share
 from vcbatch.scheduler.policy.policy import Policy, PolicyError
-from vcbatch.scheduler.policy.switches import Switch
-from vcbatch.scheduler.sharding.share import WHOLE, ShardingMode, Share
 from vcbatch.scheduler.simulation.world import World, WorldError
 
 Json = Mapping[str, Any]

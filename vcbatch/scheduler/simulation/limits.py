@@ -16,7 +16,7 @@ from vcbatch.api.pod_usage import Amounts, add, pod_usage
 from vcbatch.api.quantity import ZERO
 from vcbatch.api.quota import Quota
 from vcbatch.api.scheduling import PodGroupView
-from vcbatch.scheduler.filters.selectors import LabelSelector
+from vcbatch.scheduler.model.selectors import LabelSelector
 
 Pods = Mapping[str, Pod]
 """By UID."""

@@ -9,8 +9,8 @@ from typing import Any
 
 from vcbatch.api.remedies import remedy_json
 from vcbatch.api.timestamps import format_time
-from vcbatch.scheduler.picture.model import Phase
-from vcbatch.scheduler.result import Bind, ClosestDomain, Eviction, Explanation, Held, PluginFailure
+from vcbatch.scheduler.model.objects import Phase
+from vcbatch.scheduler.model.result import Bind, ClosestDomain, Eviction, Explanation, Held, PluginFailure
 
 _SCHEDULED = ("Running", "Bound", "Succeeded", "Failed", "Releasing")
 

@@ -18,13 +18,13 @@ import msgspec
 from vcbatch.api.names import DEFAULT_SCHEDULER, LAST_APPLIED
 from vcbatch.api.resources import Resource
 from vcbatch.api.timestamps import parse_time
-from vcbatch.scheduler.picture.assumed import Assumed
-from vcbatch.scheduler.picture.reads import MEASURED, READS, Read
+from vcbatch.scheduler.model.reads import MEASURED, READS, Read
+from vcbatch.scheduler.model.result import CycleResult
+from vcbatch.scheduler.model.share import ShardingMode, Share
 from vcbatch.scheduler.policy.policy import BUILT_IN, Extensions, Policy
-from vcbatch.scheduler.result import CycleResult
 from vcbatch.scheduler.scheduler import Scheduler
-from vcbatch.scheduler.sharding.share import ShardingMode, Share
 from vcbatch.scheduler.simulation.world import WorldError
+from vcbatch.scheduler.snapshot.assumed import Assumed
 
 _FORMAT = "vcbatch-snapshot"
 VERSION = 2

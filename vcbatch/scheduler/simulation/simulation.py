@@ -22,10 +22,10 @@ from vcbatch.api.resources import (
 )
 from vcbatch.api.scheduling import PodGroupStatusView, PodGroupView
 from vcbatch.api.storage import Claim, ClaimPhase
+from vcbatch.scheduler.model.result import Bind, CycleResult, PodConditionUpdate, PodGroupUpdate
+from vcbatch.scheduler.model.share import WHOLE, Share
 from vcbatch.scheduler.policy.policy import Policy
-from vcbatch.scheduler.result import Bind, CycleResult, PodConditionUpdate, PodGroupUpdate
 from vcbatch.scheduler.scheduler import Scheduler
-from vcbatch.scheduler.sharding.share import WHOLE, Share
 from vcbatch.scheduler.simulation.limits import Limits
 from vcbatch.scheduler.simulation.outcome import Outcome, Round
 from vcbatch.scheduler.simulation.world import World

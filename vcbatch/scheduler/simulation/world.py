@@ -11,7 +11,7 @@ import msgspec
 
 from vcbatch.api.names import DEFAULT_SCHEDULER
 from vcbatch.api.resources import PODS, Resource
-from vcbatch.scheduler.picture.reads import MEASURED, READS, Read
+from vcbatch.scheduler.model.reads import MEASURED, READS, Read
 from vcbatch.scheduler.simulation.amounts import no_amount
 
 Json = Mapping[str, Any]

@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from vcbatch.scheduler.picture.classes import TaskClass
-from vcbatch.scheduler.picture.columns import Floats
-from vcbatch.scheduler.picture.model import ALLOCATED_STATUSES, STATUSES, Job, Run, TaskStatus
-from vcbatch.scheduler.plugins.base import DomainWish
+from vcbatch.scheduler.framework.plugin import DomainWish
+from vcbatch.scheduler.model.classes import TaskClass
+from vcbatch.scheduler.model.columns import Floats
+from vcbatch.scheduler.model.network_topology import NetworkTopology
+from vcbatch.scheduler.model.objects import ALLOCATED_STATUSES, STATUSES, Job, Run, TaskStatus
+from vcbatch.scheduler.model.resources import EPS, Mask
+from vcbatch.scheduler.model.sub_gangs import SubKey
 from vcbatch.scheduler.plugins.gang import PLACED, members_of_sub, whole_subs
-from vcbatch.scheduler.resources import EPS, Mask
 from vcbatch.scheduler.topology.domains import Domain, Domains, changed_rows, domains_of
-from vcbatch.scheduler.topology.network_topology import NetworkTopology
-from vcbatch.scheduler.topology.sub_gangs import SubKey
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.session import Session
+    from vcbatch.scheduler.framework.session import Session
 
 Numbers = npt.NDArray[np.intp]
 """Domains by number."""

@@ -17,9 +17,9 @@ from vcbatch.api.names import CLUSTER_TOP_HYPERNODE
 from vcbatch.api.reasons import HyperNodeReason
 from vcbatch.api.scheduling import HyperNodeView
 from vcbatch.api.topology import Place, Topology
-from vcbatch.scheduler.picture.columns import Floats, Rows
-from vcbatch.scheduler.picture.model import NodeInfo
-from vcbatch.scheduler.picture.state import ClusterState
+from vcbatch.scheduler.model.columns import Floats, Rows
+from vcbatch.scheduler.model.objects import NodeInfo
+from vcbatch.scheduler.snapshot.state import ClusterState
 
 _MEMORY: Final = "domains"
 _NONE: Final = -1

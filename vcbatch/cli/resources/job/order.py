@@ -77,7 +77,7 @@ async def order_of(api: Api, access: Access, setup: SetupOptions, scheduler_name
     """What the scheduler would go by now, for pods with this `schedulerName`; without one for those that it places.
     Where its policy isn't known, or some of the cluster may not be read, it is said why."""
     from vcbatch.cli.snapshot import listed
-    from vcbatch.scheduler.picture.reads import READS
+    from vcbatch.scheduler.model.reads import READS
     from vcbatch.scheduler.reasons.standing import StandingsError
 
     now = access.now()

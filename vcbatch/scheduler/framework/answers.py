@@ -1,0 +1,454 @@
+"""The plugins of a policy, asked together.
+
+How answers combine is Volcano's: keys of all plugins in tier order decide an order; filters, readiness and rooms must
+all agree; one overused is enough; votes are counted tier by tier, a rejection ending the count and an acceptance
+ending it with its tier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from vcbatch.scheduler.framework.combining import Leanings, Tiered, agreed, counted, has_opinion
+from vcbatch.scheduler.framework.gang_order import GangKey, Gangs, last_first
+from vcbatch.scheduler.framework.plugin import (
+    UNLIMITED,
+    DomainWish,
+    EvictionKind,
+    GangEviction,
+    Leaning,
+    Ledger,
+    Plugin,
+    Protection,
+    Verdict,
+    Vote,
+)
+from vcbatch.scheduler.framework.switches import Switch
+from vcbatch.scheduler.framework.task_order import TaskOrder
+from vcbatch.scheduler.model.classes import TaskClass
+from vcbatch.scheduler.model.columns import Floats, Rows
+from vcbatch.scheduler.model.objects import Job, Queue, Run, Task
+from vcbatch.scheduler.model.resources import Vector
+from vcbatch.scheduler.model.result import Shortage
+from vcbatch.scheduler.model.sub_gangs import SubKey
+from vcbatch.scheduler.policy.policy import PluginOption, Policy
+from vcbatch.scheduler.topology.domain_search import Purpose
+from vcbatch.scheduler.topology.domains import Domain
+
+
+class Answers:
+    """What the plugins of a policy say together, in one cycle."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._tiers = [[(o, _made(o)) for o in tier.plugins] for tier in policy.tiers]
+        self._named = [(option.name, plugin) for tier in self._tiers for option, plugin in tier]
+        self.plugins = [plugin for _, plugin in self._named]
+        moving = [plugin for plugin in self.plugins if type(plugin).SHARES_PLACES]
+        self.queues_share_places = any(has_opinion(plugin, "queue_key") for plugin in moving)
+        """Whether serving one queue may move others back in the order."""
+        self.gangs_share_places = any(has_opinion(plugin, "job_key") for plugin in moving)
+        """Whether serving one gang may move others back in the order."""
+        self._standings: dict[str, tuple[Any, ...]] = {}
+        self._job_keys = [GangKey.of(p) for p in self._flat(Switch.JOB_ORDER, "job_key")]
+        self._task_order = TaskOrder(self._flat(Switch.TASK_ORDER, "task_key"))
+        self._queue_orders = self._flat(Switch.QUEUE_ORDER, "queue_key")
+        self._queue_keys = [p.queue_key for p in self._queue_orders]
+        self._ready = self._flat(Switch.JOB_READY, "job_ready")
+        self._valid = [p for p in self.plugins if has_opinion(p, "job_valid")]
+        self._pipelined = self._tiered(Switch.JOB_PIPELINED, "job_pipelined")
+        self._enqueueable = self._tiered(Switch.JOB_ENQUEUED, "enqueueable")
+        self._enqueued = self._flat(Switch.JOB_ENQUEUED, "enqueued")
+        self._counting = self._flat(Switch.JOB_ENQUEUED, "count_admission")
+        self._asking = self._flat(Switch.JOB_ENQUEUED, "admission_needed")
+        self._overused = self._flat(Switch.OVERUSED, "overused")
+        self._room = self._flat(Switch.ALLOCATABLE, "room")
+        self._barring: list[Plugin] = []
+        """Those that have a say about single tasks in this cycle, once all are open."""
+        self._reserving = [p for p in self.plugins if has_opinion(p, "reserve")]
+        self._faults = [p for p in self.plugins if has_opinion(p, "queue_fault")]
+        self._limits = [p for p in self.plugins if has_opinion(p, "limit_stamp")]
+        self._watching = [p for p in self.plugins if has_opinion(p, "placed")]
+        self._following = [p for p in self.plugins if has_opinion(p, "moved")]
+        self._leaning = self._flat(Switch.NODE_ORDER, "leaning")
+        self._domain_scores = self._flat(Switch.HYPER_NODE_ORDER, "domain_scores")
+        self._domain_order = self._flat(Switch.HYPER_NODE_GRADIENT, "domain_order")
+        self._annotating = [p for p in self.plugins if has_opinion(p, "binding_annotations")]
+        self._locking = [p for p in self.plugins if has_opinion(p, "node_lock")]
+        self._starving = self._tiered(Switch.JOB_STARVING, "job_starving")
+        self._preemptable = self._tiered(Switch.PREEMPTABLE, "preemptable")
+        self._reclaimable = self._tiered(Switch.RECLAIMABLE, "reclaimable")
+        self._keeping = self._flat(Switch.VICTIM, "movable")
+        self._evictable = [[p for _, p in tier if has_opinion(p, "evictable")] for tier in self._tiers]
+        self._preemptive = self._flat(Switch.PREEMPTIVE, "preemptive")
+        self._victim_queue = [p for p in self.plugins if has_opinion(p, "victim_queue_key")]
+        self._unwanted = self._tiered(Switch.VICTIM, "unwanted")
+
+    def _tiered(self, switch: Switch, method: str) -> Tiered:
+        return [[p for o, p in tier if o.enabled(switch) and has_opinion(p, method)] for tier in self._tiers]
+
+    def _flat(self, switch: Switch, method: str | None = None) -> list[Plugin]:
+        return [
+            p
+            for tier in self._tiers
+            for o, p in tier
+            if o.enabled(switch) and (method is None or has_opinion(p, method))
+        ]
+
+    # Order ------------------------------------------------------------------------------------------------------------
+
+    def job_key(self, job: Job) -> tuple[Any, ...]:
+        """Sorts gangs of a queue, best first; total, by creation and UID at last."""
+        return (*[key.one(job) for key in self._job_keys], job.creation, job.uid, job.key)
+
+    def from_last(self, gangs: Gangs) -> Iterator[Job]:
+        """Gangs against their order, the last first. Of many only those that are taken are put in order: plugins are
+        asked about a gang as long as it is among equals that may be next. Until it is through nothing may be placed."""
+        return last_first(gangs, self._job_keys)
+
+    def queue_key(self, queue: Queue) -> tuple[Any, ...]:
+        """Sorts queues, best first."""
+        known = self._standings.get(queue.name)
+        if known is None:
+            meta = queue.view.metadata
+            keys = [key(queue) for key in self._queue_keys]
+            known = self._standings[queue.name] = (*keys, meta.creation_timestamp or "", meta.uid, queue.name)
+        return known
+
+    def queue_kin(self, queue: Queue) -> tuple[object, int] | None:
+        """The queues that always move together in the order, as the plugin says that alone decides it; with in how many
+        numbers of its key they are alike."""
+        return self._queue_orders[0].queue_kin(queue) if len(self._queue_orders) == 1 else None
+
+    def runs(self, job: Job) -> list[Run]:
+        """The gang's pending tasks that can be looked at, in task order, consecutive alike ones together. Tasks that
+        ask for nothing and gated ones aren't among them."""
+        if job.runs is None:
+            job.runs = self._task_order.runs(job)
+        return job.runs
+
+    def ordered(self, tasks: list[Task]) -> list[Task]:
+        """Tasks of a gang in task order: the plugins', then by index where all have one, creation and UID."""
+        return self._task_order.ordered(tasks)
+
+    # Gangs ------------------------------------------------------------------------------------------------------------
+
+    def invalid(self, job: Job) -> str | None:
+        """Why the gang can't run as it is."""
+        for plugin in self._valid:
+            fault = plugin.job_valid(job)
+            if fault:
+                return fault
+        return None
+
+    def ready(self, job: Job) -> bool:
+        """Whether all plugins say that enough of the gang is placed for it to start."""
+        for plugin in self._ready:  # noqa: SIM110 - asked several times per gang, where a generator is half the price
+            if not plugin.job_ready(job):
+                return False
+        return True
+
+    def tasks_until_ready(self, job: Job, role: str) -> int:
+        """How many more tasks of this role have to be placed, at least, before `ready` can turn true; 1 or more."""
+        return max((plugin.tasks_until_ready(job, role) for plugin in self._ready), default=1)
+
+    def pipelined(self, job: Job) -> bool:
+        """Whether what the gang found, promised resources included, is to be held for it."""
+        return counted(self._pipelined, lambda plugin: plugin.job_pipelined(job)) is None
+
+    @property
+    def votes_on_holding(self) -> bool:
+        """Whether some plugin votes on what is held; where none does, everything found is."""
+        return any(self._pipelined)
+
+    @property
+    def judges_readiness(self) -> bool:
+        """Whether some plugin says when a gang is ready; where none does, each of its pods is of use alone."""
+        return bool(self._ready)
+
+    def ready_without_hope(self, job: Job) -> bool:
+        """Whether the gang has its minimum without counting tasks that are yet to be placed."""
+        return not self._ready or job.ready_count >= job.min_member
+
+    def lacks_members(self, job: Job) -> bool:
+        """Whether fewer members are placed, or could be at no cost, than the minimum; roles aside, as the phase goes
+        by the number alone."""
+        return bool(self._ready) and job.ready_count + job.pending_best_effort < job.min_member
+
+    # Domains ----------------------------------------------------------------------------------------------------------
+
+    def domain_order(self, job: Job, sub: SubKey | None, groups: list[Rows], purpose: Purpose) -> list[Rows]:
+        """The order in which domains are tried: as the first plugin says that has an opinion, else as given."""
+        for plugin in self._domain_order:
+            order = plugin.domain_order(job, sub, groups, evicting=purpose is Purpose.EVICT)
+            if order is not None:
+                return list(order)
+        return groups
+
+    def domain_scores(self, wish: DomainWish, domains: Rows) -> Floats:
+        """The points of all plugins together."""
+        total: Floats = np.zeros(len(domains))
+        for plugin in self._domain_scores:
+            points = plugin.domain_scores(wish, domains)
+            if points is not None:
+                total += points
+        return total
+
+    def leaning(self, job: Job, sub: SubKey | None, cls: TaskClass, domain: Domain | None) -> Leaning | None:
+        """Points for the gang's next tasks that move with each of them; None where no plugin gives any."""
+        if not self._leaning:
+            return None
+        number = None if domain is None else domain.number
+        found = [leaning for p in self._leaning if (leaning := p.leaning(job, sub, cls, number)) is not None]
+        return found[0] if len(found) == 1 else Leanings(found) if found else None
+
+    # Victims ----------------------------------------------------------------------------------------------------------
+
+    def starving(self, job: Job) -> bool:
+        """Whether others may be evicted for what the gang lacks: the first tier in which somebody answers decides."""
+        for tier in self._starving:
+            if tier:
+                return all(plugin.job_starving(job) for plugin in tier)
+        return False
+
+    def preemptable(self, preemptor: Task, candidates: Sequence[Task]) -> list[Task]:
+        """The candidates that may be evicted for a task of their queue."""
+        return agreed(self._preemptable, lambda plugin: plugin.preemptable(preemptor, candidates))
+
+    def reclaimable(self, reclaimer: Task, candidates: Sequence[Task]) -> list[Task]:
+        """The candidates that may be evicted for a task of another queue."""
+        return agreed(self._reclaimable, lambda plugin: plugin.reclaimable(reclaimer, candidates))
+
+    def named(self, kind: EvictionKind, task: Task, candidates: Sequence[Task]) -> tuple[list[Task], bool]:
+        """The candidates that may be evicted for a task, and whether, were they gone, another tier might name more."""
+        tiers = [tier for tier in self.judges(kind) if tier]
+        for nth, tier in enumerate(tiers):
+            if kind is EvictionKind.PREEMPT:
+                found = agreed([tier], lambda plugin: plugin.preemptable(task, candidates))
+            else:
+                found = agreed([tier], lambda plugin: plugin.reclaimable(task, candidates))
+            if found:
+                return found, nth + 1 < len(tiers)
+        return [], False
+
+    def judges(self, kind: EvictionKind) -> Sequence[Sequence[Plugin]]:
+        """The plugins that decide about the victims of single tasks, tier by tier."""
+        return self._preemptable if kind is EvictionKind.PREEMPT else self._reclaimable
+
+    def evictable(self, eviction: GangEviction, candidates: Sequence[Task]) -> list[Task]:
+        """The candidates that may be evicted for a whole gang: all plugins that have an opinion must agree, whatever
+        their tier. Each is asked of those that the ones before it leave, so that a pod which one keeps takes nothing
+        of what the next may give."""
+        left = list(candidates)
+        for plugin in (plugin for tier in self._evictable for plugin in tier):
+            found = plugin.evictable(eviction, left)
+            if found is not None:
+                named = {task.uid for task in found}
+                left = [task for task in left if task.uid in named]
+        return left
+
+    def protection(self, victims: Sequence[Task]) -> Protection | None:
+        """By which limit these pods may not be evicted now; of several the one that keeps them for longest."""
+        found = [limit for plugin in self.plugins if (limit := plugin.protection(victims)) is not None]
+        return max(found, key=lambda limit: inf if limit.until is None else limit.until.timestamp(), default=None)
+
+    def share_left(self, queue: Queue, victims: Sequence[Task]) -> Sequence[Shortage]:
+        """What the queue would lack of what it deserves without these pods of it, which are kept therefore; nothing
+        where no share keeps them."""
+        return next((left for plugin in self.plugins if (left := plugin.share_left(queue, victims))), ())
+
+    def preemptive(self, queue: Queue, request: Vector) -> bool:
+        """Whether the queue may have pods of other queues evicted for this request."""
+        return all(plugin.preemptive(queue, request) for plugin in self._preemptive)
+
+    def unwanted(self, running: Sequence[Task]) -> list[tuple[Task, str]]:
+        """Pods that had better be moved away, and why: of the first tier that names any, all that it names."""
+        for tier in self._unwanted:
+            named: dict[str, Task] = {}
+            why: dict[str, str] = {}
+            for plugin in tier:
+                for task in plugin.unwanted(running) or ():
+                    named.setdefault(task.uid, task)
+                    why.setdefault(task.uid, plugin.UNWANTED)
+            if named:
+                return [(task, why[task.uid]) for task in self._movable(list(named.values()))]
+        return []
+
+    def _movable(self, unwanted: list[Task]) -> list[Task]:
+        """Those that nobody keeps in their place."""
+        for plugin in self._keeping:
+            may_go = plugin.movable(unwanted)
+            if may_go is not None:
+                named = {task.uid for task in may_go}
+                unwanted = [task for task in unwanted if task.uid in named]
+        return unwanted
+
+    def victim_order(self, victims: Sequence[Task], preemptor: Task) -> list[Task]:
+        """Victims, first evicted first: of one gang the last in task order, gangs that are no more before others, of
+        one queue the gang that comes last, and of several queues as the plugins say, the last in queue order first."""
+        if not victims:
+            return []
+        rank = {task.uid: -i for i, task in enumerate(self.ordered(list(victims)))}
+        gangs = {t.job.key: t.job for t in victims if t.job is not None and t.job.group is not None}
+        by_gang = {job.key: -i for i, job in enumerate(sorted(gangs.values(), key=self.job_key))}
+        queues = {job.queue.name: job.queue for job in gangs.values() if job.queue is not None}
+        own = preemptor.job.queue if preemptor.job is not None else None
+        by_queue: dict[str, int] = {}
+        if own is not None and len(queues) > 1:
+            by_queue = {q.name: i for i, q in enumerate(self.victim_queues(list(queues.values()), own))}
+
+        def key(task: Task) -> tuple[int, int, int, int]:
+            job = task.job
+            if job is None or job.group is None:
+                return (0, 0, 0, rank[task.uid])
+            queue = 0 if job.queue is None else by_queue.get(job.queue.name, 0)
+            return (1, queue, by_gang[job.key], rank[task.uid])
+
+        return sorted(victims, key=key)
+
+    def victim_queues(self, queues: Sequence[Queue], preemptor: Queue) -> list[Queue]:
+        """Queues that lose pods to another one, first to lose first: as the plugins say, the last in queue order
+        first."""
+        inverse = {q.name: -i for i, q in enumerate(sorted(queues, key=self.queue_key))}
+
+        def place(queue: Queue) -> tuple[Any, ...]:
+            keys = [plugin.victim_queue_key(queue, preemptor) for plugin in self._victim_queue]
+            return (*keys, inverse[queue.name])
+
+        return sorted(queues, key=place)
+
+    # Queues -----------------------------------------------------------------------------------------------------------
+
+    def enqueue_refusal(self, job: Job) -> Verdict | None:
+        """Why a pending gang may not be admitted, None where it may: for ever, if a plugin of the tier that refuses it
+        says so, else what the first one says."""
+        refused: Verdict | None = None
+
+        def vote(plugin: Plugin) -> Vote:
+            nonlocal refused
+            verdict = plugin.enqueueable(job)
+            if verdict.vote is Vote.REJECT:
+                refused = verdict
+            return verdict.vote
+
+        first = counted(self._enqueueable, vote)
+        if first is None or refused is None or refused.reason.hopeless:
+            return refused
+        tier = next(tier for tier in self._enqueueable if first in tier)
+        for plugin in tier[tier.index(first) + 1 :]:
+            verdict = plugin.enqueueable(job) if plugin.TELLS_IMPOSSIBLE else refused
+            if verdict.vote is Vote.REJECT and verdict.reason.hopeless:
+                return verdict
+        return refused
+
+    def count_admission(self, jobs: Sequence[Job], sign: int) -> None:
+        """The room that these admitted gangs count for, which have no place, is taken (`sign` 1) or given back (-1)
+        for what is asked next."""
+        for plugin in self._counting:
+            for job in jobs:
+                plugin.count_admission(job, sign)
+
+    def admission_needed(self, job: Job) -> bool:
+        """Whether plugins are asked to admit a gang that has no minResources."""
+        return any(plugin.admission_needed(job) for plugin in self._asking)
+
+    @property
+    def admission_keys(self) -> Sequence[Callable[[Job], object]]:
+        """What verdicts on gangs go by, besides their queues, minResources and gates (`Plugin.admission_key`)."""
+        return [plugin.admission_key for tier in self._enqueueable for plugin in tier]
+
+    def overused(self, queue: Queue) -> str | None:
+        """Why the queue gets nothing more in this action (a sentence); None where it may."""
+        for plugin in self._overused:
+            reason = plugin.overused(queue)
+            if reason:
+                return reason
+        return None
+
+    def room(self, queue: Queue, request: Vector) -> int:
+        """How many tasks with this request, [R], the queue may still take."""
+        room = UNLIMITED
+        for plugin in self._room:
+            room = min(room, plugin.room(queue, request))
+        return room
+
+    def room_for(self, job: Job, request: Vector) -> int:
+        """How many tasks with this request the gang's queue may still take for it, as `room` where the queue is Open.
+        A Closing queue has room for the gangs that it took before, and none for others."""
+        if job.queue is None:
+            return UNLIMITED
+        return self.room(job.queue, request) if job.queue.open else self.room_of(job, request)
+
+    def room_of(self, job: Job, request: Vector) -> int:
+        """How many tasks of the gang with this request its queue may still take."""
+        room = UNLIMITED
+        for plugin in self._room:
+            room = min(room, plugin.room_of(job, request))
+        return room
+
+    def barred(self, task: Task) -> Verdict | None:
+        """Why the queue of the task may not hold this very task now; None where it may."""
+        return next((verdict for p in self._barring if (verdict := p.barred(task)) is not None), None)
+
+    def reserve(self, job: Job, cls: TaskClass, count: int) -> None:
+        """Keep room in the gang's queue for so many tasks, or give it back (negative)."""
+        self._standings.clear()
+        for plugin in self._reserving:
+            plugin.reserve(job, cls, count)
+
+    def queue_fault(self, queue: Queue) -> str | None:
+        """Why no gang of this queue can be admitted or placed."""
+        for plugin in self._faults:
+            fault = plugin.queue_fault(queue)
+            if fault:
+                return fault
+        return None
+
+    def ledger(self, queue: Queue, request: Vector) -> Ledger | None:
+        """What the plugin with the least room for this request says of the queue."""
+        if not self._room:
+            return None
+        return min(self._room, key=lambda plugin: plugin.room(queue, request)).ledger(queue, request)
+
+    # Changes ----------------------------------------------------------------------------------------------------------
+
+    def placed(self, tasks: Sequence[Task], sign: int, *, rows: Sequence[int]) -> None:
+        """Tell the plugins of a placement (`sign` 1) or its undoing (-1) of alike tasks of one gang. An eviction is the
+        undoing of a placement."""
+        self._standings.clear()
+        job = tasks[0].job
+        if job is not None:
+            for plugin in self._watching:
+                plugin.placed(job, tasks[0].cls, sign * len(tasks))
+        for plugin in self._following:
+            for task, row in zip(tasks, rows, strict=True):
+                plugin.moved(task, row, sign)
+
+    @property
+    def binding_annotations(self) -> Callable[[Task, int], Mapping[str, str] | None] | None:
+        """What a pod is told with its binding; None where no plugin has anything to tell."""
+        return self._binding_annotations if self._annotating else None
+
+    @property
+    def node_lock(self) -> Callable[[Task], str] | None:
+        """By which annotation a pod's node is locked while it is bound; None where no plugin locks any."""
+        return self._node_lock if self._locking else None
+
+    def _node_lock(self, task: Task) -> str:
+        return next((lock for plugin in self._locking if (lock := plugin.node_lock(task))), "")
+
+    def _binding_annotations(self, task: Task, row: int) -> Mapping[str, str] | None:
+        told: dict[str, str] = {}
+        for plugin in self._annotating:
+            told.update(plugin.binding_annotations(task, row))
+        return told or None
+
+
+def _made(option: PluginOption) -> Plugin:
+    hierarchical = option.enabled(Switch.HIERARCHY)
+    plugin = option.cls.of_mode(hierarchical=hierarchical)(option.arguments)
+    plugin.hierarchical = hierarchical
+    return plugin

@@ -1,0 +1,90 @@
+"""Devices of one kind: what nodes say that they have of them, what pods ask for, and what pods are told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from vcbatch.api import names
+from vcbatch.api.node import Node
+from vcbatch.api.pod import PodSpec
+from vcbatch.scheduler.index.devices.asks import PodAsks, Sharing, asks_of
+from vcbatch.scheduler.index.devices.cards import Assignment, Card, cards_of, held, told
+from vcbatch.scheduler.index.devices.config import DeviceConfig
+
+
+class Family(Protocol):
+    """One kind of devices. Two that are equal read and write the same."""
+
+    @property
+    def key(self) -> str:
+        """Its name, by which what pods hold of it is remembered."""
+        ...
+
+    @property
+    def fault(self) -> str:
+        """Why none of it can be used; empty where it can."""
+        ...
+
+    @property
+    def factor(self) -> int:
+        """By how much the memory that pods ask of a cut card is multiplied."""
+        ...
+
+    @property
+    def lock(self) -> str:
+        """The annotation by which a node is locked while a pod gets its devices."""
+        ...
+
+    def cards(self, node: Node) -> tuple[Card, ...]:
+        """Those that the node says it has."""
+        ...
+
+    def asks(self, spec: PodSpec, notes: Mapping[str, str]) -> PodAsks | None:
+        """What a pod with that spec and those annotations asks; None where that is nothing."""
+        ...
+
+    def told(self, assignment: Assignment, cards: Sequence[Card], *, node: str, now: float) -> dict[str, str]:
+        """The annotations by which the node's device plugin learns what a pod gets. `now` is in seconds since 1970."""
+        ...
+
+    def held(self, notes: Mapping[str, str], asks: PodAsks | None, cards: Sequence[Card]) -> Assignment | None:
+        """What a pod holds by its annotations; None where they say nothing that these cards know."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Gpus:
+    """GPUs that are shared in one of the ways."""
+
+    sharing: Sharing
+    config: DeviceConfig
+
+    @property
+    def key(self) -> str:
+        return "gpus"
+
+    @property
+    def fault(self) -> str:
+        return f"vGPUs aren't used: {self.config.fault}" if self.config.fault else ""
+
+    @property
+    def factor(self) -> int:
+        return self.config.factor
+
+    @property
+    def lock(self) -> str:
+        return names.VGPU_LOCK if self.sharing is Sharing.VGPU else names.GPU_LOCK
+
+    def cards(self, node: Node) -> tuple[Card, ...]:
+        return cards_of(node, self.sharing, self.config)
+
+    def asks(self, spec: PodSpec, notes: Mapping[str, str]) -> PodAsks | None:
+        return asks_of(spec, notes, self.sharing)
+
+    def told(self, assignment: Assignment, cards: Sequence[Card], *, node: str, now: float) -> dict[str, str]:
+        return told(assignment, cards, self.sharing, node=node, now=now)
+
+    def held(self, notes: Mapping[str, str], asks: PodAsks | None, cards: Sequence[Card]) -> Assignment | None:
+        return held(notes, asks, cards, self.sharing)

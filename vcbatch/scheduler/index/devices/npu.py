@@ -1,0 +1,111 @@
+"""Ascend chips: the fixed parts that they may be cut into, and the ConfigMap that says which there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, cast
+
+from vcbatch.scheduler.index.devices.documents import listing, mapping
+
+
+class Template(NamedTuple):
+    """A part that a chip may be cut into: its memory in MiB and its AI cores. Without a name it is the whole chip."""
+
+    memory: int
+    cores: int = 0
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chip:
+    """One model of chips.
+
+    Attributes:
+        word: what annotations call it.
+        resource: the extended resource that counts its parts.
+        memory_resource: the name by which containers say how much memory a part is to have, in MiB.
+        allocatable: the memory of a whole chip that pods may have, in MiB.
+        capacity: all of its memory; who asks for more than `allocatable` and not for more than this gets all there is.
+        cores: its AI cores; 0 where nobody says.
+        templates: the parts, the smallest memory first.
+    """
+
+    word: str
+    resource: str
+    memory_resource: str
+    allocatable: int
+    capacity: int
+    cores: int = 0
+    templates: tuple[Template, ...] = ()
+
+    @property
+    def whole(self) -> Template:
+        """All of a chip."""
+        return Template(self.allocatable, self.cores)
+
+    def part(self, memory: int) -> Template | None:
+        """The smallest part with so much memory, else the whole chip; None where not even that has so much."""
+        found = next((part for part in self.templates if memory <= part.memory), None)
+        return found or (self.whole if memory <= self.capacity else None)
+
+
+DEFAULT_CHIPS: Final = (
+    Chip(
+        word="Ascend310P",
+        resource="huawei.com/Ascend310P",
+        memory_resource="huawei.com/Ascend310P-memory",
+        allocatable=21527,
+        capacity=24576,
+        cores=8,
+        templates=(Template(3072, 1, "vir01"), Template(6144, 2, "vir02"), Template(12288, 4, "vir04")),
+    ),
+)
+"""What Volcano knows without a ConfigMap."""
+
+
+def read_chips(given: object) -> tuple[Chip, ...]:
+    """The chips under `vnpus` of the ConfigMap: a list, or a mapping that has it under `configs`. Raises `ValueError`
+    or `TypeError` for what can't be used."""
+    entries = listing(mapping(cast("object", given)).get("configs") if isinstance(given, Mapping) else given)
+    chips = tuple(_chip(mapping(entry), f"vnpus[{index}]") for index, entry in enumerate(entries))
+    for key, values in (("commonWord", [c.word for c in chips]), ("resourceName", [c.resource for c in chips])):
+        twice = sorted({value for value in values if values.count(value) > 1})
+        if twice:
+            raise ValueError(f"vnpus: {key} {twice[0]} is given twice")
+    return chips
+
+
+def _chip(given: Mapping[str, Any], where: str) -> Chip:
+    parts = [
+        Template(_amount(part, "memory", where), _amount(part, "aiCore", where), str(part.get("name") or ""))
+        for part in map(mapping, listing(given.get("templates")))
+    ]
+    allocatable = _amount(given, "memoryAllocatable", where)
+    return Chip(
+        word=_text(given, "commonWord", where),
+        resource=_text(given, "resourceName", where),
+        memory_resource=_text(given, "resourceMemoryName", where),
+        allocatable=allocatable,
+        capacity=max(_amount(given, "memoryCapacity", where), allocatable),
+        cores=_amount(given, "aiCore", where),
+        templates=_sorted(parts),
+    )
+
+
+def _sorted(parts: Sequence[Template]) -> tuple[Template, ...]:
+    return tuple(sorted(parts, key=lambda part: part.memory))
+
+
+def _text(given: Mapping[str, Any], key: str, where: str) -> str:
+    value = given.get(key)
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"{where}.{key}: want a name, got {value!r}")
+    return value
+
+
+def _amount(given: Mapping[str, Any], key: str, where: str) -> int:
+    value = given.get(key, 0)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(f"{where}.{key}: want a whole number of at least 0, got {value!r}")
+    return value

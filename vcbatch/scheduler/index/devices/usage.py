@@ -1,0 +1,210 @@
+"""What is remembered of cards from cycle to cycle: kept up to date by what changed, and equal to what the pods'
+annotations say."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from vcbatch.api import names
+from vcbatch.api.config_map import ConfigMap
+from vcbatch.scheduler.index.devices.ascend import Npus
+from vcbatch.scheduler.index.devices.asks import PodAsks, Sharing
+from vcbatch.scheduler.index.devices.cards import Assignment, Card
+from vcbatch.scheduler.index.devices.config import DEVICE_CONFIG, DeviceConfig, read_config
+from vcbatch.scheduler.index.devices.family import Family, Gpus
+from vcbatch.scheduler.index.devices.table import LOWEST, CardTable, Hold, Layer
+from vcbatch.scheduler.model.classes import TaskClass
+from vcbatch.scheduler.model.columns import Floats
+from vcbatch.scheduler.model.facts import Facts
+from vcbatch.scheduler.model.objects import Task, TaskStatus
+
+if TYPE_CHECKING:
+    from vcbatch.scheduler.snapshot.state import ClusterState
+
+_MEMORY: Final = "deviceshare"
+_RENAMED: Final = {
+    "resourceCountName": names.VGPU_NUMBER,
+    "resourceMemoryName": names.VGPU_MEMORY,
+    "resourceCoreName": names.VGPU_CORES,
+    "resourceMemoryPercentageName": names.VGPU_MEMORY_PERCENTAGE,
+}
+
+
+class Settings(NamedTuple):
+    """How GPUs are shared (None: they aren't) and whether NPUs are, in which order cards are asked, and the ConfigMap
+    about them (namespace, name)."""
+
+    sharing: Sharing | None
+    npus: bool
+    policy: str
+    config_map: tuple[str, str]
+
+
+class CardBooks:
+    """The table of one family's cards, and what pods hold of them that aren't known to hold it yet (`assumed`)."""
+
+    def __init__(self, family: Family, policy: str) -> None:
+        self.family = family
+        self.table = CardTable(policy=policy, factor=family.factor)
+        self.assumed: dict[str, Assignment] = {}
+        self._asks: dict[TaskClass, PodAsks | None] = {}
+        self._cards: dict[str, tuple[Card, ...]] = {}
+        self._rows: dict[str, int] = {}
+
+    def asks(self, cls: TaskClass) -> PodAsks | None:
+        """What pods of the class ask of cards."""
+        if cls not in self._asks:
+            if len(self._asks) > 65536:
+                self._asks.clear()
+            self._asks[cls] = self.family.asks(cls.spec, cls.notes)
+        return self._asks[cls]
+
+    def fault(self, asks: PodAsks) -> str:
+        """Why no card is for pods that ask so; empty where some may be."""
+        return self.family.fault or asks.fault
+
+    def slots_of_empty(self, asks: PodAsks, count: int) -> Floats:
+        """How many pods that ask so each of `count` nodes takes, if nobody holds anything of its cards and all of them
+        are healthy; [N]."""
+        table = CardTable(policy=self.table.policy, factor=self.family.factor)
+        cards = {name: tuple(replace(card, healthy=True) for card in own) for name, own in self._cards.items()}
+        table.lay(cards, self._rows)
+        return table.slots(asks, count, np.arange(count, dtype=np.intp), promising=False)
+
+    # What the cluster says --------------------------------------------------------------------------------------------
+
+    def refresh(self, state: ClusterState) -> None:
+        """Take in what changed since the last cycle."""
+        holders = state.devices
+        for uid in holders.gone:
+            task = state.tasks.get(uid)
+            if task is None or not task.node:
+                self.assumed.pop(uid, None)
+        rows = {info.name: info.row for info in state.nodes.infos} if self._moved(state) else self._rows
+        changed = {name: self._cards_of(state, name) for name in holders.dirty}
+        if rows is not self._rows or any(self._cards.get(name, ()) != cards for name, cards in changed.items()):
+            self._cards.update(changed)
+            self._cards = {name: cards for name, cards in self._cards.items() if cards and name in rows}
+            self._rows = rows
+            self.table.lay(self._cards, rows)
+            again: Collection[str] = self._cards
+        else:
+            again = holders.dirty & self._cards.keys()
+        for name in sorted(again):
+            self._recount(state, name)
+
+    def _moved(self, state: ClusterState) -> bool:
+        infos = state.nodes.infos
+        return len(infos) != len(self._rows) or any(self._rows.get(info.name) != info.row for info in infos)
+
+    def _cards_of(self, state: ClusterState, name: str) -> tuple[Card, ...]:
+        info = state.node(name)
+        if info is None or info.node is None or not info.present:
+            return ()
+        return self.family.cards(info.node)
+
+    def _recount(self, state: ClusterState, name: str) -> None:
+        """Who holds what of the node's cards, from its pods."""
+        node = self.table.nodes[name]
+        for uid in sorted(set[str]().union(*node.holders)):
+            self.table.release(uid)
+        info = state.node(name)
+        for task in info.tasks.values() if info is not None else ():
+            assignment = self._held(task, node.cards)
+            if assignment is not None and all(p.card < len(node.cards) for pieces in assignment for p in pieces):
+                layer = Layer.LEAVING if task.status is TaskStatus.RELEASING else Layer.HELD
+                self.table.hold(task.uid, Hold(name, assignment, layer))
+
+    def _held(self, task: Task, cards: tuple[Card, ...]) -> Assignment | None:
+        notes = task.pod.metadata.annotations or {}
+        found = self.family.held(notes, self.asks(task.cls), cards)
+        return self.assumed.get(task.uid) if found is None else found
+
+    # What the cycle decides -------------------------------------------------------------------------------------------
+
+    def place(self, task: Task, node: str, asks: PodAsks, *, barred: Collection[int]) -> None:
+        """The task was placed on the node: on what is free, or on what will be. One that stays after all keeps what it
+        had."""
+        hold = self.table.holds.get(task.uid)
+        if hold is not None:
+            self.table.turn(task.uid, Layer.HELD)
+            return
+        promising = task.status is TaskStatus.PIPELINED
+        found = self.table.assign(node, asks, promising=promising, barred=barred)
+        if found is None:
+            if promising:
+                return  # it waits for more than cards
+            raise RuntimeError(f"{task.namespace}/{task.name} was placed on {node}, whose cards have no room for it")
+        self.table.hold(task.uid, Hold(node, found[0], Layer.PROMISED if promising else Layer.HELD))
+        if not promising:
+            self.assumed[task.uid] = found[0]
+
+    def take_back(self, task: Task) -> None:
+        """The task was taken back, or is evicted: then it holds its cards until it is gone."""
+        if task.status is TaskStatus.RELEASING:
+            self.table.turn(task.uid, Layer.LEAVING)
+        else:
+            self.table.release(task.uid)
+            self.assumed.pop(task.uid, None)
+
+
+@dataclass(slots=True)
+class Shelf:
+    """The books of all families, and by what they were opened."""
+
+    settings: Settings
+    config: DeviceConfig
+    books: tuple[CardBooks, ...]
+
+
+def books_of(state: ClusterState, settings: Settings | None) -> tuple[CardBooks, ...]:
+    """The books of this cluster, up to date; none where nothing is shared."""
+    if settings is None:
+        state.devices.stop()
+        state.memory.pop(_MEMORY, None)
+        return ()
+    config = _config(state, settings)
+    known = state.memory.get(_MEMORY)
+    shelf = known if isinstance(known, Shelf) else None
+    if shelf is None or shelf.settings != settings or shelf.config != config or not state.devices.active:
+        shelf = state.memory[_MEMORY] = _opened(settings, config, () if shelf is None else shelf.books)
+        state.devices.start(state.nodes.infos)
+    for books in shelf.books:
+        books.refresh(state)
+    state.devices.seen()
+    return shelf.books
+
+
+def _opened(settings: Settings, config: DeviceConfig, before: Iterable[CardBooks]) -> Shelf:
+    families: list[tuple[Family, str]] = []
+    if settings.sharing is not None:
+        policy = settings.policy if settings.sharing is Sharing.VGPU else LOWEST
+        families.append((Gpus(settings.sharing, config), policy))
+    if settings.npus:
+        families += [(Npus(chip, config.npu_fault), settings.policy) for chip in config.chips]
+    shelf = Shelf(settings, config, tuple(CardBooks(family, policy) for family, policy in families))
+    assumed = {books.family.key: books.assumed for books in before}
+    for books in shelf.books:
+        books.assumed.update(assumed.get(books.family.key, {}))
+    return shelf
+
+
+def _config(state: ClusterState, settings: Settings) -> DeviceConfig:
+    stamp = state.facts.stamp(ConfigMap)
+    known = state.memory.get(f"{_MEMORY}/config")
+    if known is None or known[0] != (stamp, settings):
+        known = state.memory[f"{_MEMORY}/config"] = ((stamp, settings), config_of(state.facts, settings))
+    return known[1]
+
+
+def config_of(facts: Facts, settings: Settings) -> DeviceConfig:
+    """What the ConfigMap says of devices, as far as these settings go by it; the defaults where there is none."""
+    if settings.sharing is not Sharing.VGPU and not settings.npus:
+        return DeviceConfig()
+    found = facts.of(ConfigMap).get("/".join(settings.config_map))
+    text = (found.data or {}).get(DEVICE_CONFIG) if found is not None else None
+    return DeviceConfig() if text is None else read_config(text, resources=_RENAMED)

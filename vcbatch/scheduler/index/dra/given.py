@@ -1,0 +1,66 @@
+"""What claims were given by decisions that the cluster hasn't seen yet, and what is to be written for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from vcbatch.api import names
+from vcbatch.api.dra import AllocatedDevice, ResourceClaim
+from vcbatch.scheduler.index.dra.capacity import read_share
+from vcbatch.scheduler.index.dra.extended import Mapped, requests_of
+from vcbatch.scheduler.index.dra.inventory import DeviceId
+from vcbatch.scheduler.index.dra.ledger import DeviceLedger
+from vcbatch.scheduler.index.dra.search import Picked
+from vcbatch.scheduler.model.result import DeviceBinding, ExtendedClaim
+
+if TYPE_CHECKING:
+    from vcbatch.scheduler.model.objects import Task
+
+
+@dataclass(slots=True)
+class Given:
+    """What one claim was given; `users` are UIDs of pods. `unmade` is the claim itself where the cluster doesn't have
+    it, as it is for the extended resources of a pod, and `mapped` says which container gets what of it."""
+
+    uid: str
+    picks: Sequence[Picked] = ()
+    allocation: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    users: set[str] = field(default_factory=set[str])
+    unmade: ResourceClaim | None = None
+    mapped: Sequence[Mapped] = ()
+
+
+def binding_of(task: Task, claim: ResourceClaim, given: Given | None, patience: float) -> DeviceBinding:
+    """What is to be written to a claim of a pod before the pod is bound; `given` is None where the cluster knows what
+    the claim has."""
+    allocation = given.allocation if given is not None else None
+    namespace, name, uid = claim.metadata.namespace, claim.metadata.name, claim.metadata.uid
+    made = None
+    if given is not None and given.unmade is not None:
+        name, uid = names.extended_claim_name(task.name, task.uid), ""
+        made = ExtendedClaim(requests_of(claim), [use.wire() for use in given.mapped])
+    return DeviceBinding(namespace, name, uid, allocation, float(patience), made)
+
+
+def count(ledger: DeviceLedger, picks: Sequence[Picked]) -> None:
+    """Somebody has these devices from now on."""
+    for pick in picks:
+        if not pick.admin:
+            ledger.take(pick.device.id, pick.share)
+
+
+def uncount(ledger: DeviceLedger, picks: Sequence[Picked]) -> None:
+    """Nobody has these devices any more, who had them."""
+    for pick in picks:
+        if not pick.admin:
+            ledger.give_back(pick.device.id, pick.share)
+
+
+def count_theirs(ledger: DeviceLedger, result: AllocatedDevice) -> None:
+    """Somebody has what the cluster says of a claim."""
+    device = DeviceId(result.driver, result.pool, result.device)
+    share = read_share(result.driver, result.consumed_capacity) if result.share_id else None
+    if not result.admin_access and (share is not None or not ledger.is_whole(device)):
+        ledger.take(device, share)

@@ -1,0 +1,126 @@
+"""What the nodes would give for claims, and why one gives nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from vcbatch.api.dra import DeviceClass, DeviceRequest, ResourceClaim
+from vcbatch.scheduler.index.dra.counters import CounterId, CounterSetId
+from vcbatch.scheduler.index.dra.inventory import Device, Inventory
+from vcbatch.scheduler.index.dra.ledger import DeviceLedger
+from vcbatch.scheduler.index.dra.search import Found, OutOfSteps, Search, tolerations_of, ways_of
+
+if TYPE_CHECKING:
+    from vcbatch.scheduler.model.objects import NodeInfo
+
+MOST_ALTERNATIVES: Final = 8
+"""How many alternatives a request may have (Kubernetes, FirstAvailableDeviceRequestMaxSize)."""
+CANNOT_ALLOCATE: Final = "node(s) couldn't serve all resourceclaims"
+LACKING: Final = "node(s) lacked the devices of a resourceclaim, even if nobody had any"
+TAINTED: Final = "node(s) whose devices for a resourceclaim have the taint {%s}, which it doesn't tolerate"
+UNTOLD: Final = (
+    "node(s) whose devices for a resourceclaim take counters that their pool lacks or have capacity that can't be read"
+)
+GIVEN_UP: Final = "node(s) on which the search for devices was given up"
+
+
+class NodeDevices:
+    """The devices of nodes, as claims of these `classes` find them."""
+
+    def __init__(self, inventory: Inventory, classes: Mapping[str, DeviceClass]) -> None:
+        self._inventory = inventory
+        self._classes = classes
+        self._lacking: dict[tuple[bytes, Hashable], str] = {}
+
+    def on(self, info: NodeInfo) -> list[Device]:
+        """The devices that the node reaches, in the order in which they are tried."""
+        return self._inventory.on(info.name, info.row)
+
+    def state(self, info: NodeInfo, ledger: DeviceLedger) -> Hashable:
+        """Nodes with the same serve the same claims."""
+        number: dict[CounterId | CounterSetId, int] = {}
+        free = tuple(
+            (
+                d.kind,
+                ledger.state(d),
+                tuple((number.setdefault(c, len(number)), amount, ledger.left(c)) for c, amount in d.draws),
+                tuple((number.setdefault(s, len(number)), of, frozenset(ledger.together(s))) for s, of in d.groups),
+            )
+            for d in self.on(info)
+        )
+        return free, frozenset(d.kind for d in self._inventory.refused(info.name, info.row))
+
+    def search(
+        self,
+        info: NodeInfo,
+        claims: Sequence[ResourceClaim],
+        ledger: DeviceLedger,
+        *,
+        steps: int,
+        tolerant: bool = False,
+    ) -> Found | None:
+        """Devices of the node for all of the claims; None where there aren't. Raises `OutOfSteps`. `tolerant` where
+        taints keep nobody from a device."""
+        devices = self.on(info)
+        return Search(self._inventory, devices, ledger, self._classes, steps=steps, tolerant=tolerant).run(claims)
+
+    def rank(self, info: NodeInfo, claims: Sequence[ResourceClaim], ledger: DeviceLedger, *, steps: int) -> int:
+        """The sum over the requests with alternatives: 8 for the first one, 7 for the second, and so on; 0 where the
+        node doesn't serve the claims."""
+        try:
+            found = self.search(info, claims, ledger, steps=steps) or {}
+        except OutOfSteps:
+            return 0
+        taken = {(key, pick.request) for key, picks in found.items() for pick in picks}
+        return sum(
+            MOST_ALTERNATIVES - nth
+            for claim in claims
+            for request in claim.spec.devices.requests or ()
+            for nth, way in enumerate(request.first_available or ())
+            if (claim.metadata.key, f"{request.name}/{way.name}") in taken
+        )
+
+    def answer(
+        self, info: NodeInfo, claims: Sequence[ResourceClaim], told: bytes, ledger: DeviceLedger, *, steps: int
+    ) -> str:
+        """Why the node doesn't serve the claims, which `told` tells of; empty where it does."""
+        try:
+            if self.search(info, claims, ledger, steps=steps) is not None:
+                return ""
+            refused = self._inventory.refused(info.name, info.row)
+            if any(self._wanted(refused, claims)):
+                return UNTOLD
+            return self._lacks(info, claims, told, steps) or CANNOT_ALLOCATE
+        except OutOfSteps:
+            return GIVEN_UP
+
+    def _lacks(self, info: NodeInfo, claims: Sequence[ResourceClaim], told: bytes, steps: int) -> str:
+        """Why the node couldn't serve the claims if nobody had any device of it; empty where it could. Told once for
+        alike nodes."""
+        nobody = DeviceLedger(self._inventory)
+        key = (told, self.state(info, nobody))
+        known = self._lacking.get(key)
+        if known is None:
+            found = self.search(info, claims, nobody, steps=steps)
+            known = self._lacking[key] = "" if found is not None else self._lack(info, claims, nobody, steps)
+        return known
+
+    def _lack(self, info: NodeInfo, claims: Sequence[ResourceClaim], nobody: DeviceLedger, steps: int) -> str:
+        """Whether the node has no such devices, or they have taints, of which the first is named."""
+        wanted = self._wanted(self.on(info), claims)
+        taints = [taint for device, way in wanted if (taint := device.untolerated(tolerations_of(way))) is not None]
+        if not taints or self.search(info, claims, nobody, steps=steps, tolerant=True) is None:
+            return LACKING
+        return TAINTED % (f"{taints[0].key}: {taints[0].value}" if taints[0].value else taints[0].key)
+
+    def _wanted(
+        self, devices: Sequence[Device], claims: Sequence[ResourceClaim]
+    ) -> Iterator[tuple[Device, DeviceRequest]]:
+        """Those of the devices that requests of the claims would take, taints and what is given away apart."""
+        for claim in claims:
+            for _, way in ways_of(claim):
+                made = self._classes.get(way.device_class_name)
+                selectors = [*((made.spec.selectors if made is not None else None) or ()), *(way.selectors or ())]
+                chosen = made is not None and self._inventory.chosen
+                yield from ((d, way) for d in devices if chosen and chosen(selectors, d))

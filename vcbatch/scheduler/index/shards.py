@@ -1,0 +1,73 @@
+"""The nodes of this scheduler's shard, as rows of the node table, and what is to be said of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from vcbatch.api.node_shard import NodeShardView
+from vcbatch.api.timestamps import format_time
+from vcbatch.scheduler.model.resources import Mask
+from vcbatch.scheduler.model.result import NodeShardUpdate
+from vcbatch.scheduler.model.share import WHOLE, ShardingMode, Share
+
+if TYPE_CHECKING:
+    from vcbatch.scheduler.model.facts import Facts
+    from vcbatch.scheduler.model.objects import NodeInfo
+
+OUTSIDE: Final = "node(s) weren't in the shard of this scheduler"
+
+
+class Shards:
+    """Which nodes are in the shard. `share` is what this scheduler looks after."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.share: Share = WHOLE
+        self._facts = facts
+        self._stamp = -1
+        self._mask: Mask | None = None
+        self._told: tuple[str, frozenset[str]] | None = None
+
+    def mask(self, infos: Sequence[NodeInfo], stamp: int) -> Mask | None:
+        """The nodes of the shard, shape [N]; None where nothing is divided. `stamp` is that of the nodes."""
+        if self.share.mode is ShardingMode.NONE:
+            return None
+        if self._mask is None or stamp != self._stamp or len(self._mask) != len(infos):
+            names = self.share.in_use(self._facts)
+            self._mask = np.fromiter((info.name in names for info in infos), dtype=bool, count=len(infos))
+            self._stamp = stamp
+        return self._mask
+
+    def update(self, now: datetime) -> NodeShardUpdate | None:
+        """What is to be written to the shard's status; None where that says so already, or was told to."""
+        if self.share.mode is ShardingMode.NONE:
+            return None
+        own = self._facts.of(NodeShardView).get(self.share.shard)
+        if own is None:
+            return None
+        using = self.share.in_use(self._facts)
+        desired = frozenset(own.spec.nodes_desired or ())
+        if own.status.nodes_in_use is not None and using == frozenset(own.status.nodes_in_use):
+            self._told = None
+            return None
+        if self._told == (own.metadata.uid, using):
+            return None
+        self._told = (own.metadata.uid, using)
+        return NodeShardUpdate(
+            name=own.metadata.name,
+            uid=own.metadata.uid,
+            status={
+                "lastUpdateTime": format_time(now),
+                "nodesInUse": sorted(using),
+                "nodesToAdd": sorted(desired - using),
+                "nodesToRemove": [],
+            },
+        )
+
+    def write_failed(self, uid: str) -> None:
+        """What was to be written wasn't stored: it is to be said again."""
+        if self._told is not None and self._told[0] == uid:
+            self._told = None

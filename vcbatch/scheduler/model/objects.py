@@ -1,0 +1,468 @@
+"""What the picture holds of each pod, gang, queue and node. Amounts are in the arrays of the tables; these objects
+hold the rest and their row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vcbatch.api import names
+from vcbatch.api.node import Node, Taint
+from vcbatch.api.pod import Pod
+from vcbatch.api.scheduling import PodGroupView, QueueView
+from vcbatch.scheduler.model.classes import HostPort, TaskClass
+from vcbatch.scheduler.model.network_topology import NetworkTopology
+from vcbatch.scheduler.model.resources import Dimensions, Mask, Vector
+from vcbatch.scheduler.model.selectors import STARTING_TAINTS
+from vcbatch.scheduler.model.sub_gangs import SubGangRule, SubKey
+
+if TYPE_CHECKING:
+    from vcbatch.scheduler.reasons.blockers import Blocker
+
+
+class TaskStatus(IntEnum):
+    """Where a pod stands. ALLOCATED and PIPELINED exist inside a cycle only."""
+
+    PENDING = 0
+    ALLOCATED = 1
+    PIPELINED = 2
+    BINDING = 3
+    BOUND = 4
+    RUNNING = 5
+    RELEASING = 6
+    SUCCEEDED = 7
+    FAILED = 8
+    UNKNOWN = 9
+
+    @property
+    def wire(self) -> str:
+        """The word that messages use."""
+        return self.name.capitalize()
+
+
+STATUSES = len(TaskStatus)
+_PENDING, _ALLOCATED, _PIPELINED, _BINDING, _BOUND, _RUNNING, _RELEASING, _SUCCEEDED, _FAILED, _ = map(int, TaskStatus)
+"""Plain integers index the counters of a gang several times faster than members of an enumeration."""
+ALLOCATED_STATUSES = frozenset({TaskStatus.ALLOCATED, TaskStatus.BINDING, TaskStatus.BOUND, TaskStatus.RUNNING})
+"""Statuses that count as held by the gang and its queue."""
+FINISHED_STATUSES = frozenset({TaskStatus.SUCCEEDED, TaskStatus.FAILED})
+HOLDING = frozenset({TaskStatus.BINDING, TaskStatus.BOUND, TaskStatus.RUNNING, TaskStatus.UNKNOWN})
+"""Statuses in which a pod takes its room of a node and isn't leaving."""
+OFF_NODE = frozenset({TaskStatus.PENDING, TaskStatus.SUCCEEDED, TaskStatus.FAILED})
+"""Statuses in which a pod takes nothing of a node."""
+
+
+class Phase(IntEnum):
+    """A PodGroup's phase; the wire word is the capitalised name."""
+
+    PENDING = 0
+    INQUEUE = 1
+    RUNNING = 2
+    UNKNOWN = 3
+    COMPLETED = 4
+
+    @property
+    def wire(self) -> str:
+        return _WORDS[self]
+
+    @staticmethod
+    def parse(text: str) -> Phase:
+        """An empty or unknown word is Pending."""
+        return _PHASES.get(text, Phase.PENDING)
+
+
+_PHASES = {phase.name.capitalize(): phase for phase in Phase}
+_WORDS = {phase: word for word, phase in _PHASES.items()}
+
+
+class Task:
+    """One pod. `node` is the node's name, empty where it has none; `index` is None where the pod carries none."""
+
+    __slots__ = (
+        "awaits_room",
+        "cls",
+        "condition",
+        "creation",
+        "evicting",
+        "gated",
+        "index",
+        "job",
+        "labels",
+        "name",
+        "namespace",
+        "node",
+        "nominated",
+        "nominating",
+        "pod",
+        "preemptable",
+        "priority",
+        "role",
+        "seat",
+        "status",
+        "stays",
+        "sub",
+        "told",
+        "uid",
+    )
+
+    def __init__(self, *, uid: str, namespace: str, name: str, cls: TaskClass, job: Job | None, pod: Pod) -> None:
+        self.pod = pod
+        """The pod as last seen, for what only some plugins read."""
+        self.preemptable = True
+        """Whether it may be evicted for others (Volcano: true where nobody says)."""
+        self.stays = False
+        """Whether it belongs to its node, or to the cluster itself, so that it is never removed for others."""
+        self.evicting = False
+        """Whether its eviction was decided and isn't seen yet."""
+        self.uid = uid
+        self.namespace = namespace
+        self.name = name
+        self.cls = cls
+        self.job = job
+        self.status = TaskStatus.PENDING
+        self.node = ""
+        self.nominated = ""
+        """The node that is kept for it (`status.nominatedNodeName`), empty where none is."""
+        self.nominating = False
+        """Whether that was decided here and isn't seen yet."""
+        self.role = ""
+        self.sub: SubKey | None = None
+        self.priority = 1
+        self.index: int | None = None
+        self.creation = ""
+        self.labels: dict[str, str] = {}
+        self.gated = False
+        """Whether it has any scheduling gate."""
+        self.awaits_room = False
+        """Whether the gate of its queue is the only one, which it asked for."""
+        self.condition = ""
+        """What its PodScheduled=False condition says, as far as is known: the kind of the blocker that was told, or
+        the condition's reason where an earlier scheduler wrote it (`told` is false then)."""
+        self.told = False
+        self.seat = -1
+        """Its row in the victim table; -1 where it isn't in it."""
+
+    def nominate(self, node: str) -> None:
+        """Decide which node is kept for it."""
+        self.nominated, self.nominating = node, True
+
+
+class Job:
+    """One gang: a PodGroup and its pods. Known from the first of either; schedulable with both and a queue.
+
+    Attributes:
+        row: its row in the job table.
+        counts: number of tasks per status, indexed by TaskStatus.
+        roles: the same per role.
+        rules: the gangs inside it that its PodGroup asks for.
+        subs: the same per sub-gang.
+        pending_best_effort: pending tasks that ask for nothing.
+        awaiting_room: pending tasks that only the gate of their queue holds back.
+        phase: as decided so far, which the API may not have seen yet.
+        written: the status as last seen or last sent, whichever is newer.
+        seen: the status as last seen.
+        parked: what the picture's stamps were when it failed to start, None while it is to be tried.
+        blocker: what parked it.
+        searches: how often in turn a search for a placement of it ended without an answer.
+        searched: what it was last searched for in vain on; None while it wasn't.
+        verdict: whether it can't start even on empty nodes, and what that was found on; None while nobody asked.
+        told: what the last event about it was about.
+        set_aside: why it isn't tried at all; empty where it is.
+        topology: how near to each other its pods are to be.
+        domain: the domain that it holds places in, as the PodGroup says or was told last.
+        groupless_since: since when its pods wait for a PodGroup that doesn't exist, as far as cycles saw; None where
+            none do.
+        told_groupless: whether pods were told so, and nothing else since.
+    """
+
+    __slots__ = (
+        "awaiting_room",
+        "blocker",
+        "counts",
+        "creation",
+        "domain",
+        "group",
+        "groupless_since",
+        "key",
+        "parked",
+        "pending_best_effort",
+        "phase",
+        "priority",
+        "queue",
+        "roles",
+        "row",
+        "rules",
+        "runs",
+        "searched",
+        "searches",
+        "seen",
+        "set_aside",
+        "subs",
+        "tasks",
+        "told",
+        "told_groupless",
+        "topology",
+        "uid",
+        "verdict",
+        "written",
+    )
+
+    def __init__(self, key: str, row: int) -> None:
+        self.key = key
+        self.row = row
+        self.group: PodGroupView | None = None
+        self.creation = ""
+        self.uid = ""
+        self.queue: Queue | None = None
+        self.tasks: dict[str, Task] = {}
+        self.counts = [0] * STATUSES
+        self.roles: dict[str, list[int]] = {}
+        self.rules: tuple[SubGangRule, ...] = ()
+        self.subs: dict[SubKey, list[int]] = {}
+        self.pending_best_effort = 0
+        self.awaiting_room = 0
+        self.phase = Phase.PENDING
+        self.priority = 0
+        self.written: dict[str, Any] = {}
+        self.seen: dict[str, Any] = {}
+        self.parked: tuple[object, ...] | None = None
+        self.runs: list[Run] | None = None
+        self.blocker: Blocker | None = None
+        self.searches = 0
+        self.searched: object = None
+        self.verdict: tuple[object, bool] | None = None
+        self.told: tuple[str, ...] = ()
+        self.set_aside = ""
+        self.topology: NetworkTopology | None = None
+        self.domain = ""
+        self.groupless_since: datetime | None = None
+        self.told_groupless = False
+
+    @property
+    def bound_to_domains(self) -> bool:
+        """Whether it matters to the gang, or to one inside it, in which domains of the network its pods are."""
+        if not self.rules:  # most gangs; asked several times of each
+            return self.topology is not None
+        return self.topology is not None or any(rule.topology is not None for rule in self.rules)
+
+    @property
+    def confined(self) -> bool:
+        """Whether there are domains of the network that are ruled out for it, or for a gang inside it."""
+        given = (self.topology, *(rule.topology for rule in self.rules))
+        return any(topology is not None and topology.bounded for topology in given)
+
+    @property
+    def queue_takes(self) -> bool:
+        """Whether the state of its queue lets it in, or leaves it there: an Open queue takes any gang, a Closing one
+        those that it took before. False where it has no queue."""
+        return self.queue is not None and (self.queue.open or (self.queue.closing and self._taken_before))
+
+    @property
+    def _taken_before(self) -> bool:
+        """Whether it was admitted, has members that were placed, or is the next attempt of a Job that was."""
+        if self.phase not in (Phase.PENDING, Phase.COMPLETED):
+            return True
+        c = self.counts
+        if c[_BINDING] + c[_BOUND] + c[_RUNNING] + c[_SUCCEEDED] + c[_FAILED] + c[_RELEASING]:
+            return True
+        return self.group is not None and names.ATTEMPT in (self.group.metadata.annotations or {})
+
+    @property
+    def queue_name(self) -> str:
+        """Empty where its queue doesn't exist, or isn't known."""
+        return "" if self.queue is None else self.queue.name
+
+    @property
+    def min_member(self) -> int:
+        return self.group.spec.min_member if self.group else 0
+
+    @property
+    def role_minimums(self) -> dict[str, int]:
+        return (self.group.spec.min_task_member if self.group else None) or {}
+
+    def be_of(self, group: PodGroupView | None) -> None:
+        """This is its PodGroup now; None where it has none any more."""
+        self.group = group
+        self.groupless_since = None
+        self.creation = (group.metadata.creation_timestamp if group else None) or ""
+        self.uid = group.metadata.uid if group else ""
+
+    @property
+    def allocated_count(self) -> int:
+        c = self.counts
+        return c[_ALLOCATED] + c[_BINDING] + c[_BOUND] + c[_RUNNING]
+
+    @property
+    def ready_count(self) -> int:
+        """Tasks that are placed or done well (ReadyTaskNum)."""
+        c = self.counts
+        return c[_ALLOCATED] + c[_BINDING] + c[_BOUND] + c[_RUNNING] + c[_SUCCEEDED]
+
+    @property
+    def waiting_count(self) -> int:
+        """Tasks placed on what is being released (WaitingTaskNum)."""
+        return self.counts[_PIPELINED]
+
+    @property
+    def valid_count(self) -> int:
+        """Tasks that are placed, done well or could be placed (ValidTaskNum)."""
+        return self.ready_count + self.counts[_PIPELINED] + self.counts[_PENDING]
+
+
+class Run:
+    """Consecutive pending tasks of one gang and sub-gang, in task order, that are alike in class and role."""
+
+    __slots__ = ("cls", "role", "sub", "tasks")
+
+    def __init__(self, cls: TaskClass, role: str, sub: SubKey | None, tasks: list[Task]) -> None:
+        self.cls = cls
+        self.role = role
+        self.sub = sub
+        self.tasks = tasks
+
+    def rest(self, placed: int) -> Run:
+        """What is left of it once so many are placed."""
+        return Run(self.cls, self.role, self.sub, self.tasks[placed:])
+
+
+class Queue:
+    """One queue. `capability` is None where the queue has none; `capability_named` has the columns that it names."""
+
+    __slots__ = ("capability", "capability_named", "guarantee", "jobs", "name", "reported", "row", "view")
+
+    def __init__(self, view: QueueView, row: int) -> None:
+        self.name = view.metadata.name
+        self.row = row
+        self.view = view
+        self.jobs: dict[str, Job] = {}
+        self.capability: Vector | None = None
+        self.capability_named: Mask | None = None
+        self.guarantee: Vector | None = None
+        self.reported: dict[str, str] | None = None
+        """`status.allocated` as last seen or sent; None before either."""
+
+    @property
+    def open(self) -> bool:
+        """A queue whose state isn't known yet counts as open, so that a new queue works before its controller ran."""
+        return self.view.status.state in ("", "Open")
+
+    @property
+    def closing(self) -> bool:
+        """Whether it takes no new gang and waits for those that it took."""
+        return self.view.status.state == "Closing"
+
+    @property
+    def fifo(self) -> bool:
+        """Whether a gang that can't start holds up those behind it."""
+        return self.view.spec.dequeue_strategy == "fifo"
+
+    @property
+    def weight(self) -> int:
+        return max(self.view.spec.weight, 0)
+
+    def be_as(self, view: QueueView) -> bool:
+        """This is the queue now. Whether that may change a decision; what its status says it holds changes none."""
+        before, self.view = self.view, view
+        if view.status.allocated is not None:
+            self.reported = {k: str(v) for k, v in view.status.allocated.items()}
+        return (
+            before.metadata.uid != view.metadata.uid
+            or before.spec != view.spec
+            or before.status.state != view.status.state
+            or before.metadata.annotations != view.metadata.annotations
+        )
+
+    def read_limits(self, dims: Dimensions) -> None:
+        """Take over what it may hold and what it is sure of, amounts of which `dims` has a column for each."""
+        spec = self.view.spec
+        guarantee = spec.guarantee.resource if spec.guarantee else None
+        self.guarantee = dims.vector(guarantee) if guarantee else None
+        self.capability = self.capability_named = None
+        if spec.capability:
+            self.capability = dims.vector(spec.capability)
+            self.capability_named = np.zeros(len(dims), dtype=bool)
+            for name in spec.capability:
+                column = dims.column(name)
+                if column is not None:
+                    self.capability_named[column] = True
+
+    def pad(self, dims: Dimensions) -> None:
+        """Extend its amounts by the resource names learned since."""
+        if self.capability is not None and self.capability_named is not None:
+            missing = len(dims) - len(self.capability_named)
+            self.capability = dims.padded(self.capability)
+            self.capability_named = np.concatenate([self.capability_named, np.zeros(missing, dtype=bool)])
+        if self.guarantee is not None:
+            self.guarantee = dims.padded(self.guarantee)
+
+
+Arrivals = list[tuple[Sequence[Task], Sequence["NodeInfo"]]]
+"""Tasks that came to nodes, one each, and aren't entered among those on the nodes yet."""
+
+
+class NodeInfo:
+    """One node name: what is known of the node itself (`row` is -1 while there is no such node) and the pods on it."""
+
+    __slots__ = (
+        "_arrivals",
+        "_tasks",
+        "allocatable",
+        "images",
+        "labels",
+        "name",
+        "node",
+        "ports",
+        "present",
+        "row",
+        "served",
+        "taints",
+    )
+
+    def __init__(self, name: str, arrivals: Arrivals) -> None:
+        """`arrivals` are those of all nodes."""
+        self.name = name
+        self._arrivals = arrivals
+        self.row = -1
+        self.node: Node | None = None
+        """The node as last seen, for what only some plugins read."""
+        self.present = False
+        self.labels: dict[str, str] = {}
+        self.taints: tuple[Taint, ...] = ()
+        self.allocatable: Mapping[str, str | int | float] = {}
+        self.served: Mapping[str, int] = {}
+        """How many devices it reaches for each extended resource that it doesn't offer itself and a class backs."""
+        self.images: dict[str, int] = {}
+        self._tasks: dict[str, Task] = {}
+        self.ports: dict[HostPort, int] = {}
+
+    @property
+    def offers(self) -> Mapping[str, str | int | float]:
+        """What pods may ask of it: what it says, and what its devices serve."""
+        return {**self.allocatable, **self.served} if self.served else self.allocatable
+
+    @property
+    def starting(self) -> bool:
+        """Whether it is being added to the cluster: its labels and what it offers aren't final."""
+        return any(taint.key in STARTING_TAINTS for taint in self.taints)
+
+    @property
+    def tasks(self) -> dict[str, Task]:
+        """The pods on it, by UID. Those that a cycle placed are entered when somebody looks: the books of a node that
+        nobody looked at for long are slow to reach, which is most of what placing a pod would cost."""
+        if self._arrivals:
+            for tasks, infos in self._arrivals:
+                for task, info in zip(tasks, infos, strict=True):
+                    info._tasks[task.uid] = task
+            self._arrivals.clear()
+        return self._tasks
+
+    def count_ports(self, ports: Sequence[HostPort], step: int) -> None:
+        """A pod that takes these of its ports came (`step` 1) or went (-1)."""
+        for port in ports:
+            self.ports[port] = self.ports.get(port, 0) + step
+            if self.ports[port] <= 0:
+                del self.ports[port]

@@ -1,0 +1,174 @@
+"""What objects say, as the scheduler understands it: statuses, priorities, indexes, taints."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from vcbatch.api import names
+from vcbatch.api.messages import read_wait
+from vcbatch.api.meta import ObjectMeta
+from vcbatch.api.node import Node, Taint
+from vcbatch.api.pod import Pod, PodPhase
+from vcbatch.api.quantity import MalformedQuantity, Quantity, parse_quantity
+from vcbatch.api.reasons import WaitReason
+from vcbatch.api.scheduling import PodGroupView
+from vcbatch.scheduler.model.objects import TaskStatus
+from vcbatch.scheduler.model.selectors import HARD_EFFECTS, NOT_READY_TAINT, UNREACHABLE_TAINT, UNSCHEDULABLE_TAINT
+
+Amount: TypeAlias = str | int | float
+
+
+def status_of(pod: Pod) -> TaskStatus:
+    """Where the pod stands by its phase, its node and whether it is being deleted."""
+    phase = pod.status.phase or PodPhase.PENDING
+    if phase == PodPhase.RUNNING:
+        return TaskStatus.RELEASING if pod.metadata.deletion_timestamp else TaskStatus.RUNNING
+    if phase == PodPhase.PENDING:
+        if pod.metadata.deletion_timestamp:
+            return TaskStatus.RELEASING
+        return TaskStatus.BOUND if pod.spec.node_name else TaskStatus.PENDING
+    if phase == PodPhase.SUCCEEDED:
+        return TaskStatus.SUCCEEDED
+    if phase == PodPhase.FAILED:
+        return TaskStatus.FAILED
+    return TaskStatus.UNKNOWN
+
+
+def note(meta: ObjectMeta, key: str) -> str:
+    """The annotation, else the label."""
+    return (meta.annotations or {}).get(key) or (meta.labels or {}).get(key) or ""
+
+
+def index_of(meta: ObjectMeta) -> int | None:
+    """The pod's index in its task: the last part of a name `job-task-index`, as Volcano orders by, else what the pod
+    says of itself."""
+    parts = meta.name.split("-")
+    named = _integer(parts[-1]) if len(parts) >= 3 else None
+    return _integer(note(meta, names.TASK_INDEX)) if named is None else named
+
+
+def _integer(text: str) -> int | None:
+    try:
+        return int(text)
+    except ValueError:
+        return None
+
+
+def priority_of(pod: Pod) -> int:
+    """1 where nobody says; the task-priority annotation is heard last (Volcano's NewTaskInfo)."""
+    own = _integer((pod.metadata.annotations or {}).get(names.TASK_PRIORITY, ""))
+    if own is not None:
+        return own
+    return 1 if pod.spec.priority is None else pod.spec.priority
+
+
+def preemptable(meta: ObjectMeta) -> bool:
+    """Whether a pod may be evicted for others: true where nobody says, false where it says what is no boolean."""
+    said = note(meta, names.PREEMPTABLE)
+    return said in TRUE if said else True
+
+
+TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
+"""What Go reads as true."""
+
+
+def asks_for_room(pod: Pod) -> bool:
+    """Whether the pod asks to wait for room in its queue behind the queue's scheduling gate."""
+    return (pod.metadata.annotations or {}).get(names.QUEUE_ALLOCATION_GATE) == "true"
+
+
+def awaits_room(pod: Pod) -> bool:
+    """Whether that gate is what holds the pod back, and no other does."""
+    gates = pod.spec.scheduling_gates
+    return bool(gates) and asks_for_room(pod) and all(gate.name == names.QUEUE_ALLOCATION_GATE for gate in gates)
+
+
+def unscheduled_reason(pod: Pod) -> str:
+    """The reason of its condition PodScheduled=False, or that of this scheduler where its PodGroup was missing; empty
+    without one."""
+    for condition in pod.status.conditions or ():
+        if condition.type == "PodScheduled" and condition.status == "False":
+            missing = read_wait(condition.message)[0] is WaitReason.POD_GROUP_MISSING
+            return WaitReason.POD_GROUP_MISSING if missing else condition.reason
+    return ""
+
+
+def with_oversubscription(node: Node, offered: Mapping[str, Amount] | None) -> Mapping[str, Amount]:
+    """What a node offers, and what Volcano's agent found to be spare besides: milli-cores and bytes, as annotations
+    say. An annotation that is no amount adds nothing."""
+    notes = node.metadata.annotations
+    if not notes or not (names.OVERSUBSCRIPTION_CPU in notes or names.OVERSUBSCRIPTION_MEMORY in notes):
+        return offered or {}
+    more = dict(offered or {})
+    for key, resource, unit in (
+        (names.OVERSUBSCRIPTION_CPU, "cpu", "m"),
+        (names.OVERSUBSCRIPTION_MEMORY, "memory", ""),
+    ):
+        spare = _spare(notes.get(key, ""))
+        if spare:
+            given = _exact(more.get(resource, 0))
+            more[resource] = f"{(given.milli() if unit else given.value()) + spare}{unit}"
+    return more
+
+
+def _spare(text: str) -> int:
+    """A whole number; 0 where it is none, or less."""
+    try:
+        number = float(text)
+    except ValueError:
+        return 0
+    return max(int(number), 0) if math.isfinite(number) else 0
+
+
+def _exact(given: Amount) -> Quantity:
+    try:
+        return parse_quantity(given)
+    except MalformedQuantity:
+        return Quantity(0)
+
+
+def taints_of(node: Node) -> tuple[Taint, ...]:
+    """The taints that keep pods away or make them stay away, with those that the node's state stands for.
+
+    In a cluster the node lifecycle controller taints a node that isn't ready; where nobody does, its condition is
+    heard all the same.
+    """
+    taints = list(node.spec.taints or ())
+    keys = {t.key for t in taints if t.effect in HARD_EFFECTS}
+    if node.spec.unschedulable and UNSCHEDULABLE_TAINT.key not in keys:
+        taints.append(UNSCHEDULABLE_TAINT)
+    for condition in node.status.conditions or ():
+        if condition.type != "Ready" or condition.status == "True":
+            continue
+        implied = NOT_READY_TAINT if condition.status == "False" else UNREACHABLE_TAINT
+        if implied.key not in keys:
+            taints.append(implied)
+    return tuple(taints)
+
+
+def stays(pod: Pod) -> bool:
+    """Whether the pod is part of its node or of the cluster: one of a DaemonSet, a static one, or one of a system
+    priority class in kube-system, which no scheduler evicts."""
+    owner = pod.metadata.controller_owner()
+    if owner is not None and owner.kind in ("DaemonSet", "Node"):
+        return True
+    if names.MIRROR_POD in (pod.metadata.annotations or {}):
+        return True
+    system = pod.spec.priority_class_name in names.SYSTEM_PRIORITY_CLASSES
+    return system and pod.metadata.namespace == names.SYSTEM_NAMESPACE
+
+
+def domain_of(group: PodGroupView) -> str:
+    """The domain of the network in which the gang holds places, as its PodGroup says; empty where it doesn't."""
+    return (group.metadata.annotations or {}).get(names.JOB_ALLOCATED_HYPERNODE, "")
+
+
+def same_notes(one: PodGroupView, other: PodGroupView) -> bool:
+    """Whether the annotations of both say the same, apart from what the scheduler itself says of a gang that waits."""
+    return one.metadata.annotations == other.metadata.annotations or _others_notes(one) == _others_notes(other)
+
+
+def _others_notes(group: PodGroupView) -> dict[str, str]:
+    return {name: note for name, note in (group.metadata.annotations or {}).items() if name != names.WOULD_START_IF}

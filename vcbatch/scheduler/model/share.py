@@ -1,0 +1,96 @@
+"""Which part of a cluster is this scheduler's, where several work on one.
+
+Three ways to divide it, as in Volcano: by labels of nodes, by hashing names over a fixed number of instances, and by
+NodeShards that somebody else writes.
+"""
+
+from __future__ import annotations
+
+import zlib
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from vcbatch.api.meta import ObjectMeta
+from vcbatch.api.names import DEFAULT_SCHEDULER
+from vcbatch.api.node import Node
+from vcbatch.api.node_shard import NodeShardView
+from vcbatch.scheduler.model.facts import Facts
+
+_POINTS: Final = 20
+"""How often each instance stands on the ring (the consistent-hash library that Volcano uses)."""
+
+
+class ShardingMode(StrEnum):
+    """What a NodeShard means to the scheduler that it is for."""
+
+    NONE = "none"
+    HARD = "hard"
+    """Only its nodes are used."""
+    SOFT = "soft"
+    """Its nodes are used before others."""
+
+
+class Ring:
+    """Consistent hashing of names over members: each name belongs to the member whose point on the ring comes next.
+    Points and names are hashed as Volcano does, so that instances of both divide a cluster the same way."""
+
+    def __init__(self, members: Iterable[str]) -> None:
+        points = {_hash(f"{point}{member}"): member for member in sorted(members) for point in range(_POINTS)}
+        self._hashes = sorted(points)
+        self._owners = [points[at] for at in self._hashes]
+
+    def owner(self, name: str) -> str:
+        """The member that the name belongs to."""
+        return self._owners[bisect_right(self._hashes, _hash(name)) % len(self._owners)]
+
+
+def _hash(text: str) -> int:
+    return zlib.crc32(text.encode())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """What of a cluster is looked after.
+
+    Attributes:
+        node_labels: pairs of which a node must have one; empty for all nodes.
+        ring: divides nodes, and pods and PodGroups by who made them, between instances; None for one instance.
+        instance: this one's name on the ring.
+        mode: what the NodeShard named `shard` means.
+    """
+
+    node_labels: frozenset[tuple[str, str]] = frozenset()
+    ring: Ring | None = None
+    instance: str = ""
+    mode: ShardingMode = ShardingMode.NONE
+    shard: str = DEFAULT_SCHEDULER
+
+    def node(self, node: Node) -> bool:
+        """Whether the node is this scheduler's to use."""
+        if self.node_labels and self.node_labels.isdisjoint((node.metadata.labels or {}).items()):
+            return False
+        return self.ring is None or self.ring.owner(node.metadata.name) == self.instance
+
+    def owns(self, meta: ObjectMeta) -> bool:
+        """Whether a pod or a PodGroup is this scheduler's. What one owner made belongs together."""
+        if self.ring is None:
+            return True
+        owners = meta.owner_references
+        return self.ring.owner(owners[0].name if owners else meta.name) == self.instance
+
+    def in_use(self, facts: Facts) -> frozenset[str]:
+        """The nodes of the shard: those it is to have, but for those that another one hasn't let go of yet. None where
+        nobody says which it is to have."""
+        shards = facts.of(NodeShardView)
+        own = shards.get(self.shard)
+        if own is None:
+            return frozenset()
+        taken = {name for key, other in shards.items() if key != self.shard for name in other.status.nodes_in_use or ()}
+        return frozenset(own.spec.nodes_desired or ()) - taken
+
+
+WHOLE: Final = Share()
+"""All of it."""

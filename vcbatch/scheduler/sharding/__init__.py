@@ -1,1 +1,0 @@
-"""Which nodes and gangs are this scheduler's where several work on one cluster."""

@@ -1,0 +1,233 @@
+"""How a cycle moves pods in the picture of the cluster, by the batch, and what is done before and after it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from vcbatch.api.namespace import Namespace
+from vcbatch.scheduler.model.classes import TaskClass
+from vcbatch.scheduler.model.objects import Job, Phase, Task, TaskStatus
+from vcbatch.scheduler.model.reading import status_of
+from vcbatch.scheduler.snapshot.accounting import Books
+
+_FORGET_CLASSES_ABOVE = 4096
+
+
+class Picture(Books):
+    """The cluster as a cycle sees it and changes it: every move of a decision can be taken back, exactly."""
+
+    # Placements -------------------------------------------------------------------------------------------------------
+
+    def shift(self, tasks: Sequence[Task], status: TaskStatus, rows: Sequence[int]) -> None:
+        """Move tasks of one gang, sub-gang, class, role and status: from Pending to these nodes (Allocated or
+        Pipelined), or from there back to Pending, also from Binding while nobody was told."""
+        first = tasks[0]
+        job, cls, before = first.job, first.cls, first.status
+        assert job is not None  # noqa: S101 - only tasks of gangs are decided about
+        self._recount(job, first, before, status, len(tasks))
+        self._shift_vectors(job, cls, before, status, len(tasks))
+        self._shift_nodes(tasks, rows, before, status)
+        if cls.profile.claims:
+            self._shift_claims(tasks, rows, placing=before is TaskStatus.PENDING)
+        if self.claimed.asked(cls):
+            self._shift_devices(tasks, rows, placing=before is TaskStatus.PENDING)
+        if self.queue_devices is not None and self.claimed.concerns(cls):
+            (self.queue_devices.hold if before is TaskStatus.PENDING else self.queue_devices.release)(tasks)
+        if self.inter_pod_watched(cls):
+            for task, row in zip(tasks, rows, strict=True):
+                self.inter_pod.moved(task, row, 1 if before is TaskStatus.PENDING else -1)
+        self._tally(job)
+        self.touched[job.key] = job
+
+    def _shift_vectors(self, job: Job, cls: TaskClass, before: TaskStatus, after: TaskStatus, k: int) -> None:
+        sign = 1 if before is TaskStatus.PENDING else -1
+        held = TaskStatus.PIPELINED not in (before, after)
+        self.jobs_table.shift(job.row, cls, allocated=sign * k if held else 0, pending=-sign * k)
+        if cls.best_effort:
+            job.pending_best_effort += -k if before is TaskStatus.PENDING else k
+
+    def _shift_nodes(self, tasks: Sequence[Task], rows: Sequence[int], before: TaskStatus, after: TaskStatus) -> None:
+        cls = tasks[0].cls
+        placing = before is TaskStatus.PENDING
+        infos = self.nodes.infos
+        if placing:
+            homes = [infos[row] for row in rows]
+            for task, info in zip(tasks, homes, strict=True):
+                task.status = after
+                task.node = info.name
+            self._arrivals.append((tasks, homes))
+        else:
+            for task, row in zip(tasks, rows, strict=True):
+                task.status = after
+                task.node = ""
+                del infos[row].tasks[task.uid]
+        promised = TaskStatus.PIPELINED in (before, after)
+        self.nodes.charge(rows, cls, promised=promised, times=1 if placing else -1)
+        if cls.ports:
+            for row in rows:
+                infos[row].count_ports(cls.ports, 1 if placing else -1)
+
+    def _shift_claims(self, tasks: Sequence[Task], rows: Sequence[int], *, placing: bool) -> None:
+        for task, row in zip(tasks, rows, strict=True):
+            if placing:
+                self.volumes.choose(task, row)
+            self.volumes.moved(task, self.nodes.infos[row].name, 1 if placing else -1)
+
+    def _shift_devices(self, tasks: Sequence[Task], rows: Sequence[int], *, placing: bool) -> None:
+        for task, row in zip(tasks, rows, strict=True):
+            (self.claimed.place if placing else self.claimed.take_back)(task, row)
+
+    def inter_pod_watched(self, cls: TaskClass) -> bool:
+        """Whether somebody counts where pods of this class are."""
+        return cls.inter_pod.any or self.inter_pod.counting
+
+    def bind(self, tasks: Sequence[Task]) -> None:
+        """What was Allocated is on its way to its nodes: tasks of one gang, sub-gang, class and role."""
+        first = tasks[0]
+        job = first.job
+        assert job is not None  # noqa: S101 - only tasks of gangs are decided about
+        self._recount(job, first, TaskStatus.ALLOCATED, TaskStatus.BINDING, len(tasks))
+        binding = TaskStatus.BINDING
+        for task in tasks:
+            task.status = binding
+        job.runs = None
+
+    def _recount(self, job: Job, one: Task, before: TaskStatus, after: TaskStatus, count: int) -> None:
+        b, a = int(before), int(after)
+        for counts in (job.counts, job.roles[one.role]):
+            counts[b] -= count
+            counts[a] += count
+        if one.sub is not None:
+            counts = job.subs[one.sub]
+            counts[b] -= count
+            counts[a] += count
+
+    def bind_failed(self, uid: str, error: str) -> None:
+        """Take an assumed bind back: the pod is pending again."""
+        task = self.tasks.get(uid)
+        if task is None or task.status is not TaskStatus.BINDING:
+            return
+        self._leave(task)
+        task.status, task.node = TaskStatus.PENDING, ""
+        self._enter(task)
+        self.refused[uid] = error
+
+    # Evictions --------------------------------------------------------------------------------------------------------
+
+    def evict(self, task: Task) -> TaskStatus:
+        """A pod that holds its place is on its way out: what it takes counts as being released, and no rule about pods
+        sees it any more. Returns what it was, for `spare`."""
+        before = task.status
+        self._turn(task, TaskStatus.RELEASING, 1.0)
+        if self.victims is not None:
+            self.victims.hide(task)
+        task.evicting = True
+        return before
+
+    def spare(self, task: Task, before: TaskStatus) -> None:
+        """Take an eviction back, exactly."""
+        self._turn(task, before, -1.0)
+        if self.victims is not None:
+            self.victims.show(task)
+        task.evicting = False
+
+    def evicted(self, task: Task) -> None:
+        """The eviction is decided: until the pod is gone, rules about pods see it again, as they see every pod that is
+        ending. What it takes is worth waiting for from now on."""
+        self._show(task, 1)
+        self.room_stamp += 1
+
+    def _turn(self, task: Task, status: TaskStatus, sign: float) -> None:
+        # Rules that don't count pods which are ending count it as what it is while it holds its place.
+        if sign > 0:
+            self._show(task, -1)
+        self._book(task, -1)
+        task.status = status
+        self._book(task, 1)
+        info = self._info(task.node)
+        if info.row >= 0:
+            self.nodes.releasing[:, info.row] += sign * task.cls.request
+        if sign < 0:
+            self._show(task, 1)
+        if task.job is not None:
+            self.touched[task.job.key] = task.job
+
+    def _show(self, task: Task, step: int) -> None:
+        """Let rules about pods see the task on its node, or no longer."""
+        info = self._info(task.node)
+        self.volumes.moved(task, task.node, step)
+        info.count_ports(task.cls.ports, step)
+        if info.row >= 0:
+            self.inter_pod.moved(task, info.row, step)
+            nodes = self.nodes
+            nodes.nonzero[:, info.row] += step * task.cls.nonzero
+            if nodes.leaving is None:
+                nodes.leaving = np.zeros_like(nodes.releasing)
+            nodes.leaving[:, info.row] -= step * task.cls.request
+
+    def eviction_failed(self, uid: str) -> None:
+        """An eviction that was decided couldn't be carried out: the pod holds its place again."""
+        task = self.tasks.get(uid)
+        if task is None or not task.evicting or task.status is not TaskStatus.RELEASING:
+            return
+        self._leave(task)
+        task.evicting = False
+        task.status = status_of(task.pod)
+        self._enter(task)
+        self.inputs += 1
+        if task.job is not None:
+            self.failed_evictions.add(task.job.uid)
+
+    # Before and after a cycle -----------------------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Bring the arrays in order for a cycle: columns for the nodes there are, counts of the terms in use."""
+        if self._nodes_moved:
+            self._lay_out_nodes()
+        if self._nodes_moved or self.static_stamp != self._related_stamp:
+            self.inter_pod.relay(self.nodes.infos)
+            self.volumes.relay(self.nodes.infos)
+            self.claimed.relay(self.nodes.infos)
+            self._nodes_moved = False
+            self._related_stamp = self.static_stamp
+        for info in self.claimed.offer(self.dims):
+            self.nodes.alloc[:, info.row] = self.dims.vector(info.offers)
+            self.inputs += 1
+            self.room_stamp += 1
+        if self._namespace_stamp != self.facts.stamp(Namespace):
+            self._namespace_stamp = self.facts.stamp(Namespace)
+            labels = {name: seen.metadata.labels or {} for name, seen in self.facts.of(Namespace).items()}
+            self.inter_pod.set_namespaces(labels)
+        if self.victims is not None:
+            self.victims.settle(self.nodes.infos, len(self.dims))
+        self._sort_waiting()
+        if len(self.classes.classes) > _FORGET_CLASSES_ABOVE + 2 * len(self.tasks):
+            self.classes.keep_only({t.cls for t in self.tasks.values()})
+
+    def _lay_out_nodes(self) -> None:
+        """A column for each node that there is, in the order of their names, with what its pods take."""
+        present = sorted((i for i in self._infos.values() if i.present), key=lambda i: i.name)
+        gone = [i for i in self.nodes.infos if not i.present]
+        for info in self.nodes.relay(present):
+            self.nodes.alloc[:, info.row] = self.dims.vector(info.offers)
+            for task in info.tasks.values():
+                self._charge(task, info.row, 1.0)
+        for info in gone:
+            if not info.tasks:
+                self._infos.pop(info.name, None)
+
+    def _sort_waiting(self) -> None:
+        for job in self.touched.values():
+            if job.group is not None and (job.counts[TaskStatus.PENDING] > 0 or job.phase is Phase.PENDING):
+                self.waiting[job.key] = job
+            else:
+                self.waiting.pop(job.key, None)
+
+    def finish(self) -> None:
+        """The cycle is over: what it changed is known."""
+        self.nodes.leaving = None
+        self._sort_waiting()
+        self.touched.clear()
+        self.refused.clear()
