@@ -13,7 +13,7 @@ from vcbatch.api.node import Node
 from vcbatch.api.pod import Pod
 from vcbatch.api.resources import CONFIGMAPS, NODES, PODS
 from vcbatch.scheduler import CycleResult, Policy
-from vcbatch.scheduler.index.devices.usage import CardBooks
+from vcbatch.scheduler.snapshot.card_usage import CardBooks
 
 
 def policy(**arguments: Any) -> Policy:

@@ -10,7 +10,8 @@ import pytest
 from tests.unit.scheduler.cluster import Cluster
 from tests.unit.scheduler.domains import SOFT, hard, racks
 from tests.unit.scheduler.scoring import policy, session
-from vcbatch.scheduler.topology.domain_search import Purpose, Room, domains_for
+from vcbatch.scheduler.model.domain import Purpose
+from vcbatch.scheduler.topology.domain_search import Room, domains_for
 
 NAME = "network-topology-aware"
 

@@ -15,6 +15,7 @@ from vcbatch.scheduler.framework.placing.static_nodes import StaticCache
 from vcbatch.scheduler.framework.plugin import DomainWish
 from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.framework.statement import Statement
+from vcbatch.scheduler.model.domain import Purpose
 from vcbatch.scheduler.plugins.network_topology_aware import (
     Filling,
     Fullness,
@@ -22,7 +23,7 @@ from vcbatch.scheduler.plugins.network_topology_aware import (
     NetworkTopologyAware,
     Packing,
 )
-from vcbatch.scheduler.topology.domain_search import DomainSearch, Purpose, domains_for
+from vcbatch.scheduler.topology.domain_search import DomainSearch, domains_for
 
 POLICY = """
 actions: "enqueue, allocate, backfill"

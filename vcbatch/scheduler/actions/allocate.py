@@ -15,9 +15,9 @@ from vcbatch.scheduler.actions.queue_line import QueueLine
 from vcbatch.scheduler.actions.search_attempt import SEARCH, attempt_of
 from vcbatch.scheduler.framework.arguments import Argument, ArgumentSpec
 from vcbatch.scheduler.framework.statement import Statement
+from vcbatch.scheduler.model.blocker import Blocker
 from vcbatch.scheduler.model.objects import Job, Queue, TaskStatus
 from vcbatch.scheduler.model.result import WaitReason
-from vcbatch.scheduler.reasons.blockers import Blocker
 from vcbatch.scheduler.reservations.reservation import Reservations
 
 if TYPE_CHECKING:

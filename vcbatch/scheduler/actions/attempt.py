@@ -6,10 +6,11 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from vcbatch.scheduler.framework.statement import Statement
+from vcbatch.scheduler.model.blocker import Blocker
 from vcbatch.scheduler.model.columns import Rows
+from vcbatch.scheduler.model.domain import Domain
 from vcbatch.scheduler.model.objects import ALLOCATED_STATUSES, Job, Queue, Run, Task, TaskStatus
-from vcbatch.scheduler.reasons.blockers import Blocker, no_node, queue_limit
-from vcbatch.scheduler.topology.domains import Domain
+from vcbatch.scheduler.reasons.blockers import no_node, queue_limit
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.framework.session import Session
@@ -84,7 +85,7 @@ class Attempt:
             want = min(needed, room)
             known = None if coupled else self._known_failure(run, want)
             if known is not None:
-                self.fail(known.of(tasks[done], placed=self.placed()))
+                self.fail(known.of(tasks[done].name, placed=self.placed()))
                 return [], True
             before = done
             done += self.some(run, done, 1 if coupled else want, coupled=coupled)
@@ -143,7 +144,7 @@ class Attempt:
 
         if self.statement or session.coupled([task]):
             return found()
-        return session.failure((queue.name, task.cls.id, unplaced), found).of(task, placed=placed)
+        return session.failure((queue.name, task.cls.id, unplaced), found).of(task.name, placed=placed)
 
     def _known_failure(self, run: Run, want: int) -> Blocker | None:
         """What another gang of this class ran into in this cycle, where this one would run into it as well: it needs

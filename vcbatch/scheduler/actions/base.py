@@ -8,10 +8,11 @@ from vcbatch.api.remedies import Remedy, RemedyAction
 from vcbatch.scheduler.actions.homes import Homes
 from vcbatch.scheduler.framework.arguments import Argument, ArgumentSpec
 from vcbatch.scheduler.framework.statement import Statement
+from vcbatch.scheduler.model.blocker import Blocker
+from vcbatch.scheduler.model.domain import Domain
 from vcbatch.scheduler.model.objects import Job, Phase, Queue, Task, TaskStatus
 from vcbatch.scheduler.model.result import WaitReason
-from vcbatch.scheduler.reasons.blockers import Blocker, no_node, not_enough_pods, not_open
-from vcbatch.scheduler.topology.domains import Domain
+from vcbatch.scheduler.reasons.blockers import no_node, not_enough_pods, not_open
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.framework.session import Session

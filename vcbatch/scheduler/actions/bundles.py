@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vcbatch.scheduler.model.gang_counts import PLACED, enforced_roles, members_of_sub, whole_subs
 from vcbatch.scheduler.model.objects import Job, Task
 from vcbatch.scheduler.model.resources import Vector
 from vcbatch.scheduler.model.sub_gangs import SubKey
-from vcbatch.scheduler.plugins.gang import PLACED, enforced_roles, members_of_sub, whole_subs
 
 
 @dataclass(frozen=True, slots=True)

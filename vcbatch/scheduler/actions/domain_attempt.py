@@ -10,10 +10,11 @@ from vcbatch.scheduler.actions.attempt import Sheet
 from vcbatch.scheduler.actions.search_attempt import attempt_of
 from vcbatch.scheduler.actions.sub_gangs import SubGangAttempt
 from vcbatch.scheduler.framework.statement import Statement
+from vcbatch.scheduler.model.blocker import Blocker
+from vcbatch.scheduler.model.domain import Purpose
 from vcbatch.scheduler.model.objects import Job, Run
-from vcbatch.scheduler.reasons.blockers import Blocker
 from vcbatch.scheduler.reasons.domain_blockers import inconsistent, no_domain
-from vcbatch.scheduler.topology.domain_search import Candidate, Purpose
+from vcbatch.scheduler.topology.domain_search import Candidate
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.framework.session import Session

@@ -13,10 +13,11 @@ from vcbatch.scheduler.actions.names import EVICTING
 from vcbatch.scheduler.actions.precedence import Precedence
 from vcbatch.scheduler.framework.arguments import NO_ARGUMENTS
 from vcbatch.scheduler.framework.plugin import Verdict
+from vcbatch.scheduler.model.blocker import Blocker
 from vcbatch.scheduler.model.objects import Job, Phase, Queue
+from vcbatch.scheduler.model.remedies import wait_for
 from vcbatch.scheduler.model.result import WaitReason
-from vcbatch.scheduler.reasons.blockers import Blocker, not_open
-from vcbatch.scheduler.reasons.ways_out import wait_for
+from vcbatch.scheduler.reasons.blockers import not_open
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.framework.session import Session

@@ -22,11 +22,11 @@ from vcbatch.scheduler.actions.victim_gangs import VictimGangs, VictimPool
 from vcbatch.scheduler.framework.arguments import Argument, Arguments, ArgumentSpec
 from vcbatch.scheduler.framework.plugin import EvictionKind, GangEviction
 from vcbatch.scheduler.framework.statement import Statement
+from vcbatch.scheduler.model.blocker import Blocker
+from vcbatch.scheduler.model.domain import Domain, Purpose
 from vcbatch.scheduler.model.objects import Job, Queue, Task
 from vcbatch.scheduler.model.result import WaitReason
-from vcbatch.scheduler.reasons.blockers import Blocker
-from vcbatch.scheduler.topology.domain_search import Purpose, domains_for
-from vcbatch.scheduler.topology.domains import Domain
+from vcbatch.scheduler.topology.domain_search import domains_for
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.framework.session import Session

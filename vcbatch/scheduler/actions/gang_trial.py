@@ -11,12 +11,12 @@ from vcbatch.scheduler.actions.bundles import Bundle
 from vcbatch.scheduler.framework.statement import Statement
 from vcbatch.scheduler.model.classes import TaskClass
 from vcbatch.scheduler.model.columns import Floats, Rows
+from vcbatch.scheduler.model.domain import Domain, Purpose
+from vcbatch.scheduler.model.gang_counts import PLACED, members_of_sub
 from vcbatch.scheduler.model.objects import Job, Run, TaskStatus
 from vcbatch.scheduler.model.resources import EPS, Mask, Matrix, Vector, fits
 from vcbatch.scheduler.model.sub_gangs import SubKey
-from vcbatch.scheduler.plugins.gang import PLACED, members_of_sub
-from vcbatch.scheduler.topology.domain_search import Purpose, domains_for, tasks_by_class
-from vcbatch.scheduler.topology.domains import Domain
+from vcbatch.scheduler.topology.domain_search import domains_for, tasks_by_class
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.framework.session import Session

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from vcbatch.scheduler.model.blocker import Blocker
+from vcbatch.scheduler.model.domain import Domain
 from vcbatch.scheduler.model.objects import Job, Run, Task
 from vcbatch.scheduler.model.result import WaitReason
 from vcbatch.scheduler.model.sub_gangs import SubKey
-from vcbatch.scheduler.reasons.blockers import Blocker
 from vcbatch.scheduler.reasons.domain_blockers import inconsistent
 from vcbatch.scheduler.topology.domain_search import Room
-from vcbatch.scheduler.topology.domains import Domain
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.framework.session import Session

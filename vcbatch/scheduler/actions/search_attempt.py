@@ -22,9 +22,9 @@ from vcbatch.scheduler.actions.sub_gangs import SubGangAttempt
 from vcbatch.scheduler.framework.statement import Statement
 from vcbatch.scheduler.model.classes import TaskClass
 from vcbatch.scheduler.model.columns import Floats, Rows
+from vcbatch.scheduler.model.domain import Domain
 from vcbatch.scheduler.model.objects import Job, Run, Task
 from vcbatch.scheduler.model.resources import EPS, PODS
-from vcbatch.scheduler.topology.domains import Domain
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.framework.session import Session

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from vcbatch.scheduler.actions.base import eligible
 from vcbatch.scheduler.actions.precedence import Ahead
 from vcbatch.scheduler.framework.statement import Statement
+from vcbatch.scheduler.model.blocker import Blocker
 from vcbatch.scheduler.model.objects import Job, Task, TaskStatus
 from vcbatch.scheduler.model.result import WaitReason
-from vcbatch.scheduler.reasons.blockers import Blocker
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.framework.session import Session

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import deque
 
 from vcbatch.scheduler.actions.attempt import Attempt, Sheet
+from vcbatch.scheduler.model.domain import Purpose
+from vcbatch.scheduler.model.gang_counts import PLACED, members_of_sub, whole_subs
 from vcbatch.scheduler.model.objects import Run
 from vcbatch.scheduler.model.sub_gangs import SubKey
-from vcbatch.scheduler.plugins.gang import PLACED, members_of_sub, whole_subs
 from vcbatch.scheduler.reasons.domain_blockers import no_domain
-from vcbatch.scheduler.topology.domain_search import Purpose
 
 
 class SubGangAttempt(Attempt):

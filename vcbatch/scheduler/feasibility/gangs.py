@@ -15,12 +15,12 @@ import numpy as np
 from vcbatch.scheduler.feasibility.empty_nodes import EmptyNodes, ports_conflict
 from vcbatch.scheduler.feasibility.problem import Apart, Domains, Even, Group, Parts, Problem, Together
 from vcbatch.scheduler.framework.plugin import Eligible
+from vcbatch.scheduler.model.gang_counts import enforced_roles
 from vcbatch.scheduler.model.network_topology import NetworkTopology
 from vcbatch.scheduler.model.objects import ALLOCATED_STATUSES, Job, Task, TaskStatus
 from vcbatch.scheduler.model.resources import Mask
 from vcbatch.scheduler.model.sub_gangs import SubKey
 from vcbatch.scheduler.model.terms import PodTerm, Spread
-from vcbatch.scheduler.plugins.gang import enforced_roles
 from vcbatch.scheduler.plugins.predicates import POD_AFFINITY_ENABLE, SPREAD_ENABLE, Predicates
 
 if TYPE_CHECKING:

@@ -31,13 +31,12 @@ from vcbatch.scheduler.framework.switches import Switch
 from vcbatch.scheduler.framework.task_order import TaskOrder
 from vcbatch.scheduler.model.classes import TaskClass
 from vcbatch.scheduler.model.columns import Floats, Rows
+from vcbatch.scheduler.model.domain import Domain, Purpose
 from vcbatch.scheduler.model.objects import Job, Queue, Run, Task
 from vcbatch.scheduler.model.resources import Vector
 from vcbatch.scheduler.model.result import Shortage
 from vcbatch.scheduler.model.sub_gangs import SubKey
 from vcbatch.scheduler.policy.policy import PluginOption, Policy
-from vcbatch.scheduler.topology.domain_search import Purpose
-from vcbatch.scheduler.topology.domains import Domain
 
 
 class Answers:

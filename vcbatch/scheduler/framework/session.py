@@ -16,6 +16,7 @@ from vcbatch.scheduler.framework.plugin import Leaning, Verdict
 from vcbatch.scheduler.framework.search_budget import Searches
 from vcbatch.scheduler.framework.statement import Statement
 from vcbatch.scheduler.framework.switches import Switch
+from vcbatch.scheduler.model.blocker import Blocker, KeptShare
 from vcbatch.scheduler.model.columns import Rows
 from vcbatch.scheduler.model.figures import Measured
 from vcbatch.scheduler.model.objects import Job, Phase, Queue, Task, TaskStatus
@@ -24,8 +25,6 @@ from vcbatch.scheduler.model.result import Bind, Eviction, Held, Protected
 from vcbatch.scheduler.plugins.gang import Gang
 from vcbatch.scheduler.policy.policy import Policy
 from vcbatch.scheduler.queues.gates import Gates
-from vcbatch.scheduler.reasons.blockers import Blocker
-from vcbatch.scheduler.reasons.reclaim_obstacles import KeptShare
 from vcbatch.scheduler.reservations.promises import Promises
 from vcbatch.scheduler.snapshot.state import ClusterState
 from vcbatch.scheduler.topology.domain_search import DomainSearch

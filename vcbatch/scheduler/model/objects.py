@@ -21,7 +21,7 @@ from vcbatch.scheduler.model.selectors import STARTING_TAINTS
 from vcbatch.scheduler.model.sub_gangs import SubGangRule, SubKey
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.reasons.blockers import Blocker
+    from vcbatch.scheduler.model.blocker import Blocker
 
 
 class TaskStatus(IntEnum):

@@ -34,9 +34,9 @@ from vcbatch.scheduler.plugins.capacity_victims import Victims
 from vcbatch.scheduler.queues.amounts import shown_names
 from vcbatch.scheduler.queues.gates import reserving
 from vcbatch.scheduler.queues.quotas import Limits, anything, flat_limits, quotas_of, tree_limits
+from vcbatch.scheduler.queues.remedies import raise_limit
 from vcbatch.scheduler.queues.tree import QueueTree
 from vcbatch.scheduler.queues.usage import Excess, PlainLimits, QueueBooks
-from vcbatch.scheduler.reasons.ways_out import raise_limit
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.framework.session import Session

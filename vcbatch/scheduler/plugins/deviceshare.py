@@ -17,12 +17,12 @@ from vcbatch.scheduler.framework.arguments import Argument, Arguments, ArgumentS
 from vcbatch.scheduler.framework.plugin import Cap, Floats, Plugin, Rejection, Rows
 from vcbatch.scheduler.index.devices.asks import PodAsks, Sharing
 from vcbatch.scheduler.index.devices.table import BINPACK, SPREAD
-from vcbatch.scheduler.index.devices.usage import CardBooks, Settings, books_of, config_of
 from vcbatch.scheduler.model.classes import TaskClass
 from vcbatch.scheduler.model.columns import Columns
 from vcbatch.scheduler.model.facts import Facts
 from vcbatch.scheduler.model.objects import Task
 from vcbatch.scheduler.model.result import WaitReason
+from vcbatch.scheduler.snapshot.card_usage import CardBooks, Settings, books_of, config_of
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.framework.session import Session

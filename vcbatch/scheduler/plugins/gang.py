@@ -11,21 +11,13 @@ from vcbatch.scheduler.framework.plugin import EvictionKind, GangEviction, Order
 from vcbatch.scheduler.index.victims import Candidates
 from vcbatch.scheduler.model.classes import TaskClass
 from vcbatch.scheduler.model.columns import Floats, Rows
+from vcbatch.scheduler.model.gang_counts import PLACED, count, enforced_roles, placed, placed_or_best_effort, whole_subs
 from vcbatch.scheduler.model.objects import Job, Task, TaskStatus
 from vcbatch.scheduler.model.resources import Mask
-from vcbatch.scheduler.model.sub_gangs import SubKey
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.framework.session import Session
 
-PLACED = (
-    TaskStatus.ALLOCATED,
-    TaskStatus.BINDING,
-    TaskStatus.BOUND,
-    TaskStatus.RUNNING,
-    TaskStatus.SUCCEEDED,
-)
-"""Statuses that count for a gang's minimums."""
 _HELD = (*PLACED, TaskStatus.PIPELINED)
 _VALID = (*_HELD, TaskStatus.PENDING)
 
@@ -55,7 +47,7 @@ class Gang(Plugin):
 
     def job_valid(self, job: Job) -> str | None:
         for role, minimum in enforced_roles(job).items():
-            have = _placed(job, role) + _count(job, role, TaskStatus.PIPELINED) + _count(job, role, TaskStatus.PENDING)
+            have = placed(job, role) + count(job, role, TaskStatus.PIPELINED) + count(job, role, TaskStatus.PENDING)
             if have < minimum:
                 return f"role {role!r} has {have} of {minimum} pods"
         if job.valid_count < job.min_member:
@@ -70,7 +62,7 @@ class Gang(Plugin):
         if job.ready_count + job.pending_best_effort < job.min_member:
             return False
         roles = enforced_roles(job)
-        if roles and any(_with_best_effort(job, role) < minimum for role, minimum in roles.items()):
+        if roles and any(placed_or_best_effort(job, role) < minimum for role, minimum in roles.items()):
             return False
         return not job.rules or _enough_subs(job, PLACED)
 
@@ -78,14 +70,14 @@ class Gang(Plugin):
         missing = job.min_member - job.ready_count - job.pending_best_effort
         minimum = enforced_roles(job).get(role)
         if minimum is not None:
-            missing = max(missing, minimum - _with_best_effort(job, role))
+            missing = max(missing, minimum - placed_or_best_effort(job, role))
         return max(missing, 1)
 
     def job_pipelined(self, job: Job) -> Vote:
         if job.waiting_count + job.ready_count + job.pending_best_effort < job.min_member:
             return Vote.REJECT
         for role, minimum in enforced_roles(job).items():
-            if _with_best_effort(job, role) + _count(job, role, TaskStatus.PIPELINED) < minimum:
+            if placed_or_best_effort(job, role) + count(job, role, TaskStatus.PIPELINED) < minimum:
                 return Vote.REJECT
         if job.rules and not _enough_subs(job, _HELD):
             return Vote.REJECT
@@ -128,55 +120,5 @@ def _surplus(candidates: Sequence[Task]) -> list[Task]:
     return out
 
 
-def whole_subs(job: Job, position: int, statuses: Sequence[TaskStatus]) -> int:
-    """How many sub-gangs of the rule at this position have all their members in these statuses; pending ones that ask
-    for nothing count as placed, as in the gang."""
-    size = job.rules[position].size
-    return sum(1 for key in job.subs if key[0] == position and members_of_sub(job, key, statuses) >= size)
-
-
-def members_of_sub(job: Job, key: SubKey, statuses: Sequence[TaskStatus]) -> int:
-    """How many members of a sub-gang stand so, with the pending ones that ask for nothing."""
-    counts = job.subs.get(key)
-    if counts is None:
-        return 0
-    members = sum(counts[status] for status in statuses)
-    if job.pending_best_effort and TaskStatus.PENDING not in statuses:
-        members += sum(
-            1
-            for task in job.tasks.values()
-            if task.sub == key and task.status is TaskStatus.PENDING and task.cls.best_effort
-        )
-    return members
-
-
 def _enough_subs(job: Job, statuses: Sequence[TaskStatus]) -> bool:
     return all(whole_subs(job, position, statuses) >= rule.least for position, rule in enumerate(job.rules))
-
-
-def enforced_roles(job: Job) -> dict[str, int]:
-    """The minimums of roles that count for this gang."""
-    minimums = job.role_minimums
-    return minimums if minimums and job.min_member >= sum(minimums.values()) else {}
-
-
-def _count(job: Job, role: str, status: TaskStatus) -> int:
-    counts = job.roles.get(role)
-    return 0 if counts is None else counts[status]
-
-
-def _placed(job: Job, role: str) -> int:
-    counts = job.roles.get(role)
-    return 0 if counts is None else sum(counts[status] for status in PLACED)
-
-
-def _with_best_effort(job: Job, role: str) -> int:
-    """Placed tasks of the role, and pending ones that ask for nothing."""
-    placed = _placed(job, role)
-    if job.pending_best_effort:
-        placed += sum(
-            1
-            for task in job.tasks.values()
-            if task.role == role and task.status is TaskStatus.PENDING and task.cls.best_effort
-        )
-    return placed

@@ -10,9 +10,9 @@ from vcbatch.api.remedies import CLUSTER, Remedy, RemedyAction
 from vcbatch.scheduler.framework.arguments import Argument, ArgumentSpec
 from vcbatch.scheduler.framework.plugin import Plugin, Verdict, Vote
 from vcbatch.scheduler.model.objects import Job, Phase
+from vcbatch.scheduler.model.remedies import wait_for
 from vcbatch.scheduler.model.resources import EPS, Vector, exceeding
 from vcbatch.scheduler.model.result import Shortage, WaitReason
-from vcbatch.scheduler.reasons.ways_out import wait_for
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.framework.session import Session

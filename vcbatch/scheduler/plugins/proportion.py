@@ -22,7 +22,7 @@ from vcbatch.scheduler.model.figures import Amount
 from vcbatch.scheduler.model.objects import Job, Queue, Task
 from vcbatch.scheduler.model.resources import CPU, EPS, MEMORY, PODS, Mask, Matrix, Vector, exceeding
 from vcbatch.scheduler.model.result import Shortage, WaitReason
-from vcbatch.scheduler.reasons.ways_out import raise_limit
+from vcbatch.scheduler.queues.remedies import raise_limit
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.framework.session import Session

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from vcbatch.scheduler.model.blocker import Blocker
 from vcbatch.scheduler.model.classes import TaskClass
 from vcbatch.scheduler.model.objects import Job, Task, TaskStatus
 from vcbatch.scheduler.model.reading import asks_for_room
 from vcbatch.scheduler.model.resources import Vector
 from vcbatch.scheduler.model.result import GateRemoval, WaitReason
-from vcbatch.scheduler.reasons.blockers import Blocker, queue_limit
+from vcbatch.scheduler.reasons.blockers import queue_limit
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.framework.session import Session

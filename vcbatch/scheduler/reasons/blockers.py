@@ -2,98 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vcbatch.api.messages import NEVER_FITS, could_evict, insufficient
+from vcbatch.api.messages import insufficient
 from vcbatch.api.remedies import Remedy, RemedyAction
+from vcbatch.scheduler.model.blocker import POD, Blocker
 from vcbatch.scheduler.model.columns import Floats, Rows
 from vcbatch.scheduler.model.objects import Job, Queue, Task, TaskStatus
+from vcbatch.scheduler.model.remedies import gang
 from vcbatch.scheduler.model.resources import EPS, PODS, Mask, Vector, exceeding
-from vcbatch.scheduler.model.result import ClosestDomain, Protected, Shortage, WaitReason
+from vcbatch.scheduler.model.result import Shortage, WaitReason
+from vcbatch.scheduler.queues.remedies import raise_limit
 from vcbatch.scheduler.reasons.nearest import Place, could_hold, most_room, nearest_places, still_needed
 from vcbatch.scheduler.reasons.refused_nodes import not_now, unless_refused
-from vcbatch.scheduler.reasons.ways_out import (
-    Refusal,
-    binding,
-    change,
-    free_at,
-    gang,
-    node_of,
-    raise_limit,
-    short_on,
-    shortages_at,
-    whole,
-)
+from vcbatch.scheduler.reasons.ways_out import Refusal, binding, change, free_at, node_of, short_on, shortages_at, whole
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.framework.session import Session
-    from vcbatch.scheduler.topology.domains import Domain
-
-
-_POD = "{pod}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Blocker:
-    """What kept a gang from starting (or a started one from growing).
-
-    `text` is a sentence for people, in which `{pod}` stands for the pod it happened to, so that gangs of the same kind
-    share it. `task` is that pod, empty where it concerns the gang as a whole; `placed` counts the gang's tasks that had
-    found a node by then; `nodes` counts nodes per reason.
-    """
-
-    reason: WaitReason
-    text: str
-    task: str = ""
-    placed: int = 0
-    shortages: Sequence[Shortage] = ()
-    place: str = ""
-    """Where `shortages` are, as KIND/NAME."""
-    remedies: Sequence[Remedy] = ()
-    """What would let the gang start, all of it together."""
-    volcano: str = ""
-    """Volcano's sentence where the text is another, for events and conditions."""
-    nodes_examined: int = 0
-    nodes: Mapping[str, int] = field(default_factory=dict[str, int])
-    within: str = ""
-    """The domain of the network that `nodes` is about; empty for the whole cluster."""
-    closest: ClosestDomain | None = None
-    expected_start: datetime | None = None
-    protected: Protected | None = None
-
-    @property
-    def sentence(self) -> str:
-        """The text, about the pod by its name."""
-        return self.text.replace(_POD, self.task)
-
-    def but_for(self, protected: Protected) -> Blocker:
-        """The same of a gang for which others would be evicted, if the policy didn't protect them."""
-        return replace(self, reason=WaitReason.VICTIMS_PROTECTED, protected=protected)
-
-    def on_empty_nodes(self) -> Blocker:
-        """The same of a gang that can't start even on empty nodes."""
-        return replace(
-            self, reason=WaitReason.IMPOSSIBLE, text=f"{self.text}; {NEVER_FITS}" if self.text else NEVER_FITS
-        )
-
-    @property
-    def remedy(self) -> str:
-        """What would make room and may not be done now; empty where nothing is known to."""
-        return "" if self.protected is None else could_evict(**self.protected._asdict())
-
-    def of(self, task: Task, *, placed: int) -> Blocker:
-        """The same about a like pod of another gang."""
-        return replace(self, task=task.name, placed=placed)
-
-    @property
-    def kind(self) -> tuple[str, ...]:
-        """What makes it another story than before: the reason and the resources, not the numbers."""
-        return (self.reason, *sorted({s.resource for s in self.shortages}))
+    from vcbatch.scheduler.model.domain import Domain
 
 
 def no_node(session: Session, task: Task, *, unplaced: int, placed: int, domain: Domain | None = None) -> Blocker:
@@ -112,13 +42,13 @@ def no_node(session: Session, task: Task, *, unplaced: int, placed: int, domain:
             remedies=barred.remedies,
         )
     if cls.unsupported:
-        text = f"{_POD} can't be placed: {', '.join(cls.unsupported)}, which is not supported"
+        text = f"{POD} can't be placed: {', '.join(cls.unsupported)}, which is not supported"
         return Blocker(reason=WaitReason.UNSUPPORTED, text=text, task=task.name, placed=placed)
     fault = session.state.volumes.fault(cls.profile.claims)
     if fault:
         return Blocker(
             reason=WaitReason.VOLUMES,
-            text=f"{_POD} waits: {fault}",
+            text=f"{POD} waits: {fault}",
             task=task.name,
             placed=placed,
             remedies=change(task, WaitReason.VOLUME_BINDING),
@@ -127,7 +57,7 @@ def no_node(session: Session, task: Task, *, unplaced: int, placed: int, domain:
     if fault:
         return Blocker(
             reason=WaitReason.DEVICES,
-            text=f"{_POD} waits: {fault}",
+            text=f"{POD} waits: {fault}",
             task=task.name,
             placed=placed,
             remedies=change(task, WaitReason.DYNAMIC_RESOURCES),
@@ -145,7 +75,7 @@ def no_node(session: Session, task: Task, *, unplaced: int, placed: int, domain:
         having = ~lacking
         found = _shortage(session, task, admitted & having, lasting & having, free, unplaced=unplaced)
     else:
-        text = f"no node that {_POD} may go to has the devices that its resourceclaims ask for"
+        text = f"no node that {POD} may go to has the devices that its resourceclaims ask for"
         claims = change(task, WaitReason.DYNAMIC_RESOURCES)
         found = Blocker(reason=WaitReason.IMPOSSIBLE, text=text, remedies=claims)
     unavailable = histogram(session, task, free, within=None if domain is None else domain.rows)
@@ -197,7 +127,7 @@ def _shortage(session: Session, task: Task, admitted: Mask, lasting: Mask, free:
     `lasting` are the nodes that would admit it once states are over that pass by themselves."""
     if not lasting.any():
         static = session.placer.static(task.cls)
-        text = f"no node passes the constraints of {_POD}"
+        text = f"no node passes the constraints of {POD}"
         return Blocker(
             reason=WaitReason.IMPOSSIBLE,
             text=text,
@@ -227,7 +157,7 @@ def _shortage(session: Session, task: Task, admitted: Mask, lasting: Mask, free:
     if not passed.any() or (enough.any() and not (enough & passed).any()):
         among = enough if enough.any() else admitted
         words = binding(refused, among=among)
-        text = f"the nodes with room for {_POD} refuse it"
+        text = f"the nodes with room for {POD} refuse it"
         remedies = unless_refused(session, task, words, among, free, unplaced=unplaced)
         return Blocker(reason=words[0], text=text, remedies=remedies)
     places = nearest_places(session, task.job, still_needed(task.job, task, unplaced), passed, free)
@@ -237,7 +167,7 @@ def _shortage(session: Session, task: Task, admitted: Mask, lasting: Mask, free:
 def _not_now(session: Session, task: Task, among: Mask, free: Floats, *, unplaced: int) -> Blocker:
     """Nodes that the task needs are in a state that passes by itself."""
     word, opened = not_now(session, task, among, free, unplaced=unplaced)
-    text = f"the nodes that {_POD} may go to take no pods for now"
+    text = f"the nodes that {POD} may go to take no pods for now"
     return Blocker(reason=word, text=text, remedies=opened)
 
 
@@ -253,7 +183,7 @@ def _too_small(session: Session, task: Task, rows: Rows, too_small: list[int]) -
     row = int(rows[int((lacking / np.maximum(request, 1.0)[:, None]).max(axis=0).argmin())])
     place = Place(row, request, capacity[:, row])
     free = Place(row, request, session.nodes.future_of(row))
-    text = f"{_POD} needs {needs}"
+    text = f"{POD} needs {needs}"
     return Blocker(
         reason=WaitReason.IMPOSSIBLE,
         text=text,
@@ -266,13 +196,13 @@ def _too_small(session: Session, task: Task, rows: Rows, too_small: list[int]) -
 def _at_places(session: Session, task: Task, places: Sequence[Place], needs: str) -> Blocker:
     """Something must become free at these places."""
     if not places:
-        text = f"the nodes with room for {_POD} refuse it"
+        text = f"the nodes with room for {POD} refuse it"
         return Blocker(reason=WaitReason.INSUFFICIENT, text=needs or text)
     short = shortages_at(session, places[0])
     slots = all(s.resource == session.dims.names[PODS] for s in short)
     return Blocker(
         reason=WaitReason.TOO_MANY_PODS if slots else WaitReason.INSUFFICIENT,
-        text=(needs or f"there is no room for {_POD}") + short_on(session, places),
+        text=(needs or f"there is no room for {POD}") + short_on(session, places),
         shortages=short,
         place=node_of(session, places[0]),
         remedies=free_at(session, places),
@@ -289,11 +219,11 @@ def _needs(session: Session, task: Task, rows: Rows, free: Floats, asked: list[i
             f"largest free {dims.format(r, float(free[r, rows].max()))}"
             for r in short
         )
-        return f"{_POD} needs {needs}" + _whole(session, task, rows, free, asked, unplaced)
+        return f"{POD} needs {needs}" + _whole(session, task, rows, free, asked, unplaced)
     if (free[asked][:, rows] + EPS >= request[asked, None]).all(axis=0).any():
         return ""
     together = " and ".join(dims.names[r] for r in asked)
-    return f"no node has enough free {together} together for {_POD}"
+    return f"no node has enough free {together} together for {POD}"
 
 
 def _whole(session: Session, task: Task, rows: Rows, free: Floats, asked: list[int], unplaced: int) -> str:

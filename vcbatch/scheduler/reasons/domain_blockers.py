@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vcbatch.scheduler.model.blocker import Blocker
 from vcbatch.scheduler.model.classes import TaskClass
 from vcbatch.scheduler.model.columns import Floats
+from vcbatch.scheduler.model.domain import Domain
+from vcbatch.scheduler.model.gang_counts import PLACED, whole_subs
 from vcbatch.scheduler.model.objects import Job, Run
 from vcbatch.scheduler.model.result import ClosestDomain, WaitReason
 from vcbatch.scheduler.model.sub_gangs import SubKey
-from vcbatch.scheduler.plugins.gang import PLACED, whole_subs
-from vcbatch.scheduler.reasons.blockers import Blocker, histogram
+from vcbatch.scheduler.reasons.blockers import histogram
 from vcbatch.scheduler.reasons.nearest import Place, nearest_places
 from vcbatch.scheduler.reasons.ways_out import free_at, node_of, short_on, shortages_at
 from vcbatch.scheduler.topology.domain_search import DomainSearch, Misfit, Room, tasks_by_class
-from vcbatch.scheduler.topology.domains import Domain
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.framework.session import Session

@@ -8,9 +8,9 @@ from vcbatch.api import messages
 from vcbatch.api.reasons import PodReason, SchedulingEvent
 from vcbatch.api.resources import PODS
 from vcbatch.scheduler.framework.session import Session
+from vcbatch.scheduler.model.blocker import Blocker
 from vcbatch.scheduler.model.objects import Job, Task, TaskStatus
 from vcbatch.scheduler.model.result import EventRecord, Held, PodConditionUpdate, WaitReason
-from vcbatch.scheduler.reasons.blockers import Blocker
 
 PODS_WITH_EVENTS = 1
 """How many pods of a gang get a FailedScheduling event; the PodGroup's own event tells the rest, so that a gang of

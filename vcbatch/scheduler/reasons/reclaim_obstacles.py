@@ -3,37 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from vcbatch.api.messages import keeps_share
+from vcbatch.scheduler.model.blocker import KeptShare
 from vcbatch.scheduler.model.objects import Queue, Task
-from vcbatch.scheduler.model.result import Shortage, WaitReason
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.framework.session import Session
-    from vcbatch.scheduler.reasons.blockers import Blocker
-
-
-class KeptShare(NamedTuple):
-    """So many `pods` of these `gangs` (keys) of a queue would be evicted, were the queue not left with less than it
-    deserves: `left` has what it deserves of each resource, what it would have of it, and the difference."""
-
-    queue: str
-    pods: int
-    gangs: Sequence[str]
-    left: Sequence[Shortage]
-
-    def explain(self, blocker: Blocker) -> Blocker:
-        """Why the gang waits, with that before what it lacks."""
-        obstacle = keeps_share(
-            queue=self.queue,
-            pods=self.pods,
-            gangs=self.gangs,
-            left=[(s.resource, s.available, s.requested, s.short_by) for s in self.left],
-        )
-        text = f"{obstacle}; {blocker.text}" if blocker.text else obstacle
-        return replace(blocker, reason=WaitReason.RECLAIM_BLOCKED, text=text)
 
 
 def kept_share(session: Session, victims: Sequence[Task]) -> KeptShare | None:

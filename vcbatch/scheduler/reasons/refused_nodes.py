@@ -10,10 +10,11 @@ import numpy as np
 from vcbatch.api.remedies import Remedy, RemedyAction
 from vcbatch.scheduler.model.columns import Floats
 from vcbatch.scheduler.model.objects import Task
+from vcbatch.scheduler.model.remedies import wait_for
 from vcbatch.scheduler.model.resources import Mask
 from vcbatch.scheduler.model.result import WaitReason
 from vcbatch.scheduler.reasons.nearest import most_room, nearest_places
-from vcbatch.scheduler.reasons.ways_out import Refusal, binding, change, free_at, wait_for
+from vcbatch.scheduler.reasons.ways_out import Refusal, binding, change, free_at
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.framework.session import Session

@@ -6,11 +6,11 @@ from collections import Counter
 from datetime import timedelta
 
 from vcbatch.scheduler.framework.session import Session
+from vcbatch.scheduler.model.blocker import KeptShare
 from vcbatch.scheduler.model.figures import FigureBooks, Figures, GangShare
 from vcbatch.scheduler.model.objects import Job
 from vcbatch.scheduler.model.result import CycleResult, Explanation, Held, Protected, WaitReason
 from vcbatch.scheduler.queues.amounts import QueueAmounts
-from vcbatch.scheduler.reasons.reclaim_obstacles import KeptShare
 from vcbatch.scheduler.reasons.report_writer import ReportWriter
 from vcbatch.scheduler.reasons.said import PODS_GRACE, Said
 

@@ -11,8 +11,10 @@ from vcbatch.api.resources import PODGROUPS
 from vcbatch.api.scheduling import PodGroupView
 from vcbatch.api.timestamps import format_time
 from vcbatch.scheduler.framework.session import Session
+from vcbatch.scheduler.model.blocker import Blocker, KeptShare
 from vcbatch.scheduler.model.figures import Figures, GangFigures, GangShare
 from vcbatch.scheduler.model.objects import Job, Phase, TaskStatus
+from vcbatch.scheduler.model.remedies import wait_for
 from vcbatch.scheduler.model.result import (
     AHEAD_SHOWN,
     CycleResult,
@@ -24,13 +26,11 @@ from vcbatch.scheduler.model.result import (
     QueueStatusUpdate,
     WaitReason,
 )
-from vcbatch.scheduler.reasons.blockers import Blocker, gated, not_enough_pods
+from vcbatch.scheduler.reasons.blockers import gated, not_enough_pods
 from vcbatch.scheduler.reasons.conditions import ConditionWriter, Status, counts, same_headlines, waiting_since
 from vcbatch.scheduler.reasons.phases import next_phase, only_ending
 from vcbatch.scheduler.reasons.pod_news import PodNews, histogram_text
-from vcbatch.scheduler.reasons.reclaim_obstacles import KeptShare
 from vcbatch.scheduler.reasons.said import Said
-from vcbatch.scheduler.reasons.ways_out import wait_for
 
 _NEXT_GROUPLESS = timedelta(seconds=1)
 _WORDS = [status.wire for status in TaskStatus]

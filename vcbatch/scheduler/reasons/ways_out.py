@@ -10,14 +10,14 @@ import numpy as np
 
 from vcbatch.api import names
 from vcbatch.api.remedies import Remedy, RemedyAction
-from vcbatch.scheduler.model.objects import Job, Task
-from vcbatch.scheduler.model.resources import EPS, MEMORY, Dimensions, Mask, Vector
+from vcbatch.scheduler.model.objects import Task
+from vcbatch.scheduler.model.remedies import gang
+from vcbatch.scheduler.model.resources import EPS, MEMORY, Dimensions, Mask
 from vcbatch.scheduler.model.result import Shortage, WaitReason
 from vcbatch.scheduler.reasons.nearest import Place
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.framework.session import Session
-    from vcbatch.scheduler.snapshot.snapshot import Picture
 
 _UNIT: Final = 1000
 """Of cpu and of scalars, in thousandths."""
@@ -71,11 +71,6 @@ def change(task: Task, *words: WaitReason) -> list[Remedy]:
         return []
     fields = dict.fromkeys(field for word in words for field in _FIELDS.get(word, ()) if _has(task, field))
     return [Remedy(RemedyAction.CHANGE, gang(task.job), field=field) for field in fields]
-
-
-def gang(job: Job) -> str:
-    """The PodGroup, as remedies name objects."""
-    return f"podgroup/{job.key}"
 
 
 def _has(task: Task, field: str) -> bool:
@@ -139,39 +134,3 @@ def whole(dims: Dimensions, r: int, amount: float) -> float:
     if floored == amount or r == MEMORY or floored < _UNIT:
         return floored
     return floored - floored % _UNIT
-
-
-def wait_for(key: str) -> list[Remedy]:
-    """Until this gang, by `namespace/name`, is through."""
-    return [Remedy(RemedyAction.WAIT, f"podgroup/{key}")]
-
-
-def raise_limit(state: Picture, name: str, short: Sequence[Shortage]) -> list[Remedy]:
-    """How the queue of this name may hold more: by its capability where that is its limit, else as others are
-    guaranteed less. Where its share is less by what others ask for, it has to wait."""
-    queues, dims = state.queues, state.dims
-    queue = queues.get(name)
-    found: list[Remedy] = []
-    for s in short:
-        r = dims.column(s.resource)
-        named = queue is not None and s.resource in (queue.view.spec.capability or {})
-        missing = 0.0 if r is None else dims.amount(s.resource, s.short_by)
-        guarantees = [] if named else _guarantees(state, name)
-        lent = [(other, float(kept[r])) for other, kept in guarantees if r is not None and kept[r] > 0]
-        if named:
-            found.append(Remedy(RemedyAction.RAISE, f"queue/{name}", s.resource, s.short_by))
-            continue
-        for other, most in lent:
-            amount = min(most, missing)
-            if amount > 0 and r is not None:
-                found.append(Remedy(RemedyAction.LOWER, f"queue/{other}", s.resource, dims.format(r, amount)))
-                missing -= amount
-        if not lent:
-            found.append(Remedy(RemedyAction.WAIT, f"queue/{name}"))
-    return list(dict.fromkeys(found))
-
-
-def _guarantees(state: Picture, name: str) -> list[tuple[str, Vector]]:
-    """What queues other than this one are guaranteed."""
-    kept = [(other, state.queues[other].guarantee) for other in sorted(state.queues) if other != name]
-    return [(other, state.dims.padded(guarantee)) for other, guarantee in kept if guarantee is not None]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +19,7 @@ import numpy as np
 
 from vcbatch.scheduler.framework.statement import Statement
 from vcbatch.scheduler.model.objects import Job, Task, TaskStatus
+from vcbatch.scheduler.model.promise import Promise
 from vcbatch.scheduler.model.result import Held
 
 if TYPE_CHECKING:
@@ -34,26 +35,6 @@ _WAITING: Final = frozenset({TaskStatus.PENDING, TaskStatus.ALLOCATED, TaskStatu
 """Statuses of pods that have no node yet, but for what a cycle finds."""
 _STARTED: Final = (TaskStatus.BINDING, TaskStatus.BOUND, TaskStatus.RUNNING)
 _NOBODY: Final = nullcontext()
-
-
-@dataclass(frozen=True, slots=True)
-class Promise:
-    """What a gang was when it was promised places, until when they are kept at most, and since when it lacks pods."""
-
-    uid: str
-    queue: str
-    priority: int
-    until: datetime
-    lacking: datetime | None = None
-
-    @staticmethod
-    def to(job: Job, *, until: datetime, lacking: datetime | None = None) -> Promise:
-        """One to the gang as it is."""
-        return Promise(job.uid, job.queue_name, job.priority, until, lacking)
-
-    def is_to(self, job: Job) -> bool:
-        """Whether the gang is still the one that it was made to."""
-        return (self.uid, self.queue, self.priority) == (job.uid, job.queue_name, job.priority)
 
 
 class Promises:

@@ -15,12 +15,12 @@ import numpy as np
 
 from vcbatch.api.messages import behind_first, expected_to_start
 from vcbatch.api.timestamps import format_time
+from vcbatch.scheduler.model.blocker import Blocker
 from vcbatch.scheduler.model.columns import Floats, Rows
 from vcbatch.scheduler.model.objects import Job, Queue, Run
+from vcbatch.scheduler.model.remedies import wait_for
 from vcbatch.scheduler.model.resources import EPS, Matrix
 from vcbatch.scheduler.model.result import WaitReason
-from vcbatch.scheduler.reasons.blockers import Blocker
-from vcbatch.scheduler.reasons.ways_out import wait_for
 from vcbatch.scheduler.reservations.run_limits import Release, declared_limit, releases
 
 if TYPE_CHECKING:

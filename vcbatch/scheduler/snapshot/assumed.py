@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from vcbatch.scheduler.model.objects import HOLDING, Phase, TaskStatus
-from vcbatch.scheduler.reservations.promises import Promise
+from vcbatch.scheduler.model.promise import Promise
 from vcbatch.scheduler.snapshot.state import ClusterState
 
 

@@ -12,6 +12,7 @@ from vcbatch.api.node import Node
 from vcbatch.api.pod import Pod
 from vcbatch.api.reasons import WaitReason
 from vcbatch.scheduler.model.objects import FINISHED_STATUSES, HOLDING, OFF_NODE, Task, TaskStatus
+from vcbatch.scheduler.model.promise import Promise
 from vcbatch.scheduler.model.reading import (
     awaits_room,
     index_of,
@@ -27,7 +28,6 @@ from vcbatch.scheduler.model.reading import (
 from vcbatch.scheduler.model.share import WHOLE, Share
 from vcbatch.scheduler.model.storage_objects import StorageObject
 from vcbatch.scheduler.model.sub_gangs import sub_of
-from vcbatch.scheduler.reservations.promises import Promise
 from vcbatch.scheduler.snapshot.gang_deltas import GangDeltas
 
 

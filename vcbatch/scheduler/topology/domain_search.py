@@ -18,12 +18,13 @@ import numpy.typing as npt
 from vcbatch.scheduler.framework.plugin import DomainWish
 from vcbatch.scheduler.model.classes import TaskClass
 from vcbatch.scheduler.model.columns import Floats
+from vcbatch.scheduler.model.domain import Domain, Purpose
+from vcbatch.scheduler.model.gang_counts import PLACED, members_of_sub, whole_subs
 from vcbatch.scheduler.model.network_topology import NetworkTopology
 from vcbatch.scheduler.model.objects import ALLOCATED_STATUSES, STATUSES, Job, Run, TaskStatus
 from vcbatch.scheduler.model.resources import EPS, Mask
 from vcbatch.scheduler.model.sub_gangs import SubKey
-from vcbatch.scheduler.plugins.gang import PLACED, members_of_sub, whole_subs
-from vcbatch.scheduler.topology.domains import Domain, Domains, changed_rows, domains_of
+from vcbatch.scheduler.topology.domains import Domains, changed_rows, domains_of
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.framework.session import Session
@@ -34,15 +35,6 @@ _HELD = (*ALLOCATED_STATUSES, TaskStatus.PIPELINED)
 _NOBODY = (0,) * STATUSES
 MANY = float(1 << 40)
 """More slots than any gang has pods, so that sums stay numbers."""
-
-
-class Purpose(Enum):
-    """What domains are looked for."""
-
-    ALLOCATE = auto()
-    """To place pods on what is free or being released; near ones first."""
-    EVICT = auto()
-    """To place pods once others are evicted; far ones first, as they leave more choice of victims."""
 
 
 class Room(Enum):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from vcbatch.api.reasons import HyperNodeReason
 from vcbatch.api.scheduling import HyperNodeView
 from vcbatch.api.topology import Place, Topology
 from vcbatch.scheduler.model.columns import Floats, Rows
+from vcbatch.scheduler.model.domain import Domain
 from vcbatch.scheduler.model.objects import NodeInfo
 from vcbatch.scheduler.snapshot.state import ClusterState
 
@@ -25,15 +26,6 @@ _MEMORY: Final = "domains"
 _NONE: Final = -1
 _FATAL: Final = (HyperNodeReason.CYCLE, HyperNodeReason.SEVERAL_PARENTS, HyperNodeReason.TIER_ORDER)
 """Flaws that keep HyperNodes from being a tree. A member that doesn't exist (yet) is none of them."""
-
-
-class Domain(NamedTuple):
-    """A HyperNode as a place to put pods: its number in the tree and the rows of its nodes, ascending."""
-
-    number: int
-    name: str
-    tier: int
-    rows: Rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -21,9 +21,7 @@ from vcbatch.scheduler.model.classes import TaskClass
 from vcbatch.scheduler.model.columns import Floats
 from vcbatch.scheduler.model.facts import Facts
 from vcbatch.scheduler.model.objects import Task, TaskStatus
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.snapshot.state import ClusterState
+from vcbatch.scheduler.snapshot.state import ClusterState
 
 _MEMORY: Final = "deviceshare"
 _RENAMED: Final = {

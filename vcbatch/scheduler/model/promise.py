@@ -1,0 +1,28 @@
+"""Places that are kept for a gang: what it was when it was promised them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from vcbatch.scheduler.model.objects import Job
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What a gang was when it was promised places, until when they are kept at most, and since when it lacks pods."""
+
+    uid: str
+    queue: str
+    priority: int
+    until: datetime
+    lacking: datetime | None = None
+
+    @staticmethod
+    def to(job: Job, *, until: datetime, lacking: datetime | None = None) -> Promise:
+        """One to the gang as it is."""
+        return Promise(job.uid, job.queue_name, job.priority, until, lacking)
+
+    def is_to(self, job: Job) -> bool:
+        """Whether the gang is still the one that it was made to."""
+        return (self.uid, self.queue, self.priority) == (job.uid, job.queue_name, job.priority)
