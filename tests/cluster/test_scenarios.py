@@ -19,7 +19,7 @@ from tests.cluster.controlplane import ControlPlane
 from tests.scenarios.backends import Stage, in_turn, missing
 from tests.scenarios.player import Capability, Scenario, scenarios
 from tests.scenarios.report import CLUSTER, Outcome, Record, tell
-from vcbatch.scheduler.policy.policy import DEFAULT_POLICY
+from vcbatch.scheduler.policy.reader import DEFAULT_POLICY
 
 LACKS: Mapping[Capability, str] = {
     Capability.CLOCK: "the clock of a real machine stays as it is",

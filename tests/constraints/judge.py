@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.constraints.world import GANG, KEY, World, amount_of, quantity
 from vcbatch.api.remedies import Remedy, RemedyAction
-from vcbatch.scheduler import Policy
+from vcbatch.scheduler import parse_policy
 from vcbatch.scheduler.simulation import world as simulated
 from vcbatch.scheduler.simulation.outcome import Outcome
 from vcbatch.scheduler.simulation.simulation import simulate
@@ -52,7 +52,7 @@ class Case:
 
 
 def run(world: World, rounds: int = ROUNDS) -> Outcome:
-    policy = Policy.parse(world.policy) if world.policy else None
+    policy = parse_policy(world.policy) if world.policy else None
     lists = {key: raws for key, raws in world.lists.items() if raws}
     return simulate(simulated.World.read(lists), policy, rounds=rounds)
 

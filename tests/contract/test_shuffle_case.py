@@ -10,7 +10,7 @@ import yaml
 
 from tests.conformance import DATA
 from tests.oracle.worlds import run
-from vcbatch.scheduler import Policy
+from vcbatch.scheduler import build_policy
 from vcbatch.scheduler.framework.plugin import Plugin
 from vcbatch.scheduler.model.objects import Task
 
@@ -33,6 +33,6 @@ def test_evicts_as_volcano_does() -> None:
     for case in cases:
         tiers = [{"plugins": [{"name": p["name"]} for p in tier["plugins"]]} for tier in case["tiers"]]
         document = {"actions": ", ".join(case["actions"]), "tiers": tiers}
-        _, result = run(case, Policy.build(document, plugins={"fake": Fake}))
+        _, result = run(case, build_policy(document, plugins={"fake": Fake}))
         assert sorted(f"{e.namespace}/{e.name}" for e in result.evictions) == case["want"]["evicted"]
         assert not result.binds

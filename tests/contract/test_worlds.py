@@ -17,7 +17,7 @@ import yaml
 
 from tests.conformance import DATA
 from tests.oracle.worlds import outcome
-from vcbatch.scheduler import Policy, PolicyError
+from vcbatch.scheduler import PolicyError, parse_policy
 
 Json = dict[str, Any]
 
@@ -36,7 +36,7 @@ def _files() -> Iterator[Any]:
         with path.open() as lines:
             first = json.loads(next(lines))
         try:
-            Policy.parse(first["policy"])
+            parse_policy(first["policy"])
         except PolicyError as error:
             yield pytest.param(path.stem, marks=pytest.mark.skip(reason=str(error)))
         else:

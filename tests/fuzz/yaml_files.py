@@ -141,10 +141,10 @@ def worlds() -> list[str]:
 
 
 def policies() -> list[str]:
-    from vcbatch.scheduler import Policy
+    from vcbatch.scheduler import default_policy
     from vcbatch.scheduler.policy.text import effective
 
-    return [(ROOT / "examples" / "simulation" / "policy.yaml").read_text(), effective(Policy.default())]
+    return [(ROOT / "examples" / "simulation" / "policy.yaml").read_text(), effective(default_policy())]
 
 
 # -- mutations -------------------------------------------------------------------------------------------------------

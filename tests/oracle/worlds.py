@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from vcbatch.api.resources import Resource
-from vcbatch.scheduler import CycleResult, Policy, Scheduler
+from vcbatch.scheduler import CycleResult, Policy, Scheduler, build_policy
 from vcbatch.scheduler.simulation import MOMENT, Case, Outcome, Simulation, World
 from vcbatch.scheduler.simulation.world import BY_KEY
 
@@ -31,7 +31,7 @@ def scheduler(world: Mapping[str, Any], policy: Policy) -> Scheduler:
 def first_pass(document: Mapping[str, Any]) -> Policy:
     """The policy without the search for placements, which oracles don't know: they place one task after the other."""
     arguments = {"name": "allocate", "arguments": {"gangSearch": False}}
-    return Policy.build({**document, "configurations": [*document.get("configurations", ()), arguments]})
+    return build_policy({**document, "configurations": [*document.get("configurations", ()), arguments]})
 
 
 def run(world: Mapping[str, Any], policy: Policy) -> tuple[Scheduler, CycleResult]:

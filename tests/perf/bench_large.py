@@ -22,7 +22,7 @@ from vcbatch.api.node import Node, NodeStatus
 from vcbatch.api.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements
 from vcbatch.api.resources import NODES, PODGROUPS, PODS, QUEUES
 from vcbatch.api.scheduling import PodGroupSpecView, PodGroupStatusView, PodGroupView, QueueSpecView, QueueView
-from vcbatch.scheduler import DEFAULT_POLICY, Policy, Scheduler
+from vcbatch.scheduler import DEFAULT_POLICY, Policy, Scheduler, parse_policy
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 SHAPES = {"1,250 gangs of 8": (1250, 8), "156 of 64": (156, 64), "10 of 1,000": (10, 1000), "10,000 of 1": (10_000, 1)}
@@ -165,7 +165,7 @@ def placing(shape: str, name: str, **world: int) -> dict[str, Any]:
     that has been at work; then a cycle with nothing to do, and one after 1 % of the running pods ended."""
     gangs, size = SHAPES[shape]
     began = time.process_time()
-    scheduler = cluster(Policy.parse(POLICIES[name]), **world)
+    scheduler = cluster(parse_policy(POLICIES[name]), **world)
     told = time.process_time() - began
     first, _ = seconds(scheduler)
     settle(scheduler)

@@ -20,7 +20,7 @@ from vcbatch.api.scheduling import (
     QueueSpecView,
     QueueView,
 )
-from vcbatch.scheduler import DEFAULT_POLICY, Policy, Scheduler
+from vcbatch.scheduler import DEFAULT_POLICY, Scheduler, parse_policy
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 DEPARTMENTS, TEAMS = 10, 19
@@ -32,7 +32,7 @@ CAPACITY = DEFAULT_POLICY.replace("name: proportion", "name: capacity\n    enabl
 def scheduler(*, nodes: int, cpu: int = 64) -> Scheduler:
     """One that knows the queues and empty nodes. What departments and teams deserve sums to the cluster, and each may
     borrow up to twice that."""
-    made = Scheduler(Policy.parse(CAPACITY))
+    made = Scheduler(parse_policy(CAPACITY))
     total = nodes * cpu
     for d in range(DEPARTMENTS):
         _queue(made, f"department-{d}", "", cpu=total // DEPARTMENTS)

@@ -19,7 +19,7 @@ from vcbatch.api.scheduling import (
     QueueSpecView,
     QueueView,
 )
-from vcbatch.scheduler import DEFAULT_POLICY, Policy, Scheduler
+from vcbatch.scheduler import DEFAULT_POLICY, Scheduler, parse_policy
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 
@@ -102,7 +102,7 @@ def full(action: str, *, nodes: int, pods_per_node: int, priority: int) -> Sched
     """A scheduler by the default policy with an action that evicts, with full nodes, whose pods are gangs of 8 of a low
     priority and of one queue, each with one more than its minimum; `priority` is the value of the class `asked`."""
     policy = DEFAULT_POLICY.replace("allocate, backfill", f"allocate, {action}, backfill")
-    scheduler = Scheduler(Policy.parse(policy))
+    scheduler = Scheduler(parse_policy(policy))
     for queue in ("default", "other"):
         scheduler.apply(QUEUES, "ADDED", QueueView(metadata=ObjectMeta(name=queue, uid=queue), spec=QueueSpecView()))
     for name, value in (("low", 10), ("asked", priority)):

@@ -27,11 +27,11 @@ from vcbatch.api.scheduling import (
     QueueSpecView,
     QueueView,
 )
-from vcbatch.scheduler import DEFAULT_POLICY, Policy, Scheduler
+from vcbatch.scheduler import DEFAULT_POLICY, Policy, Scheduler, parse_policy
 from vcbatch.scheduler.topology.domains import domains_of
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
-AWARE = Policy.parse(DEFAULT_POLICY + "  - name: network-topology-aware\n")
+AWARE = parse_policy(DEFAULT_POLICY + "  - name: network-topology-aware\n")
 
 
 def hyper_node(name: str, tier: int, kind: str, members: list[str]) -> HyperNodeView:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.support.examples import examples
 from tests.unit.scheduler.cluster import Cluster
 from tests.unit.scheduler.test_backfill import POLICY
-from vcbatch.scheduler import Policy
+from vcbatch.scheduler import parse_policy
 
 GANGS = st.lists(
     st.tuples(st.integers(1, 4), st.integers(1, 4), st.sampled_from([60, 300, 900])), min_size=2, max_size=10
@@ -23,7 +23,7 @@ CYCLES = timedelta(seconds=5)
 @settings(max_examples=examples(60))
 @given(nodes=st.integers(1, 3), gangs=GANGS, arriving=st.integers(0, 4))
 def test_nobody_starts_later_than_it_was_told(nodes: int, gangs: list[tuple[int, int, int]], arriving: int) -> None:
-    cluster = Cluster(Policy.parse(POLICY))
+    cluster = Cluster(parse_policy(POLICY))
     for node in range(nodes):
         cluster.node(f"n{node}", cpu="8")
     fitting = [gang for gang in gangs if gang[0] * gang[1] <= 8 * nodes and gang[1] <= 8]

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from tests.oracle import eviction_strategies, strategies
 from tests.oracle.worlds import run
 from tests.support.examples import examples
-from vcbatch.scheduler import Policy
+from vcbatch.scheduler import build_policy
 from vcbatch.scheduler.simulation import Simulation, World
 
 Json = dict[str, Any]
@@ -42,7 +42,7 @@ def _left(cycle: Callable[[], object]) -> set[str]:
 @SETTINGS
 @given(strategies.worlds(), strategies.policies())
 def test_nothing_of_a_cycle_waits_for_the_garbage_collector(world: Json, document: Json) -> None:
-    policy = Policy.build(document)
+    policy = build_policy(document)
     assert _left(lambda: run(world, policy)) == set()
 
 
@@ -50,7 +50,7 @@ def test_nothing_of_a_cycle_waits_for_the_garbage_collector(world: Json, documen
 @given(eviction_strategies.worlds(), eviction_strategies.policies())
 def test_nothing_of_one_that_evicts_does(world: Json, document: Json) -> None:
     def cycles() -> object:
-        simulation = Simulation(World.read(world), Policy.build(document))
+        simulation = Simulation(World.read(world), build_policy(document))
         return simulation, simulation.run()
 
     assert _left(cycles) == set()

@@ -15,7 +15,7 @@ from tests.support.examples import examples
 from tests.unit.scheduler.cluster import Cluster
 from vcbatch.api.pod import Pod
 from vcbatch.api.resources import PODS
-from vcbatch.scheduler import CycleResult, Policy
+from vcbatch.scheduler import CycleResult, Policy, parse_policy
 from vcbatch.scheduler.actions.preempt import NAME
 from vcbatch.scheduler.actions.relief import Relief, Terms
 from vcbatch.scheduler.actions.starving import waiting_tasks
@@ -74,7 +74,7 @@ def policies(draw: st.DrawFn) -> Policy:
     )
     if first == "conformance":
         text = text.replace("  - name: conformance\n- plugins", "- plugins", 1)
-    return Policy.parse(text)
+    return parse_policy(text)
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ IN_TURN = World(
     new=[Gang(size=1, minimum=1, cpu=1, priority="low", queue="other", kept=True)],
 )
 """A gang of one queue has others evicted for a member that it lost, and comes up to lose another one to their queue."""
-RECLAIMING = Policy.parse(
+RECLAIMING = parse_policy(
     POLICY.format(
         actions="allocate, reclaim",
         first="priority",
@@ -208,7 +208,7 @@ RECLAIMING = Policy.parse(
         dry="false",
     )
 )
-SPARING = Policy.parse(
+SPARING = parse_policy(
     POLICY.format(
         actions="allocate, preempt, reclaim, backfill",
         first="priority",
@@ -323,7 +323,7 @@ def test_no_gang_waits_that_would_fit_in_the_place_of_pods_with_lower_priority(w
     """Where priority alone decides: what is free, and what gangs of lower priority and the same queue hold, isn't
     enough for the pods of any gang that waits."""
     argument = "configurations:\n- name: preempt\n  arguments: {enableTopologyAwarePreemption: true}\n" if dry else ""
-    play = Play(world, Policy.parse(SIMPLE + argument))
+    play = Play(world, parse_policy(SIMPLE + argument))
     for _ in range(ROUNDS):
         result = play.cycle()
         play.carry_out(result)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.support.examples import examples
 from tests.unit.scheduler.cluster import START, Cluster
 from vcbatch.api.timestamps import format_time
-from vcbatch.scheduler import Policy
+from vcbatch.scheduler import Policy, build_policy
 
 SETTINGS = settings(max_examples=examples(4), suppress_health_check=[HealthCheck.too_slow])
 CPUS = 12
@@ -40,7 +40,7 @@ def policy(*plugins: dict[str, Any], before: Sequence[str] = (), actions: str = 
         {"plugins": [gang, *plugins]},
         {"plugins": [{"name": "predicates"}, {"name": "nodeorder"}]},
     ]
-    return Policy.build({"actions": actions, "tiers": tiers})
+    return build_policy({"actions": actions, "tiers": tiers})
 
 
 class Stream(Cluster):

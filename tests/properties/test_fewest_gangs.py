@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.properties.test_eviction_cycles import Gang, Play, World, settle
 from tests.support.examples import examples
-from vcbatch.scheduler import Policy
+from vcbatch.scheduler import parse_policy
 from vcbatch.scheduler.model.objects import Job
 
 SETTINGS = settings(max_examples=examples(30), suppress_health_check=[HealthCheck.too_slow])
@@ -47,7 +47,7 @@ worlds = st.builds(World, st.lists(st.integers(2, 5), min_size=1, max_size=3), g
 @given(worlds, st.sampled_from([("preempt", ""), ("preempt", DRY), ("gangpreempt", "")]))
 def test_no_choice_of_fewer_gangs_would_have_done(world: World, how: tuple[str, str]) -> None:
     action, more = how
-    play = Play(world, Policy.parse(POLICY.format(action=action, more=more)))
+    play = Play(world, parse_policy(POLICY.format(action=action, more=more)))
     waits: Job = play.state.jobs["ns/new0"]
     known: list[Job] = [job for job in play.state.jobs.values() if job is not waits]
     on = {job.key: [(t.node, int(t.cls.request[0])) for t in job.tasks.values() if t.node] for job in known}

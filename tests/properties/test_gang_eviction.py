@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.support.examples import examples
 from tests.unit.scheduler.cluster import Cluster
 from tests.unit.scheduler.domains import hard, hyper_node, send
-from vcbatch.scheduler import CycleResult, Policy
+from vcbatch.scheduler import CycleResult, parse_policy
 from vcbatch.scheduler.model.objects import ALLOCATED_STATUSES
 
 PRIORITIES = {"low": 1, "mid": 5, "high": 10}
@@ -89,7 +89,7 @@ def build(world: tuple[list[int], list[Gang]], policy: str) -> Cluster:
     """The gangs that were there first run where they found room. Every two nodes are a domain of tier 1, all of them
     one of tier 2."""
     nodes, found = world
-    made = Cluster(Policy.parse(policy))
+    made = Cluster(parse_policy(policy))
     made.queue("other", deserved={"cpu": "4", "memory": "64Gi"})
     made.queue("default", event="MODIFIED", deserved={"cpu": "4", "memory": "64Gi"})
     for name, value in PRIORITIES.items():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.support.examples import examples
 from tests.unit.scheduler.cluster import Cluster
-from vcbatch.scheduler import DEFAULT_POLICY, CycleResult, Policy
+from vcbatch.scheduler import DEFAULT_POLICY, CycleResult, Policy, parse_policy
 from vcbatch.scheduler.framework.plugin import Leaning, Plugin
 
 Gangs = list[tuple[str, int, int, str, bool]]
@@ -23,8 +23,8 @@ class Undecided(Plugin):
         return None
 
 
-SHORT = Policy.parse(DEFAULT_POLICY)
-LONG = Policy.parse(DEFAULT_POLICY + "  - name: undecided\n", plugins={"undecided": Undecided})
+SHORT = parse_policy(DEFAULT_POLICY)
+LONG = parse_policy(DEFAULT_POLICY + "  - name: undecided\n", plugins={"undecided": Undecided})
 
 gangs = st.lists(
     st.tuples(

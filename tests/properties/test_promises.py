@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.properties.test_eviction_cycles import POLICY, SETTINGS, Play, World, worlds
 from tests.support.examples import examples
 from tests.unit.scheduler.slow_cluster import SlowCluster
-from vcbatch.scheduler import CycleResult, Policy
+from vcbatch.scheduler import CycleResult, Policy, parse_policy
 from vcbatch.scheduler.model.objects import Job, Task, TaskStatus
 from vcbatch.scheduler.reservations.promises import OVERDUE
 
@@ -37,7 +37,7 @@ ACTIONS = [
 @st.composite
 def policies(draw: st.DrawFn, *, queues: str | None = None) -> Policy:
     yes = st.sampled_from(["true", "false"])
-    return Policy.parse(
+    return parse_policy(
         POLICY.format(
             actions=draw(st.sampled_from(ACTIONS)),
             first="priority",

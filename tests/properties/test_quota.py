@@ -27,7 +27,7 @@ from vcbatch.api.scheduling import (
     QueueSpecView,
     QueueView,
 )
-from vcbatch.scheduler import Policy
+from vcbatch.scheduler import Policy, build_policy
 from vcbatch.scheduler.framework.placing.static_nodes import StaticCache
 from vcbatch.scheduler.framework.plugin import EvictionKind, Vote
 from vcbatch.scheduler.framework.session import Session
@@ -76,7 +76,7 @@ class World:
 @cache
 def _policy(hierarchy: bool, levels: int) -> Policy:
     plugin = {"name": "capacity", "enableHierarchy": hierarchy, "arguments": {"ancestorReclaimLevel": levels}}
-    return Policy.build({"actions": "allocate", "tiers": [{"plugins": [plugin]}]})
+    return build_policy({"actions": "allocate", "tiers": [{"plugins": [plugin]}]})
 
 
 def _wire(amounts: Amounts) -> Quantities:

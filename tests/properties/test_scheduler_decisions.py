@@ -16,14 +16,14 @@ from tests.oracle.strategies import policies, worlds
 from tests.oracle.worlds import NOW, first_pass, objects, run
 from tests.support.examples import examples
 from vcbatch.api.resources import PODS
-from vcbatch.scheduler import Policy, Scheduler
+from vcbatch.scheduler import Scheduler, build_policy
 from vcbatch.scheduler.index.demand import DemandBooks
 
 Json = dict[str, Any]
 WORLDS = settings(max_examples=examples(150), suppress_health_check=list(HealthCheck))
 FEWER = settings(WORLDS, max_examples=examples(60))
 
-FULL = Policy.build(
+FULL = build_policy(
     {
         "actions": "enqueue, allocate, backfill",
         "tiers": [
@@ -54,7 +54,7 @@ def test_batches_decide_as_one_task_at_a_time_does(world: Json, document: Json) 
 def test_the_search_changes_nothing_where_the_first_pass_starts_every_gang(world: Json, document: Json) -> None:
     _, without = run(world, first_pass(document))
     assume(not any(pod["metadata"]["name"] not in {b.name for b in without.binds} for pod in _pending(world)))
-    _, result = run(world, Policy.build(document))
+    _, result = run(world, build_policy(document))
     assert (result.binds, result.held) == (without.binds, without.held)
 
 
@@ -89,7 +89,7 @@ def test_a_gang_starts_whole_or_not_at_all(world: Json) -> None:
 @WORLDS
 @given(worlds(), policies(), st.randoms(use_true_random=False))
 def test_the_order_of_events_decides_nothing(world: Json, document: Json, order: random.Random) -> None:
-    policy = Policy.build(document)
+    policy = build_policy(document)
     _, first = run(world, policy)
     shuffled = objects(world)
     order.shuffle(shuffled)

@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 from tests.oracle.eviction_strategies import policies, worlds
 from tests.oracle.worlds import NOW, scheduler
 from tests.support.examples import examples
-from vcbatch.scheduler import Policy
+from vcbatch.scheduler import build_policy
 from vcbatch.scheduler.framework.gang_order import Gangs
 from vcbatch.scheduler.framework.placing.static_nodes import StaticCache
+from vcbatch.scheduler.framework.policy import Extensions
 from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.model.objects import Job
 from vcbatch.scheduler.plugins.priority import Priority
-from vcbatch.scheduler.policy.policy import Extensions
+from vcbatch.scheduler.policy.registry import steps
 from vcbatch.scheduler.reasons.standing import why_before
 
 Json = dict[str, Any]
@@ -27,7 +28,7 @@ Json = dict[str, Any]
 @settings(max_examples=examples(60))
 @given(worlds(), policies(), st.randoms(use_true_random=False))
 def test_every_order_is_total_and_always_the_same(world: Json, document: Json, chance: random.Random) -> None:
-    policy = Policy.build(document)
+    policy = build_policy(document)
     state = scheduler(world, policy)._state
     state.settle()
     session = Session(state, policy, StaticCache(), now=NOW, uid="s")
@@ -52,7 +53,7 @@ def test_every_order_is_total_and_always_the_same(world: Json, document: Json, c
 @settings(max_examples=examples(60))
 @given(worlds(), policies())
 def test_what_people_are_told_of_the_order_is_the_order(world: Json, document: Json) -> None:
-    policy = Policy.build(document)
+    policy = build_policy(document)
     told = scheduler(world, policy).standings(NOW)
     state = scheduler(world, policy)._state
     state.settle()
@@ -86,11 +87,11 @@ def test_gangs_from_the_last_are_in_their_order_reversed(world: Json, document: 
     """Before anything is decided, and after all of it was."""
     if own:
         document["tiers"][0]["plugins"].insert(0, {"name": "mine"})
-    policy = Policy.build(document, extensions=MINE)
+    policy = build_policy(document, extensions=MINE)
     state = scheduler(world, policy)._state
     state.settle()
     session = Session(state, policy, StaticCache(), now=NOW, uid="s")
-    for step in (None, *policy.steps):
+    for step in (None, *steps(policy)):
         if step is not None:
             step[1].execute(session)
         jobs = [job for job in state.jobs.values() if job.group is not None]

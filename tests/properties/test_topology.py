@@ -11,7 +11,7 @@ from tests.oracle.topology import HyperNode, Network
 from tests.support.examples import examples
 from tests.unit.scheduler.cluster import Cluster
 from tests.unit.scheduler.domains import SOFT, hard, hyper_node, send
-from vcbatch.scheduler import Policy
+from vcbatch.scheduler import Policy, build_policy
 
 Json = dict[str, Any]
 WORLDS = settings(max_examples=examples(120), suppress_health_check=list(HealthCheck))
@@ -22,7 +22,7 @@ PLUGINS = ("gang", "predicates", "nodeorder", "binpack", "network-topology-aware
 @st.composite
 def policies(draw: st.DrawFn) -> Policy:
     chosen = [{"name": name} for name in PLUGINS if name == "gang" or draw(st.booleans())]
-    return Policy.build({"actions": "enqueue, allocate, backfill", "tiers": [{"plugins": chosen}]})
+    return build_policy({"actions": "enqueue, allocate, backfill", "tiers": [{"plugins": chosen}]})
 
 
 @st.composite

@@ -25,7 +25,7 @@ from vcbatch.runtime.client.http import HttpApi
 from vcbatch.runtime.client.kubeconfig import load
 from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.random import SystemRandom
-from vcbatch.scheduler.policy.policy import DEFAULT_POLICY
+from vcbatch.scheduler.policy.reader import DEFAULT_POLICY
 from vcbatch.seams import ApiError
 
 Json = dict[str, Any]

@@ -9,7 +9,7 @@ import pytest
 from tests.scenarios.simulated import SimulatedWorld, simulated
 from tests.support import virtual_time
 from vcbatch.api.resources import EVENTS, JOBS, PODS, PRIORITYCLASSES
-from vcbatch.scheduler import Policy
+from vcbatch.scheduler import parse_policy
 
 Json = dict[str, Any]
 
@@ -61,7 +61,7 @@ async def until(world: SimulatedWorld, name: str, phase: str) -> None:
 
 async def play() -> None:
     nodes = [{"name": f"n{i}", "cpu": "2", "memory": "8Gi"} for i in range(2)]
-    async with simulated(nodes, policy=Policy.parse(POLICY)) as world:
+    async with simulated(nodes, policy=parse_policy(POLICY)) as world:
         for name, value in (("low", 1), ("high", 100)):
             await world.api.create(PRIORITYCLASSES, {**KIND, "metadata": {"name": name}, "value": value})
         await world.api.create(JOBS, job("old", 4, "low", 300), namespace=world.namespace)

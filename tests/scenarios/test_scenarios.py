@@ -12,13 +12,13 @@ from tests.scenarios.player import Capability, Scenario, ScenarioFailed, play, s
 from tests.scenarios.report import PURE, Outcome, Record, tell
 from tests.scenarios.simulated import simulated
 from tests.support import virtual_time
-from vcbatch.scheduler import Policy
+from vcbatch.scheduler import parse_policy
 
 LACKS = {Capability.KUBERNETES: "nothing acts on Kubernetes' own workloads here"}
 
 
 def _simulate(scenario: Scenario) -> None:
-    policy = Policy.parse(scenario.policy) if scenario.policy else None
+    policy = parse_policy(scenario.policy) if scenario.policy else None
 
     async def run() -> None:
         async with (

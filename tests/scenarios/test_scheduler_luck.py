@@ -18,7 +18,7 @@ from vcbatch.hosting.supervise import Part, Supervisor
 from vcbatch.runtime.caches.informers import Informers
 from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.runtime.scheduling.loop import SchedulerLoop
-from vcbatch.scheduler import Policy, Scheduler
+from vcbatch.scheduler import Scheduler, parse_policy
 from vcbatch.seams.api import Api, ApiError
 
 Json = dict[str, Any]
@@ -201,7 +201,7 @@ def test_a_refused_bind_of_one_member_sends_the_whole_gang_back_to_its_queue() -
         await world.api.patch(NODES, "n0", {"spec": {"unschedulable": None}})
         await world.until("g", running=3)
 
-    play(act, RefusingApi, 4, policy=Policy.parse(_GIVE_BACK))
+    play(act, RefusingApi, 4, policy=parse_policy(_GIVE_BACK))
 
 
 def test_a_bind_that_is_refused_for_a_while_is_made_as_soon_as_it_may_be() -> None:

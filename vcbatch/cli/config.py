@@ -9,8 +9,8 @@ import click
 from vcbatch.cli.output import note, say
 from vcbatch.cli.plugin_files import extensions_option
 from vcbatch.cli.policy_file import placed, policy_text, read_policy
-from vcbatch.scheduler import Policy, PolicyError
-from vcbatch.scheduler.policy.policy import Extensions
+from vcbatch.scheduler import PolicyError, default_policy, parse_policy
+from vcbatch.scheduler.framework.policy import Extensions
 from vcbatch.scheduler.policy.text import effective
 
 _FILE = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
@@ -30,7 +30,7 @@ def check(file: Path, extensions: Extensions) -> int:
     FILE can be - for standard input. Exits 0 if the configuration is valid, 1 if not.
     """
     try:
-        policy = Policy.parse(policy_text(file), extensions=extensions)
+        policy = parse_policy(policy_text(file), extensions=extensions)
     except PolicyError as error:
         say("\n".join(placed(file, error.faults)))
         count = len(error.faults)
@@ -53,5 +53,5 @@ def show(file: Path | None, extensions: Extensions) -> int:
 
     The output is a valid configuration file.
     """
-    say(effective(Policy.default() if file is None else read_policy(file, extensions=extensions)), end="")
+    say(effective(default_policy() if file is None else read_policy(file, extensions=extensions)), end="")
     return 0

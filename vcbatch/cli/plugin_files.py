@@ -16,11 +16,11 @@ import click
 
 from vcbatch.cli.output import CliError
 from vcbatch.scheduler.actions import ACTIONS
-from vcbatch.scheduler.actions.base import Action
+from vcbatch.scheduler.framework.action import Action
 from vcbatch.scheduler.framework.arguments import ArgumentSpec
 from vcbatch.scheduler.framework.plugin import Plugin
+from vcbatch.scheduler.framework.policy import Extensions
 from vcbatch.scheduler.plugins import PLUGINS
-from vcbatch.scheduler.policy.policy import Extensions
 
 PLUGIN_GROUP: Final = "vcbatch.scheduler.plugins"
 ACTION_GROUP: Final = "vcbatch.scheduler.actions"

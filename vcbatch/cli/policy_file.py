@@ -8,14 +8,16 @@ from pathlib import Path
 import click
 
 from vcbatch.cli.output import CliError
-from vcbatch.scheduler import Policy, PolicyError
-from vcbatch.scheduler.policy.policy import BUILT_IN, MAX_POLICY_BYTES, Extensions, PolicyFault
+from vcbatch.scheduler import Policy, PolicyError, parse_policy
+from vcbatch.scheduler.framework.arguments import PolicyFault
+from vcbatch.scheduler.framework.policy import BUILT_IN, Extensions
+from vcbatch.scheduler.policy.reader import MAX_POLICY_BYTES
 
 
 def read_policy(path: Path, *, extensions: Extensions = BUILT_IN) -> Policy:
     """The policy in that file. Raises `CliError` with all that is wrong with it."""
     try:
-        return Policy.parse(policy_text(path), extensions=extensions)
+        return parse_policy(policy_text(path), extensions=extensions)
     except PolicyError as error:
         raise CliError("\n".join(placed(path, error.faults))) from error
 

@@ -24,7 +24,7 @@ from vcbatch.cli.recording_files import read_recording
 from vcbatch.cli.taken_away import take_away
 from vcbatch.cli.world_files import Collected, completed
 from vcbatch.scheduler import PolicyError
-from vcbatch.scheduler.policy.policy import Extensions, Policy
+from vcbatch.scheduler.framework.policy import Extensions, Policy
 from vcbatch.scheduler.simulation import Outcome, Simulation, World, WorldError
 from vcbatch.scheduler.simulation.recording import Recording, Replayed, replay
 

@@ -35,9 +35,9 @@ from vcbatch.runtime.scheduling.extender import HttpConsultant
 from vcbatch.runtime.scheduling.lease_notice import LeaseNotice
 from vcbatch.runtime.scheduling.loop import LoopConfig, SchedulerLoop
 from vcbatch.runtime.scheduling.policy_source import FollowedPolicy, PolicyConfigMap, PolicyFile, PolicySource
-from vcbatch.scheduler import Policy, Scheduler
+from vcbatch.scheduler import Policy, Scheduler, default_policy, parse_policy
+from vcbatch.scheduler.framework.policy import Extensions
 from vcbatch.scheduler.model.share import ShardingMode
-from vcbatch.scheduler.policy.policy import Extensions
 from vcbatch.scheduler.policy.text import effective
 from vcbatch.scheduler.simulation.recording import Settings
 
@@ -98,7 +98,7 @@ def command(
         environment=os.environ,
         leader_elect=common.leader_elect,
     )
-    parse = partial(Policy.parse, extensions=extensions)
+    parse = partial(parse_policy, extensions=extensions)
     queue_gates = feature_gates.get(QUEUE_GATES, False)
     in_force = _InForce()
 
@@ -133,7 +133,7 @@ def command(
             in_force.policy = policy
             _say(component, "" if source is None else source.name, settings, policy)
 
-        say(policy or Policy.default())
+        say(policy or default_policy())
         await _work(component, scheduler, recorder, followed, own, LoopConfig(period=schedule_period), say)
 
     program = Program(

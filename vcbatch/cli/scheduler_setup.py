@@ -19,7 +19,7 @@ from vcbatch.cli.output import CliError
 if TYPE_CHECKING:
     from vcbatch.cli.local_scheduler import LocalScheduler
     from vcbatch.cli.reach import Access
-    from vcbatch.scheduler.policy.policy import Extensions, Policy
+    from vcbatch.scheduler.framework.policy import Extensions, Policy
     from vcbatch.scheduler.simulation.recording import Settings
     from vcbatch.seams.api import Api
 
@@ -96,21 +96,23 @@ class SetupOptions:
         from vcbatch.cli.policy_file import read_policy
         from vcbatch.runtime.configuration.followed_file import ConfigurationError
         from vcbatch.runtime.scheduling.policy_source import PolicyConfigMap
-        from vcbatch.scheduler.policy.policy import Policy, PolicyError
+        from vcbatch.scheduler.framework.arguments import PolicyError
+        from vcbatch.scheduler.policy.reader import parse_policy
 
         if self.policy_file is not None:
             return read_policy(self.policy_file, extensions=extensions)
         if self.configmap is None:
             return None
         try:
-            return Policy.parse(await PolicyConfigMap.parse(api, self.configmap).read(), extensions=extensions)
+            return parse_policy(await PolicyConfigMap.parse(api, self.configmap).read(), extensions=extensions)
         except (ConfigurationError, PolicyError, ValueError) as error:
             raise CliError(f"--scheduler-configmap {self.configmap}: {error}") from error
 
     async def _told(self, api: Api, extensions: Extensions, now: datetime, *, policy_too: bool) -> Setup:
         """As the scheduler's Lease says, its policy only where that is asked for."""
         from vcbatch.cli.scheduler_lease import LeasePlace, UntoldError, told
-        from vcbatch.scheduler.policy.policy import Policy, PolicyError
+        from vcbatch.scheduler.framework.arguments import PolicyError
+        from vcbatch.scheduler.policy.reader import parse_policy
         from vcbatch.scheduler.simulation.recording import Settings
 
         try:
@@ -125,7 +127,7 @@ class SetupOptions:
                 return _started(settings)
             if settings.policy is None:
                 raise UntoldError(f"the configuration in {found.notice.source} is too large for Lease {place}")
-            policy = Policy.parse(settings.policy, extensions=extensions)
+            policy = parse_policy(settings.policy, extensions=extensions)
         except PolicyError as error:
             fault = error.faults[0].text.partition(";")[0]
             why = f"the configuration in Lease {place} can't be used: {fault} (pass custom plugins with --plugin)"
@@ -141,18 +143,19 @@ class SetupOptions:
 
 def _started(settings: Settings) -> Setup:
     """With a policy that isn't known."""
-    from vcbatch.scheduler.policy.policy import Policy
+    from vcbatch.scheduler.policy.reader import default_policy
 
-    return Setup(settings=settings, policy=Policy.default())
+    return Setup(settings=settings, policy=default_policy())
 
 
 def _left(local: LocalScheduler, extensions: Extensions, now: datetime) -> Setup:
     """As the server of this machine left it."""
-    from vcbatch.scheduler.policy.policy import Policy, PolicyError
+    from vcbatch.scheduler.framework.arguments import PolicyError
+    from vcbatch.scheduler.policy.reader import default_policy, parse_policy
 
     text, file = local.settings.policy, local.policy_file
     try:
-        policy = Policy.default() if text is None else Policy.parse(text, extensions=extensions)
+        policy = default_policy() if text is None else parse_policy(text, extensions=extensions)
     except PolicyError as error:
         raise CliError(f"the scheduler configuration of `vcbatch up` can't be read: {error}") from error
     source = f"{'built-in default' if file is None else file} (vcbatch up)"

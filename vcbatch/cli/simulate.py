@@ -23,9 +23,10 @@ from vcbatch.cli.output import CliError, complain, note, say
 from vcbatch.cli.plugin_files import extensions_option
 from vcbatch.cli.policy_file import read_policy
 from vcbatch.cli.world_files import Collected, completed
-from vcbatch.scheduler import Policy, PolicyError
+from vcbatch.scheduler import Policy, PolicyError, default_policy
+from vcbatch.scheduler.framework.policy import Extensions
 from vcbatch.scheduler.model.share import WHOLE, Share
-from vcbatch.scheduler.policy.policy import Extensions
+from vcbatch.scheduler.policy.reader import with_actions
 from vcbatch.scheduler.simulation import MOMENT, Case, Outcome, Simulation, World, WorldError
 from vcbatch.scheduler.simulation.recording import Recording
 from vcbatch.scheduler.simulation.world import BY_KEY
@@ -207,9 +208,9 @@ def _world_run(collected: Collected, options: _Options) -> Outcome:
 
 
 def _run(world: World, policy: Policy | None, options: _Options, *, now: datetime, share: Share = WHOLE) -> Outcome:
-    chosen = policy or Policy.default()
+    chosen = policy or default_policy()
     if options.actions is not None:
-        chosen = chosen.acting(options.actions)
+        chosen = with_actions(chosen, options.actions)
     simulation = Simulation(
         world, chosen, scheduler_names=options.names, default_queue=options.default_queue, share=share
     )

@@ -1,9 +1,11 @@
 """The gang scheduler: whole gangs, whole truth, on arrays.
 
 `Scheduler` is the object that a loop keeps alive (`apply` watch events, `cycle` when dirty, carry the `CycleResult`
-out); `Policy.parse` reads Volcano's policy file; plugins are subclasses of `vcbatch.scheduler.framework.plugin.Plugin`.
+out); `parse_policy` reads Volcano's policy file; plugins are subclasses of `vcbatch.scheduler.framework.plugin.Plugin`.
 """
 
+from vcbatch.scheduler.framework.arguments import PolicyError
+from vcbatch.scheduler.framework.policy import Policy
 from vcbatch.scheduler.model.result import (
     Bind,
     CycleResult,
@@ -15,7 +17,7 @@ from vcbatch.scheduler.model.result import (
     QueueStatusUpdate,
     WaitReason,
 )
-from vcbatch.scheduler.policy.policy import DEFAULT_POLICY, Policy, PolicyError
+from vcbatch.scheduler.policy.reader import DEFAULT_POLICY, build_policy, default_policy, parse_policy
 from vcbatch.scheduler.scheduler import Scheduler
 
 __all__ = [
@@ -32,4 +34,7 @@ __all__ = [
     "QueueStatusUpdate",
     "Scheduler",
     "WaitReason",
+    "build_policy",
+    "default_policy",
+    "parse_policy",
 ]

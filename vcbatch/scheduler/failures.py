@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import FrameType, TracebackType
 from typing import NamedTuple
 
+from vcbatch.scheduler.framework.policy import Extensions
 from vcbatch.scheduler.model.objects import Job, Task
 from vcbatch.scheduler.model.result import PluginFailure
 from vcbatch.scheduler.plugins.checked import WrongAnswer
-from vcbatch.scheduler.policy.policy import Extensions
 
 _LONGEST = 200
 _OWN = "vcbatch."

@@ -23,6 +23,7 @@ from vcbatch.scheduler.failures import blame
 from vcbatch.scheduler.framework.consultant import Consultant
 from vcbatch.scheduler.framework.laps import Laps, NoLaps, Part
 from vcbatch.scheduler.framework.placing.static_nodes import StaticCache
+from vcbatch.scheduler.framework.policy import Policy
 from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.index.volumes import VolumeRules
 from vcbatch.scheduler.model.objects import TaskStatus
@@ -30,7 +31,8 @@ from vcbatch.scheduler.model.reading import domain_of
 from vcbatch.scheduler.model.reads import MEASURED, READS
 from vcbatch.scheduler.model.result import CycleResult, Explanation, Held, PluginFailure, WaitReason
 from vcbatch.scheduler.model.share import WHOLE, Share
-from vcbatch.scheduler.policy.policy import DEFAULT_POLICY, Policy
+from vcbatch.scheduler.policy.reader import DEFAULT_POLICY, parse_policy
+from vcbatch.scheduler.policy.registry import steps
 from vcbatch.scheduler.queues.gates import opened
 from vcbatch.scheduler.reasons.report import Reporter
 from vcbatch.scheduler.reasons.said import PODS_GRACE
@@ -78,7 +80,7 @@ class Scheduler:
         self.consultant = consultant
         self.laps: Laps = NoLaps()
         """Told how far a cycle is, for whoever measures its parts."""
-        self._policy = Policy.parse(DEFAULT_POLICY) if policy is None else policy
+        self._policy = parse_policy(DEFAULT_POLICY) if policy is None else policy
         self._state = ClusterState(scheduler_names=scheduler_names, default_queue=default_queue, share=share)
         self._state.queue_gates = queue_gates
         self._cache = StaticCache()
@@ -238,7 +240,7 @@ class Scheduler:
             session = Session(
                 state, self._policy, self._cache, now=now, uid=uid, consultant=self.consultant, laps=self.laps
             )
-            for name, action in self._policy.steps:
+            for name, action in steps(self._policy):
                 if session.promises.open and name != ADMITTING:
                     session.promises.keep(eligible(session))
                 action.execute(session)

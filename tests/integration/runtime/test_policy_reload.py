@@ -10,7 +10,7 @@ from vcbatch.local.apiserver.server import EmbeddedServer
 from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.runtime.scheduling.policy_source import FollowedPolicy, PolicyConfigMap
-from vcbatch.scheduler import Policy
+from vcbatch.scheduler import parse_policy
 
 GOOD = "actions: allocate\ntiers: [{plugins: [{name: gang}]}]"
 
@@ -19,7 +19,7 @@ async def test_a_config_map_is_followed_on_a_server(server: EmbeddedServer):
     clock = SystemClock()
     recorder = Recorder(server.api, clock=clock, random=SeededRandom(1), component="volcano")
     source = PolicyConfigMap.parse(server.api, "ns/policy")
-    followed = FollowedPolicy(source, Policy.parse, clock=clock, recorder=recorder)
+    followed = FollowedPolicy(source, parse_policy, clock=clock, recorder=recorder)
     await server.api.create(NAMESPACES, {"metadata": {"name": "ns"}})
 
     async def write(text: str) -> None:

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from vcbatch.cli import plugin_files
 from vcbatch.cli.config import command
 from vcbatch.cli.output import CliError
-from vcbatch.scheduler import DEFAULT_POLICY, Policy
+from vcbatch.scheduler import DEFAULT_POLICY, parse_policy
 
 POLICY = "actions: allocate\ntiers:\n- plugins:\n  - name: gang\n"
 
@@ -96,12 +96,12 @@ def test_a_policy_may_come_on_standard_input():
     result = CliRunner().invoke(command, ["check", "-"], input=POLICY, standalone_mode=False)
     assert result.stdout == "-: OK (1 action, 1 plugin, 1 tier)\n"
     result = CliRunner().invoke(command, ["show", "-"], input=POLICY, standalone_mode=False)
-    assert Policy.parse(result.stdout).actions == ("allocate",)
+    assert parse_policy(result.stdout).actions == ("allocate",)
 
 
 def test_the_policy_is_shown_with_its_defaults(tmp_path: Path):
     shown = run("show").stdout
-    assert Policy.parse(shown).actions == Policy.parse(DEFAULT_POLICY).actions
+    assert parse_policy(shown).actions == parse_policy(DEFAULT_POLICY).actions
     assert "binpack.weight: 1" in shown
     assert "name: gang\n" in run("show", written(tmp_path / "policy.yaml", POLICY)).stdout
     bad = written(tmp_path / "policy.yaml", "actions: fly\ntiers: 3\n")

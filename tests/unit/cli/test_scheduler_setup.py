@@ -22,7 +22,7 @@ from vcbatch.cli.scheduler_setup import Setup, SetupOptions
 from vcbatch.cli.state import StateDir, start_time_of
 from vcbatch.runtime.client.oneshot import drive
 from vcbatch.runtime.scheduling.lease_notice import LeaseNotice
-from vcbatch.scheduler import Policy
+from vcbatch.scheduler import Policy, default_policy, parse_policy
 from vcbatch.scheduler.simulation.recording import Settings
 from vcbatch.seams.api import Api, ApiError
 
@@ -68,7 +68,7 @@ def test_the_server_of_this_machine_says_what_options_leave_open(state: StateDir
     found = read(Access())
     assert (names(found.policy), found.source) == (["drf"], f"{file} (vcbatch up)")
     assert (found.settings.scheduler_names, found.settings.default_queue) == (("volcano", "second"), "all")
-    assert Policy.parse(found.settings.policy or "").actions == ("allocate",)
+    assert parse_policy(found.settings.policy or "").actions == ("allocate",)
     over = read(Access(), names=("other",), default_queue="mine")
     assert (over.settings.scheduler_names, over.settings.default_queue) == (("other",), "mine")
 
@@ -155,7 +155,7 @@ def telling(
 ) -> FakeApi:
     """A server with the Lease of a scheduler, renewed so many seconds ago."""
     server = FakeApi()
-    notice = LeaseNotice.of("me", source, Settings(taken=NOW, **settings), Policy.parse(policy))
+    notice = LeaseNotice.of("me", source, Settings(taken=NOW, **settings), parse_policy(policy))
     metadata = {"name": name, "namespace": "volcano-system", "annotations": notice.annotations()}
     renewed = format_micro_time(NOW - timedelta(seconds=age))
     spec = {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": renewed}
@@ -169,7 +169,7 @@ def test_a_lease_says_whose_policy_it_is_and_how_the_scheduler_was_started(elsew
     assert (found.lease, found.doubt, found.unknown) == ("volcano-system/vcbatch-scheduler", "", "")
     assert (found.settings.scheduler_names, found.settings.default_queue) == (("volcano", "second"), "all")
     assert found.settings.queue_gates
-    assert Policy.parse(found.settings.policy or "").actions == ("allocate",)
+    assert parse_policy(found.settings.policy or "").actions == ("allocate",)
     assert read(elsewhere, telling(source="")).source == "built-in default"
 
 
@@ -214,7 +214,7 @@ def test_what_may_not_hold_any_more_is_doubted(elsewhere: Access, lease: dict[st
 def test_why_a_policy_is_not_known_is_said(elsewhere: Access, tmp_path: Path) -> None:
     def why(server: Any, **options: Any) -> str:
         found = read(elsewhere, server, **options)
-        assert (found.source, names(found.policy)) == ("", names(Policy.default()))
+        assert (found.source, names(found.policy)) == ("", names(default_policy()))
         assert found.unknown.startswith(UNKNOWN)
         return found.unknown.removeprefix(UNKNOWN).partition("; pass --policy or")[0]
 

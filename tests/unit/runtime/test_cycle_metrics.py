@@ -13,7 +13,7 @@ from tests.unit.scheduler.cluster import START, Cluster
 from vcbatch.observe.metrics import PrometheusMeter
 from vcbatch.runtime.metrics.cycles import CycleMetrics
 from vcbatch.runtime.metrics.laps import CycleLaps
-from vcbatch.scheduler import CycleResult, Policy
+from vcbatch.scheduler import CycleResult, parse_policy
 from vcbatch.scheduler.framework.laps import Part
 from vcbatch.scheduler.model.result import Eviction, WaitReason
 from vcbatch.scheduler.reasons.conditions import waiting_since
@@ -43,7 +43,7 @@ class Measured:
 
     def __init__(self, *plugins: str) -> None:
         policy = PLUGINS + "".join(f"  - {plugin}\n" for plugin in plugins)
-        self.cluster = Cluster(Policy.parse(policy))
+        self.cluster = Cluster(parse_policy(policy))
         self.meter = PrometheusMeter()
         self.metrics = CycleMetrics(self.meter, self.cluster.scheduler)
 
@@ -169,7 +169,7 @@ def test_amounts_that_no_plugin_knows_any_more_end() -> None:
     made = Measured("name: capacity")
     made.cluster.node("n", cpu="8")
     assert amounts(made.cycle(), "default")["deserved"] == 0
-    made.cluster.scheduler.set_policy(Policy.parse(PLUGINS))
+    made.cluster.scheduler.set_policy(parse_policy(PLUGINS))
     scrape = made.cycle()
     assert amounts(scrape, "default")["deserved"] is None
     assert amounts(scrape, "default")["allocated"] == 0

@@ -11,7 +11,7 @@ import pytest
 from tests.unit.scheduler.cluster import Cluster
 from vcbatch.cli.recording_files import read_recording
 from vcbatch.runtime.scheduling.cycle_recorder import CycleRecorder, RecordedScheduler, RingSize
-from vcbatch.scheduler import Policy
+from vcbatch.scheduler import Policy, parse_policy
 from vcbatch.scheduler.model.share import Ring, Share
 from vcbatch.scheduler.simulation.recording import VERSION, Recording, Settings, replay
 
@@ -82,7 +82,7 @@ def test_another_policy_is_found_out(tmp_path: Path):
     made.gang("g", 2, phase="Pending")
     made.cycle()
     [one] = files(tmp_path)
-    other = Policy.parse("actions: enqueue\ntiers: [{plugins: [{name: gang}]}]")
+    other = parse_policy("actions: enqueue\ntiers: [{plugins: [{name: gang}]}]")
     assert not all(done.same for done in replay(one, one.scheduler(other)))
     assert all(done.same for done in replay(one, one.scheduler(one.policy())))
 
@@ -99,7 +99,7 @@ def test_a_new_policy_begins_a_new_file(tmp_path: Path):
     made.node("n1", cpu="8")
     made.gang("g", 1)
     made.cycle()
-    made.scheduler.set_policy(Policy.parse("actions: allocate\ntiers: [{plugins: [{name: gang}]}]"))
+    made.scheduler.set_policy(parse_policy("actions: allocate\ntiers: [{plugins: [{name: gang}]}]"))
     made.gang("h", 1)
     made.cycle()
     first, second = files(tmp_path)

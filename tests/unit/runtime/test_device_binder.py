@@ -13,7 +13,7 @@ from vcbatch.api.resources import CONFIGMAPS, NODES
 from vcbatch.api.timestamps import format_time
 from vcbatch.runtime.scheduling.config_maps import LOOK_SECONDS, ConfigMaps
 from vcbatch.runtime.scheduling.device_binder import EXPIRY, DeviceBinder
-from vcbatch.scheduler import Policy, Scheduler
+from vcbatch.scheduler import Scheduler, build_policy
 from vcbatch.scheduler.model.result import Bind
 
 
@@ -127,7 +127,7 @@ def test_a_node_that_stays_locked_or_is_gone_fails_the_pod() -> None:
 
 def test_only_the_config_maps_that_the_policy_names_are_read_and_what_is_new_wakes_the_scheduler() -> None:
     plugins: list[dict[str, Any]] = [{"name": "deviceshare", "arguments": {"deviceshare.VGPUEnable": True}}]
-    policy = Policy.build({"actions": "allocate", "tiers": [{"plugins": plugins}]})
+    policy = build_policy({"actions": "allocate", "tiers": [{"plugins": plugins}]})
 
     async def main() -> None:
         api, clock, wake = FakeApi(), VirtualClock(), asyncio.Event()

@@ -10,7 +10,7 @@ import pytest
 
 from vcbatch.api.names import POLICY, SCHEDULER_SETUP
 from vcbatch.runtime.scheduling.lease_notice import LeaseNotice
-from vcbatch.scheduler import Policy
+from vcbatch.scheduler import Policy, parse_policy
 from vcbatch.scheduler.model.share import ShardingMode, Share
 from vcbatch.scheduler.policy.text import effective
 from vcbatch.scheduler.simulation.recording import Settings
@@ -23,7 +23,7 @@ ELASTIC = "metrics: {type: elasticsearch, address: 'http://e:9200', elasticsearc
 
 
 def policy(*, more: str = "") -> Policy:
-    return Policy.parse(f"actions: allocate\ntiers: [{{plugins: [{{name: gang}}]}}]\n{more}")
+    return parse_policy(f"actions: allocate\ntiers: [{{plugins: [{{name: gang}}]}}]\n{more}")
 
 
 def test_a_notice_says_how_the_scheduler_was_started() -> None:
@@ -64,7 +64,7 @@ def test_a_policy_that_is_too_long_is_left_out() -> None:
     extender = (
         f"  - name: extender\n    arguments: {{extender.urlPrefix: http://e, extender.managedResources: [{groups}]}}\n"
     )
-    long = Policy.parse(f"actions: allocate\ntiers:\n- plugins:\n{extender}")
+    long = parse_policy(f"actions: allocate\ntiers:\n- plugins:\n{extender}")
     notice = LeaseNotice.of("me", SOURCE, Settings(taken=NOW), long)
     annotations = notice.annotations()
     assert annotations[POLICY] == "", "one of before is gone"

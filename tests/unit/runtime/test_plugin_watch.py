@@ -10,9 +10,9 @@ import pytest
 
 from tests.unit.scheduler.cluster import Cluster
 from vcbatch.runtime.scheduling.plugin_watch import PluginWatch
-from vcbatch.scheduler import Policy
+from vcbatch.scheduler import parse_policy
 from vcbatch.scheduler.framework.plugin import Plugin
-from vcbatch.scheduler.policy.policy import Extensions
+from vcbatch.scheduler.framework.policy import Extensions
 
 TEXT = "actions: enqueue, allocate\ntiers: [{plugins: [{name: gang}, {name: slow}, {name: predicates}]}]"
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -35,7 +35,7 @@ def _watched(monkeypatch: pytest.MonkeyPatch, extensions: Extensions, *, after: 
     Slow.told.clear()
     monkeypatch.setattr("vcbatch.runtime.scheduling.plugin_watch.log.warning", lambda *_: Slow.told.set())
     found: list[tuple[str, str]] = []
-    cluster = Cluster(Policy.parse(TEXT, extensions=extensions))
+    cluster = Cluster(parse_policy(TEXT, extensions=extensions))
     with PluginWatch(lambda *slow: found.append(slow), after=after).over(extensions):
         cluster.scheduler.cycle(NOW)
     return found

@@ -15,7 +15,7 @@ from vcbatch.observe.metrics import PrometheusMeter
 from vcbatch.runtime.events.own_object import OwnObject
 from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.runtime.scheduling.policy_source import FollowedPolicy, PolicyConfigMap, PolicyFile
-from vcbatch.scheduler import Policy
+from vcbatch.scheduler import Policy, parse_policy
 
 GOOD = "actions: allocate\ntiers: [{plugins: [{name: gang}]}]"
 OTHER = "actions: enqueue, allocate\ntiers: [{plugins: [{name: gang}]}]"
@@ -31,7 +31,7 @@ class Followed:
         self.taken: list[Policy] = []
         clock = VirtualClock()
         self.recorder = Recorder(server, clock=clock, random=SeededRandom(1), component="volcano")
-        self.policy = FollowedPolicy(source, Policy.parse, clock=clock, recorder=self.recorder, meter=self.meter)
+        self.policy = FollowedPolicy(source, parse_policy, clock=clock, recorder=self.recorder, meter=self.meter)
 
     async def run(self) -> None:
         self.taken.append(await self.policy.first())

@@ -20,7 +20,7 @@ from vcbatch.observe.metrics import PrometheusMeter
 from vcbatch.runtime.caches.informers import Informers
 from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.runtime.scheduling.loop import SchedulerLoop
-from vcbatch.scheduler import Policy
+from vcbatch.scheduler import default_policy
 from vcbatch.scheduler.model.result import (
     Bind,
     CycleResult,
@@ -46,7 +46,7 @@ class Scripted:
         self.closed: list[str] = []
         self.cycles: list[datetime] = []
         self.dirty = False
-        self.policy = Policy.default()
+        self.policy = default_policy()
         self.scheduler_names = frozenset({"volcano"})
 
     def apply(self, resource: Resource, event: str, obj: Any) -> None:

@@ -12,14 +12,14 @@ from vcbatch.api.config_map import ConfigMap
 from vcbatch.api.node import Node
 from vcbatch.api.pod import Pod
 from vcbatch.api.resources import CONFIGMAPS, NODES, PODS
-from vcbatch.scheduler import CycleResult, Policy
+from vcbatch.scheduler import CycleResult, Policy, build_policy
 from vcbatch.scheduler.snapshot.card_usage import CardBooks
 
 
 def policy(**arguments: Any) -> Policy:
     given_ = {f"deviceshare.{name}": value for name, value in arguments.items()}
     plugins = [{"name": "gang"}, {"name": "predicates"}, {"name": "deviceshare", "arguments": given_}]
-    return Policy.build({"actions": "enqueue, allocate", "tiers": [{"plugins": plugins}]})
+    return build_policy({"actions": "enqueue, allocate", "tiers": [{"plugins": plugins}]})
 
 
 class Cards(Cluster):

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tests.unit.scheduler.cluster import Cluster
-from vcbatch.scheduler import Policy
+from vcbatch.scheduler import Policy, build_policy
 from vcbatch.scheduler.framework.placing.static_nodes import StaticCache
 from vcbatch.scheduler.framework.plugin import Plugin
 from vcbatch.scheduler.framework.session import Session
@@ -21,7 +21,7 @@ def policy(plugin: str, arguments: dict[str, Any] | None = None, *others: str, *
     """A policy with the plugin, gangs as usual, and `others`."""
     plugins: list[dict[str, Any]] = [{"name": name} for name in ("gang", *others)]
     plugins.append({"name": plugin, "arguments": arguments or {}, **switches})
-    return Policy.build({"actions": "enqueue, allocate, backfill", "tiers": [{"plugins": plugins}]})
+    return build_policy({"actions": "enqueue, allocate, backfill", "tiers": [{"plugins": plugins}]})
 
 
 def session(cluster: Cluster, given: Policy) -> Session:

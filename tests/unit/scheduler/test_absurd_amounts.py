@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.scheduler.cluster import Cluster
-from vcbatch.scheduler import Policy, WaitReason
+from vcbatch.scheduler import WaitReason, parse_policy
 from vcbatch.scheduler.model.resources import CPU
 
 POLICY = """
@@ -22,7 +22,7 @@ HUGE = ["9223372036854775807", "1e30", "16777216Ei"]
 
 
 def cluster() -> Cluster:
-    found = Cluster(Policy.parse(POLICY))
+    found = Cluster(parse_policy(POLICY))
     found.node("n0", cpu="4")
     return found
 

@@ -12,7 +12,7 @@ from tests.unit.scheduler.cluster import START, Cluster
 from tests.unit.scheduler.scoring import plugin_of, session
 from vcbatch.api.quota import Quota
 from vcbatch.api.resources import RESOURCEQUOTAS
-from vcbatch.scheduler import Policy, PolicyError, WaitReason
+from vcbatch.scheduler import PolicyError, WaitReason, build_policy
 from vcbatch.scheduler.framework.plugin import Vote
 from vcbatch.scheduler.model.result import Shortage
 from vcbatch.scheduler.plugins.sla import Sla
@@ -22,7 +22,7 @@ Json = dict[str, Any]
 
 def cluster(*plugins: Json | str, actions: str = "enqueue, allocate") -> Cluster:
     options = [{"name": p} if isinstance(p, str) else p for p in plugins]
-    made = Cluster(Policy.build({"actions": actions, "tiers": [{"plugins": options}]}))
+    made = Cluster(build_policy({"actions": actions, "tiers": [{"plugins": options}]}))
     made.node("n", cpu="10", memory="1Ti", pods="500")
     return made
 
@@ -129,7 +129,7 @@ def since(seconds: float) -> str:
 @pytest.mark.parametrize("key", ["volcano.sh/sla-waiting-time", "sla-waiting-time"])
 def test_a_gang_that_waited_long_enough_is_admitted_over_the_limit_of_a_later_tier(key: str) -> None:
     policy = {"actions": "enqueue", "tiers": [{"plugins": [sla()]}, {"plugins": [{"name": "overcommit"}]}]}
-    made = Cluster(Policy.build(policy))
+    made = Cluster(build_policy(policy))
     made.node("n")
     waiting(made, "one", key, since(10))
     result = made.cycle(after=2)
@@ -186,7 +186,7 @@ def test_a_gang_s_own_limit_goes_before_the_policy_s() -> None:
 
 def test_who_waited_long_enough_is_asked_for_though_one_alike_was_refused() -> None:
     made = Cluster(
-        Policy.build(
+        build_policy(
             {
                 "actions": "enqueue",
                 "tiers": [

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.unit.scheduler.cluster import Cluster
-from vcbatch.scheduler import Policy
+from vcbatch.scheduler import build_policy
 from vcbatch.scheduler.framework.placing.static_nodes import StaticCache
 from vcbatch.scheduler.framework.plugin import EvictionKind, Plugin, Vote
 from vcbatch.scheduler.framework.session import Session
@@ -47,7 +47,7 @@ def session_of(base: type[Plugin], attribute: str, tiers: Sequence[Tier]) -> Ses
             plugins[name] = type(name, (base,), {attribute: answer})
             names.append({"name": name})
         document.append({"plugins": names})
-    policy = Policy.build({"actions": "allocate", "tiers": document}, plugins=plugins)
+    policy = build_policy({"actions": "allocate", "tiers": document}, plugins=plugins)
     cluster = Cluster(policy)
     return Session(cluster.scheduler._state, policy, StaticCache(), now=cluster.now, uid="s")
 
@@ -91,7 +91,7 @@ def test_what_gangs_may_hold(
     tiers: list[list[dict[str, Any]]], notes: dict[str, str], when_whole: bool, when_not: bool, whole: bool
 ) -> None:
     """Who waited too long may hold what it found only where gang has no say, or none before it."""
-    policy = Policy.build({"actions": "allocate", "tiers": [{"plugins": plugins} for plugins in tiers]})
+    policy = build_policy({"actions": "allocate", "tiers": [{"plugins": plugins} for plugins in tiers]})
     cluster = Cluster(policy)
     cluster.node("n")
     cluster.gang("g", 2, minimum=2, annotations=notes)

@@ -13,7 +13,7 @@ from tests.unit.scheduler.cluster import Cluster, Json
 from tests.unit.scheduler.test_filters import Rules
 from vcbatch.api.node import Node
 from vcbatch.api.resources import NODES
-from vcbatch.scheduler import Policy
+from vcbatch.scheduler import build_policy
 from vcbatch.scheduler.actions import ACTIONS
 from vcbatch.scheduler.framework.plugin import Plugin
 from vcbatch.scheduler.framework.switches import HOOKS, Switch
@@ -37,7 +37,7 @@ class Scored(Rules):
     def __init__(self, plugin: str, **arguments: Any) -> None:
         given = {**SILENT, **arguments} if plugin == "nodeorder" else arguments
         plugins: list[Json] = [{"name": "gang"}, {"name": "predicates"}, {"name": plugin, "arguments": given}]
-        Cluster.__init__(self, Policy.build({"actions": "allocate", "tiers": [{"plugins": plugins}]}))
+        Cluster.__init__(self, build_policy({"actions": "allocate", "tiers": [{"plugins": plugins}]}))
         self.node("a", cpu="8", nvidia_gpu="8", labels={ZONE: "x"})
         self.node("b", cpu="8", nvidia_gpu="8", labels={ZONE: "y"})
 

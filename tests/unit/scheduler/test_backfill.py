@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from tests.unit.scheduler.cluster import Cluster
-from vcbatch.scheduler import CycleResult, Policy
+from vcbatch.scheduler import CycleResult, parse_policy
 from vcbatch.scheduler.model.result import Explanation, WaitReason
 
 POLICY = """
@@ -26,7 +26,7 @@ configurations:
 
 def _cluster(**queue: str) -> Cluster:
     """One node of 8 cpu, of which a gang that ends within ten minutes holds 4."""
-    cluster = Cluster(Policy.parse(POLICY))
+    cluster = Cluster(parse_policy(POLICY))
     if queue:
         cluster.queue("default", event="MODIFIED", **queue)
     cluster.node("n1", cpu="8")
@@ -74,7 +74,7 @@ def test_what_the_head_does_not_need_is_for_everybody() -> None:
 
 
 def test_without_declared_limits_nothing_is_kept() -> None:
-    cluster = Cluster(Policy.parse(POLICY))
+    cluster = Cluster(parse_policy(POLICY))
     cluster.node("n1", cpu="8")
     cluster.gang("running", 2, cpu="2")
     cluster.cycle()
@@ -114,7 +114,7 @@ def test_the_head_starts_when_the_others_have_ended() -> None:
 
 
 def test_off_by_default() -> None:
-    cluster = Cluster(Policy.parse(POLICY.replace("true", "false")))
+    cluster = Cluster(parse_policy(POLICY.replace("true", "false")))
     cluster.node("n1", cpu="8")
     cluster.gang("running", 2, cpu="2", pod={"activeDeadlineSeconds": 600})
     cluster.cycle()

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.scheduler.cluster import Cluster
 from tests.unit.scheduler.scoring import plugin_of, session, task_of
-from vcbatch.scheduler import Policy, PolicyError, WaitReason
+from vcbatch.scheduler import Policy, PolicyError, WaitReason, build_policy
 from vcbatch.scheduler.framework.plugin import Vote
 from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.model.result import Shortage
@@ -19,7 +19,7 @@ Json = dict[str, Any]
 
 def policy(*, hierarchy: bool, actions: str = "enqueue, allocate", **arguments: object) -> Policy:
     capacity = {"name": "capacity", "enableHierarchy": hierarchy, "arguments": arguments}
-    return Policy.build(
+    return build_policy(
         {"actions": actions, "tiers": [{"plugins": [{"name": "gang"}, capacity, {"name": "predicates"}]}]}
     )
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.scheduler.cluster import Cluster
 from vcbatch.api.names import ATTEMPT
-from vcbatch.scheduler import Policy
+from vcbatch.scheduler import parse_policy
 
 _POLICY = """
 actions: "{actions}"
@@ -27,7 +27,7 @@ tiers:
 
 
 def _cluster(policy: str, *, state: str, fifo: bool = False) -> Cluster:
-    cluster = Cluster(Policy.parse(policy))
+    cluster = Cluster(parse_policy(policy))
     cluster.node("n", cpu="8")
     cluster.queue("q", state=state, dequeueStrategy="fifo" if fifo else "traverse")
     return cluster

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.unit.scheduler.test_devices_by_claim import DRIVER, Claims, Json
 from vcbatch.api.dra import DeviceClass
 from vcbatch.api.resources import DEVICECLASSES
-from vcbatch.scheduler import Policy, WaitReason
+from vcbatch.scheduler import WaitReason, build_policy
 
 COUNT = "deviceclass/gpu"
 GPU = "example.com/gpu"
@@ -31,7 +31,7 @@ class Quotas(Claims):
         plugin = {"name": "capacity", "enableHierarchy": hierarchy, "arguments": arguments}
         filters = {"name": "predicates", "arguments": {"predicate.DynamicResourceAllocationEnable": devices}}
         self.scheduler.set_policy(
-            Policy.build({"actions": "enqueue, allocate", "tiers": [{"plugins": [{"name": "gang"}, plugin, filters]}]})
+            build_policy({"actions": "enqueue, allocate", "tiers": [{"plugins": [{"name": "gang"}, plugin, filters]}]})
         )
         for node in ("a", "b"):
             self.devices(node, *[f"{node}-{i}" for i in range(8)])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.unit.scheduler.cluster import Cluster, Json
 from vcbatch.api.dra import DeviceClass, ResourceClaim, ResourceSlice
 from vcbatch.api.resources import DEVICECLASSES, RESOURCECLAIMS, RESOURCESLICES
-from vcbatch.scheduler import CycleResult, Policy, WaitReason
+from vcbatch.scheduler import CycleResult, Policy, WaitReason, build_policy
 from vcbatch.scheduler.index.dra import expressions
 from vcbatch.scheduler.index.dra.claimed import MOST_CONSUMERS
 from vcbatch.scheduler.index.dra.node_devices import CANNOT_ALLOCATE
@@ -23,7 +23,7 @@ DRIVER = "gpu.example.com"
 
 def _policy(**arguments: Any) -> Policy:
     plugins = [{"name": "gang"}, {"name": "predicates", "arguments": arguments}]
-    return Policy.build({"actions": "enqueue, allocate", "tiers": [{"plugins": plugins}]})
+    return build_policy({"actions": "enqueue, allocate", "tiers": [{"plugins": plugins}]})
 
 
 class Claims(Cluster):

@@ -12,7 +12,7 @@ from tests.unit.scheduler.test_gang_eviction import evicted, running
 from vcbatch.api.messages import protected_until
 from vcbatch.api.reasons import DisruptionLimit
 from vcbatch.api.timestamps import format_time
-from vcbatch.scheduler import CycleResult, Explanation, Policy, PolicyError, WaitReason
+from vcbatch.scheduler import CycleResult, Explanation, Policy, PolicyError, WaitReason, parse_policy
 
 TEXT = """
 actions: "allocate, {action}, backfill"
@@ -31,7 +31,7 @@ tiers:
 
 def policy(action: str, plugin: str = "disruption", **arguments: Any) -> Policy:
     given = "{" + ", ".join(f"{key}: {value}" for key, value in arguments.items()) + "}"
-    return Policy.parse(TEXT.format(action=action, plugin=plugin, arguments=given))
+    return parse_policy(TEXT.format(action=action, plugin=plugin, arguments=given))
 
 
 def made(found: Policy, *, nodes: int = 1) -> Cluster:
@@ -321,5 +321,5 @@ def test_giving_places_back_takes_the_action_that_does_it() -> None:
     with pytest.raises(
         PolicyError, match=r"line 2, .*: stale-gang acts in the action shuffle, which policy.actions must"
     ):
-        Policy.parse(text)
-    Policy.parse(text.replace("allocate", "allocate, shuffle"))
+        parse_policy(text)
+    parse_policy(text.replace("allocate", "allocate, shuffle"))

@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.scheduler.cluster import Cluster
 from tests.unit.scheduler.test_disruption import began
-from vcbatch.scheduler import CycleResult, Policy
+from vcbatch.scheduler import CycleResult, Policy, parse_policy
 
 DOCS = Path(__file__).parents[3] / "docs"
 BLOCK = re.compile(r"^```yaml\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -20,7 +20,7 @@ def _documented(page: str, naming: str) -> Policy:
     """The one whole policy of the page that names this."""
     blocks = BLOCK.findall((DOCS / page).read_text(encoding="utf-8"))
     [text] = [block for block in blocks if block.startswith("actions:") and "\ntiers:" in block and naming in block]
-    return Policy.parse(text)
+    return parse_policy(text)
 
 
 def _evicted(result: CycleResult) -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from vcbatch.scheduler import Policy
+from vcbatch.scheduler import default_policy, parse_policy
 
 DOCS = Path(__file__).parents[3] / "docs"
 BLOCK = re.compile(r"^```yaml\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -25,7 +25,7 @@ def _policies() -> dict[str, str]:
 
 @pytest.mark.parametrize("text", _policies().values(), ids=_policies().keys())
 def test_a_policy_of_the_documents_is_one_without_warnings(text: str) -> None:
-    assert not Policy.parse(text).warnings
+    assert not parse_policy(text).warnings
 
 
 def test_there_are_some() -> None:
@@ -33,12 +33,12 @@ def test_there_are_some() -> None:
 
 
 def test_what_volcano_does_not_have_is_off_by_default() -> None:
-    policy = Policy.default()
+    policy = default_policy()
     named = {option.name for tier in policy.tiers for option in tier.plugins}
     assert not named & {"fair-share", "disruption", "stale-gang"}
     read = policy.action_arguments
     assert read["allocate"]["conservativeBackfill"] is False
     for action in ("preempt", "reclaim"):
         assert (read[action]["minimizeVictims"], read[action]["preventTakeBack"]) == (False, False)
-    topology = Policy.parse("actions: allocate\ntiers: [{plugins: [{name: network-topology-aware}]}]")
+    topology = parse_policy("actions: allocate\ntiers: [{plugins: [{name: network-topology-aware}]}]")
     assert topology.tiers[0].plugins[0].arguments["hypernode.best-fit.enable"] is False

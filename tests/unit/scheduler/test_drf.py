@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.scheduler.cluster import Cluster
 from tests.unit.scheduler.scoring import plugin_of, policy, requests, session, task_of
-from vcbatch.scheduler import Policy
+from vcbatch.scheduler import Policy, parse_policy
 from vcbatch.scheduler.plugins.drf import DominantResourceFairness, HierarchicalFairness
 
 TOTAL = 32 * 2**30
@@ -66,7 +66,7 @@ tiers:
 @pytest.mark.parametrize(("bytes_more", "gone"), [(30_000, ["old-worker-1"]), (40_000, [])])
 def test_shares_that_differ_by_a_millionth_are_equal(bytes_more: int, gone: list[str]) -> None:
     """A millionth of the memory is 34,360 bytes."""
-    made = cluster(Policy.parse(PREEMPTING))
+    made = cluster(parse_policy(PREEMPTING))
     holding(made, "old", TOTAL // 4, TOTAL // 2)
     holding(made, "small", TOTAL // 4)
     made.gang("new", 1)
@@ -77,7 +77,7 @@ def test_shares_that_differ_by_a_millionth_are_equal(bytes_more: int, gone: list
 def test_what_a_gang_gets_in_the_cycle_counts_for_its_share() -> None:
     """It holds 9 sixteenths, gets 4 more, and keeps 7 without the pod of 6: more than the 5 of the other."""
     part = TOTAL // 16
-    made = cluster(Policy.parse(PREEMPTING))
+    made = cluster(parse_policy(PREEMPTING))
     holding(made, "old", 3 * part, 6 * part)
     holding(made, "small", 3 * part)
     made.pod("old", 2)

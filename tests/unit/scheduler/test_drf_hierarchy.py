@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.scheduler.cluster import Cluster
-from vcbatch.scheduler import Policy, PolicyError, WaitReason
+from vcbatch.scheduler import PolicyError, WaitReason, build_policy
 
 Json = dict[str, Any]
 KEY = "volcano.sh/hierarchy"
@@ -15,7 +15,7 @@ KEY = "volcano.sh/hierarchy"
 
 def cluster(actions: str = "allocate") -> Cluster:
     plugins = [{"name": "gang"}, {"name": "drf", "enableHierarchy": True}, {"name": "predicates"}]
-    return Cluster(Policy.build({"actions": actions, "tiers": [{"plugins": plugins}]}))
+    return Cluster(build_policy({"actions": actions, "tiers": [{"plugins": plugins}]}))
 
 
 def queue(made: Cluster, path: str, weights: str = "") -> str:
@@ -120,7 +120,7 @@ def test_a_wrong_annotation_costs_the_queue_its_gangs_until_it_is_right(path: st
 
 def test_a_flat_drf_doesn_t_read_the_annotations() -> None:
     plugins = [{"name": "gang"}, {"name": "drf"}, {"name": "predicates"}]
-    made = Cluster(Policy.build({"actions": "allocate", "tiers": [{"plugins": plugins}]}))
+    made = Cluster(build_policy({"actions": "allocate", "tiers": [{"plugins": plugins}]}))
     made.node("n")
     made.queue("bad", annotations={KEY: "nonsense"})
     made.gang("fine", 1, queue="bad")
@@ -142,8 +142,8 @@ def test_plugins_that_contradict_each_other_are_refused(tiers: list[list[str]], 
         for tier in tiers
     ]
     with pytest.raises(PolicyError, match=message):
-        Policy.build({"actions": "allocate", "tiers": document})
-    Policy.build({"actions": "allocate", "tiers": [{"plugins": [tier]} for tier in document[0]["plugins"][1:]]})
+        build_policy({"actions": "allocate", "tiers": document})
+    build_policy({"actions": "allocate", "tiers": [{"plugins": [tier]} for tier in document[0]["plugins"][1:]]})
 
 
 def test_a_queue_may_have_pods_back_until_the_other_would_be_served_first() -> None:

@@ -13,7 +13,7 @@ from vcbatch.api.node import Node
 from vcbatch.api.pod import Pod
 from vcbatch.api.resources import NODES, PODGROUPS, PODS, QUEUES
 from vcbatch.api.scheduling import PodGroupView, QueueView
-from vcbatch.scheduler import Policy, Scheduler
+from vcbatch.scheduler import Scheduler, build_policy
 from vcbatch.scheduler.plugins import PLUGINS
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -64,7 +64,7 @@ def test_nothing_need_be_there(name: str, hierarchical: bool, there: tuple[bool,
     if hierarchical:
         option["enableHierarchy"] = True
     others = [{"name": other} for other in ("priority", "gang", "predicates") if other != name]
-    scheduler = Scheduler(Policy.build({"actions": ACTIONS, "tiers": [{"plugins": others}, {"plugins": [option]}]}))
+    scheduler = Scheduler(build_policy({"actions": ACTIONS, "tiers": [{"plugins": others}, {"plugins": [option]}]}))
     for wanted, objects in zip(there, PARTS, strict=True):
         for resource, obj in objects if wanted else ():
             scheduler.apply(resource, "ADDED", obj)

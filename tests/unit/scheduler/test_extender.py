@@ -12,6 +12,7 @@ from tests.unit.scheduler.scoring import plugin_of, policy, requests, session, t
 from vcbatch.scheduler import Policy, PolicyError, Scheduler
 from vcbatch.scheduler.framework.consultant import ConsultError
 from vcbatch.scheduler.plugins.extender import Extender
+from vcbatch.scheduler.policy.reader import with_actions
 
 NAME = "extender"
 URL = "http://extender:8080/"
@@ -45,7 +46,7 @@ def _policy(*verbs: str, actions: str = "enqueue, allocate, backfill", **given: 
     arguments: Json = {"extender.urlPrefix": URL, **{f"extender.{verb}Verb": verb for verb in verbs}}
     arguments |= {f"extender.{key}": value for key, value in given.items()}
     made = policy(NAME, arguments, "predicates")
-    return made.acting(actions)
+    return with_actions(made, actions)
 
 
 def _cluster(server: _Server, given: Policy, *nodes: str) -> Cluster:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.scheduler.cluster import Cluster
 from tests.unit.scheduler.scoring import plugin_of, session
-from vcbatch.scheduler import CycleResult, Policy, PolicyError
+from vcbatch.scheduler import CycleResult, PolicyError, parse_policy
 from vcbatch.scheduler.plugins.fair_share import FairShare
 
 POLICY = """
@@ -25,7 +25,7 @@ tiers:
 
 
 def _cluster(cpu: str = "4") -> Cluster:
-    cluster = Cluster(Policy.parse(POLICY))
+    cluster = Cluster(parse_policy(POLICY))
     cluster.node("n1", cpu=cpu)
     return cluster
 
@@ -125,4 +125,4 @@ def test_a_scheduler_that_starts_anew_counts_what_runs_since_it_started() -> Non
 @pytest.mark.parametrize("given", ["1", "soon", "10s", "[]"])
 def test_a_half_life_that_is_none_is_refused(given: str) -> None:
     with pytest.raises(PolicyError, match=r"half-life: must be a duration of at least 1m"):
-        Policy.parse(POLICY.replace("1h", given))
+        parse_policy(POLICY.replace("1h", given))

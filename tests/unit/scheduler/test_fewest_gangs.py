@@ -9,7 +9,7 @@ import pytest
 from tests.unit.scheduler.cluster import Cluster
 from tests.unit.scheduler.domains import hard, racks
 from tests.unit.scheduler.test_preempt import cluster, evicted, policy, promised, running
-from vcbatch.scheduler import Policy
+from vcbatch.scheduler import parse_policy
 from vcbatch.scheduler.framework.plugin import Plugin
 from vcbatch.scheduler.model.objects import Task
 
@@ -76,7 +76,7 @@ def test_choices_that_leave_too_few_slots_are_not_searched(size: int) -> None:
         asked.append(0)
         text = WHOLE_GANGS.format(action="preempt", arguments=f"{{minimizeVictims: {str(minimize).lower()}}}")
         text = text.replace("name: gang\n", "name: gang\n    enablePreemptable: false\n  - name: counter\n")
-        found = cluster(Policy.parse(text, plugins={"counter": _counter(asked)}), nodes=16, cpu="4")
+        found = cluster(parse_policy(text, plugins={"counter": _counter(asked)}), nodes=16, cpu="4")
         for i in range(64 // size):
             running(found, f"old{i:02}", size)
         found.gang("new", 64, priorityClassName="high")
@@ -118,7 +118,7 @@ configurations:
 def of_whole_gangs(action: str, *, minimize: bool = True, nodes: int = 1, cpu: str = "6") -> Cluster:
     """An empty cluster, with a queue whose gangs may be evicted for those of the default queue that is `lender`."""
     arguments = f"{{minimizeVictims: {str(minimize).lower()}}}"
-    found = cluster(Policy.parse(WHOLE_GANGS.format(action=action, arguments=arguments)), nodes=nodes, cpu=cpu)
+    found = cluster(parse_policy(WHOLE_GANGS.format(action=action, arguments=arguments)), nodes=nodes, cpu=cpu)
     found.queue("default", event="MODIFIED", deserved=AMPLE)
     found.queue("lender")
     return found

@@ -11,7 +11,7 @@ from tests.unit.scheduler.cluster import Cluster, Json
 from vcbatch.api.namespace import Namespace
 from vcbatch.api.pod import Pod
 from vcbatch.api.resources import NAMESPACES, PODS
-from vcbatch.scheduler import Policy, PolicyError, WaitReason
+from vcbatch.scheduler import Policy, PolicyError, WaitReason, build_policy
 
 ZONE = "topology.kubernetes.io/zone"
 HOST = "kubernetes.io/hostname"
@@ -19,7 +19,7 @@ HOST = "kubernetes.io/hostname"
 
 def _policy(**arguments: Any) -> Policy:
     plugins = [{"name": "gang"}, {"name": "predicates", "arguments": arguments}, {"name": "nodeorder"}]
-    return Policy.build({"actions": "enqueue, allocate, backfill", "tiers": [{"plugins": plugins}]})
+    return build_policy({"actions": "enqueue, allocate, backfill", "tiers": [{"plugins": plugins}]})
 
 
 class Rules(Cluster):

@@ -12,7 +12,7 @@ from tests.unit.scheduler.cluster import Cluster
 from vcbatch.api.resources import NODE_USAGES, PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES
 from vcbatch.api.storage import Claim, PersistentVolume
 from vcbatch.api.usage import NodeUsage
-from vcbatch.scheduler import Policy
+from vcbatch.scheduler import Policy, build_policy
 
 Json = dict[str, Any]
 ACTIONS = ("allocate", "preempt", "reclaim", "gangpreempt", "gangreclaim", "backfill")
@@ -80,7 +80,7 @@ def _policy(action: str, plugin: str, arguments: Json, *, on: bool) -> Policy:
     predicates = {"predicate.VolumeBindingEnable": on, "predicate.VolumeZoneEnable": on}
     second = [{"name": "predicates", "arguments": predicates}, {"name": "proportion"}, *own]
     tiers = [[{"name": "priority"}, {"name": "gang"}, {"name": "conformance"}], second]
-    return Policy.build({"actions": action, "tiers": [{"plugins": plugins} for plugins in tiers]})
+    return build_policy({"actions": action, "tiers": [{"plugins": plugins} for plugins in tiers]})
 
 
 @pytest.mark.parametrize(("prepare", "plugin", "arguments", "action"), CASES)

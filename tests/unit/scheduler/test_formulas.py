@@ -13,7 +13,7 @@ from vcbatch.api.meta import ObjectMeta, OwnerReference
 from vcbatch.api.names import ATTEMPT
 from vcbatch.api.pod import Pod
 from vcbatch.api.scheduling import PodGroupSpecView, PodGroupView, QueueStatusView, QueueView
-from vcbatch.scheduler import Policy
+from vcbatch.scheduler import parse_policy
 from vcbatch.scheduler.framework.placing.static_nodes import StaticCache
 from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.model.classes import ClassTable
@@ -26,7 +26,7 @@ from vcbatch.scheduler.reasons.phases import next_phase
 
 
 def _columns(policy: str, **used: Any) -> tuple[Any, Columns, Session]:
-    cluster = Cluster(Policy.parse(policy))
+    cluster = Cluster(parse_policy(policy))
     cluster.node("n", cpu="32", memory="128Gi")
     cluster.gang("old", 1, phase="Running", pod={"nodeName": "n"}, cpu="8")
     raw = cluster.pods["old-worker-0"]
@@ -38,7 +38,7 @@ def _columns(policy: str, **used: Any) -> tuple[Any, Columns, Session]:
     cluster.change("new-worker-0")
     state = cluster.scheduler._state
     state.settle()
-    session = Session(state, Policy.parse(policy), StaticCache(), now=cluster.now, uid="s")
+    session = Session(state, parse_policy(policy), StaticCache(), now=cluster.now, uid="s")
     cls = state.tasks["pod-new-worker-0"].cls
     depths = Depths(state.nodes, cls, 0, 1)
     return cls, Columns(state.nodes, cls, np.array([0]), depths, promising=False), session
@@ -222,7 +222,7 @@ def test_tasks_have_an_order_of_their_own() -> None:
         cluster.pod("g", index, priority=priority)
     state = cluster.scheduler._state
     state.settle()
-    policy = Policy.parse("actions: allocate\ntiers:\n- plugins:\n  - name: priority\n")
+    policy = parse_policy("actions: allocate\ntiers:\n- plugins:\n  - name: priority\n")
     session = Session(state, policy, StaticCache(), now=cluster.now, uid="s")
     tasks: list[Task] = session.ordered(list(state.tasks.values()))
     assert [t.name for t in tasks] == ["g-worker-0", "g-worker-2", "g-worker-10"]

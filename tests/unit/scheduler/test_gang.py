@@ -12,7 +12,7 @@ from tests.unit.scheduler.cluster import Cluster
 from tests.unit.scheduler.scoring import plugin_of, session, task_of
 from vcbatch.api.pod import Pod
 from vcbatch.api.scheduling import PodGroupSpecView, PodGroupView
-from vcbatch.scheduler import Policy
+from vcbatch.scheduler import parse_policy
 from vcbatch.scheduler.framework.plugin import EvictionKind, GangEviction, Vote
 from vcbatch.scheduler.model.classes import ClassTable
 from vcbatch.scheduler.model.objects import STATUSES, Job, Task, TaskStatus
@@ -161,7 +161,7 @@ def test_two_gangs_of_two_inside_a_gang_have_to_be_whole(
     assert (gang.job_valid(found) is None) is valid
 
 
-POLICY = Policy.parse("actions: allocate, preempt\ntiers:\n- plugins: [{name: gang}]\n")
+POLICY = parse_policy("actions: allocate, preempt\ntiers:\n- plugins: [{name: gang}]\n")
 
 
 def test_members_beyond_the_minimum_go_and_no_others() -> None:

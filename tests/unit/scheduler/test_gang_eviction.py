@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.scheduler.cluster import Cluster
 from tests.unit.scheduler.domains import hard, hyper_node, racks, send
-from vcbatch.scheduler import CycleResult, Policy, WaitReason
+from vcbatch.scheduler import CycleResult, Policy, WaitReason, parse_policy
 
 POLICY = """
 actions: "{actions}"
@@ -31,7 +31,7 @@ configurations:
 def policy(action: str = "gangpreempt", *, queues: str = "proportion", **arguments: Any) -> Policy:
     actions = f"allocate, {action}, backfill"
     given = "{" + ", ".join(f"{key}: {str(value).lower()}" for key, value in arguments.items()) + "}"
-    return Policy.parse(POLICY.format(actions=actions, action=action, queues=queues, arguments=given))
+    return parse_policy(POLICY.format(actions=actions, action=action, queues=queues, arguments=given))
 
 
 def cluster(made: Policy | None = None, *, nodes: int = 2, cpu: str = "4") -> Cluster:

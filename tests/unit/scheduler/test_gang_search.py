@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.scheduler.cluster import Cluster
-from vcbatch.scheduler import Policy
+from vcbatch.scheduler import build_policy
 from vcbatch.scheduler.framework.search_budget import MOST_SEARCHES
 
 UNANSWERED = "neither found nor ruled out"
@@ -37,7 +37,7 @@ def test_the_policy_may_turn_the_search_off(search: bool, placed: dict[str, str]
     tiers = [{"plugins": [{"name": "gang"}, {"name": "predicates"}, {"name": "nodeorder"}]}]
     configurations = [{"name": "allocate", "arguments": {"gangSearch": search}}]
     document = {"actions": "allocate", "tiers": tiers, "configurations": configurations}
-    cluster = Cluster(Policy.build(document))
+    cluster = Cluster(build_policy(document))
     cluster.node("a", cpu="1", labels={"ssd": "y"})
     cluster.node("b", cpu="1")
     cluster.gang("g", 1, minimum=2)

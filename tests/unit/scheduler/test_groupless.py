@@ -7,7 +7,7 @@ import msgspec
 from tests.unit.scheduler.cluster import Cluster
 from vcbatch.api.pod import Pod
 from vcbatch.api.resources import PODS
-from vcbatch.scheduler import CycleResult, Policy
+from vcbatch.scheduler import CycleResult, parse_policy
 from vcbatch.scheduler.model.share import Ring, Share
 from vcbatch.scheduler.scheduler import Scheduler
 
@@ -128,7 +128,7 @@ def test_pods_that_are_bound_by_then_need_no_other_word() -> None:
 
 def test_where_nothing_else_is_known_the_podgroup_is_said_to_be_there() -> None:
     """A policy without backfill places no pod that asks for nothing, and says nothing about it."""
-    cluster = Cluster(Policy.parse('actions: "enqueue, allocate"\ntiers:\n- plugins:\n  - name: gang\n'))
+    cluster = Cluster(parse_policy('actions: "enqueue, allocate"\ntiers:\n- plugins:\n  - name: gang\n'))
     cluster.node("a")
     cluster.pod("lost", 0, cpu=None)
     cluster.cycle()

@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from vcbatch.scheduler import Policy, PolicyError
+from vcbatch.scheduler import PolicyError, build_policy
 from vcbatch.scheduler.framework.metrics_section import MetricsSection, MetricsType
 
 POLICY: dict[str, Any] = {"actions": "allocate", "tiers": []}
 
 
 def _read(section: Any) -> MetricsSection | None:
-    return Policy.build({**POLICY, "metrics": section}).metrics
+    return build_policy({**POLICY, "metrics": section}).metrics
 
 
 def test_there_need_be_none() -> None:
-    assert Policy.build(POLICY).metrics is None
+    assert build_policy(POLICY).metrics is None
     assert _read(None) is None
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.scheduler.cluster import START, Cluster
 from tests.unit.scheduler.domains import SOFT, hard, hyper_node, racks, send
 from tests.unit.scheduler.scoring import plugin_of
-from vcbatch.scheduler import Policy
+from vcbatch.scheduler import Policy, parse_policy
 from vcbatch.scheduler.framework.placing.static_nodes import StaticCache
 from vcbatch.scheduler.framework.plugin import DomainWish
 from vcbatch.scheduler.framework.session import Session
@@ -39,7 +39,7 @@ tiers:
 def policy(arguments: dict[str, Any] | None = None) -> Policy:
     """The plugin with these arguments beside gang and predicates."""
     text = ", ".join(f"{key}: {value}" for key, value in (arguments or {}).items())
-    return Policy.parse(POLICY.replace("{}", f"{{{text}}}"))
+    return parse_policy(POLICY.replace("{}", f"{{{text}}}"))
 
 
 def session_of(cluster: Cluster, made: Policy) -> Session:
@@ -76,7 +76,7 @@ def test_the_fullest_domain_that_takes_the_gang_is_chosen() -> None:
 
 
 def test_without_the_plugin_the_first_domain_by_name_is_chosen() -> None:
-    cluster = Cluster(Policy.parse(POLICY.replace("  - name: network-topology-aware\n    arguments: {}\n", "")))
+    cluster = Cluster(parse_policy(POLICY.replace("  - name: network-topology-aware\n    arguments: {}\n", "")))
     racks(cluster, {"b": 2, "a": 2})
     used(cluster, b_0=4)
     cluster.gang("g", 2, cpu="4", networkTopology=hard(1))

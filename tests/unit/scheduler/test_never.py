@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.scheduler.cluster import Cluster
-from vcbatch.scheduler import Explanation, Policy, WaitReason
+from vcbatch.scheduler import Explanation, WaitReason, build_policy
 
 Json = dict[str, Any]
 
@@ -16,7 +16,7 @@ def cluster(*sharing: str, actions: str = "enqueue, allocate, backfill", **queue
     """Of two nodes with 8 cpus and one GPU each."""
     tiers = [["priority", "gang", "conformance"], [*sharing, "drf", "predicates", "nodeorder"]]
     named = [{"plugins": [{"name": name} for name in tier]} for tier in tiers]
-    made = Cluster(Policy.build({"actions": actions, "tiers": named}))
+    made = Cluster(build_policy({"actions": actions, "tiers": named}))
     if queue:
         made.queue("default", event="MODIFIED", **queue)
     for name in ("a", "b"):

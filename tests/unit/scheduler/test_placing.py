@@ -12,7 +12,7 @@ from tests.unit.scheduler.cluster import Cluster
 from vcbatch.api.pod import Pod, PodSpec
 from vcbatch.api.resources import JOBS, PODGROUPS, PODS
 from vcbatch.api.scheduling import PodGroupView
-from vcbatch.scheduler import DEFAULT_POLICY, Policy, WaitReason
+from vcbatch.scheduler import DEFAULT_POLICY, WaitReason, build_policy, parse_policy
 from vcbatch.scheduler.framework.plugin import Floats, Plugin, Rejection
 from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.model.classes import Profile, TaskClass
@@ -135,7 +135,7 @@ def test_role_minimums_hold() -> None:
 
 def test_a_gang_that_lacks_only_pods_that_ask_for_nothing_lets_others_go_first() -> None:
     plugins = [{"plugins": [{"name": "gang"}, {"name": "predicates"}]}]
-    cluster = Cluster(Policy.build({"actions": "allocate", "tiers": plugins}))
+    cluster = Cluster(build_policy({"actions": "allocate", "tiers": plugins}))
     cluster.node("n", cpu="2")
     cluster.gang("old", 2, minimum=2)
     cluster.pod("old", 2, cpu=None)
@@ -351,7 +351,7 @@ class _Backwards(Plugin):
 
 def test_a_plugin_of_ones_own_decides_on_arrays() -> None:
     document = {"actions": "allocate", "tiers": [{"plugins": [{"name": "gang"}, {"name": "backwards"}]}]}
-    cluster = Cluster(Policy.build(document, plugins={"backwards": _Backwards}))
+    cluster = Cluster(build_policy(document, plugins={"backwards": _Backwards}))
     for name in ("a", "b", "never"):
         cluster.node(name, cpu="1")
     cluster.gang("g", 1)
@@ -365,11 +365,11 @@ def test_a_plugin_of_ones_own_decides_on_arrays() -> None:
 
 
 def test_a_new_policy_counts_from_the_next_cycle() -> None:
-    cluster = Cluster(Policy.parse("actions: enqueue"))
+    cluster = Cluster(parse_policy("actions: enqueue"))
     cluster.node("a")
     cluster.gang("g", 1)
     assert not cluster.cycle().binds
-    cluster.scheduler.set_policy(Policy.parse(DEFAULT_POLICY))
+    cluster.scheduler.set_policy(parse_policy(DEFAULT_POLICY))
     assert cluster.scheduler.dirty
     assert len(cluster.cycle().binds) == 1
 

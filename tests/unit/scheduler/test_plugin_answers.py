@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from tests.unit.scheduler.cluster import Cluster
-from vcbatch.scheduler import Policy
+from vcbatch.scheduler import parse_policy
 from vcbatch.scheduler.framework.plugin import Cap, Normalise, OrderTerm, Plugin, Preference, Rejection
+from vcbatch.scheduler.framework.policy import Extensions
 from vcbatch.scheduler.plugins import PLUGINS
 from vcbatch.scheduler.plugins.checked import WrongAnswer, checked
-from vcbatch.scheduler.policy.policy import Extensions
 
 TEXT = """
 actions: enqueue, allocate, preempt, shuffle
@@ -29,7 +29,7 @@ INFINITE = (
 
 
 def made(plugin: type[Plugin]) -> Cluster:
-    cluster = Cluster(Policy.parse(TEXT, extensions=Extensions(plugins={"mine": plugin})))
+    cluster = Cluster(parse_policy(TEXT, extensions=Extensions(plugins={"mine": plugin})))
     for name in ("n1", "n2", "n3"):
         cluster.node(name)
     return cluster

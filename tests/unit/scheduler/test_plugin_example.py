@@ -9,8 +9,8 @@ import pytest
 
 from tests.unit.scheduler.cluster import Cluster
 from vcbatch.cli.plugin_files import load
-from vcbatch.scheduler import Policy, PolicyError
-from vcbatch.scheduler.policy.policy import Extensions
+from vcbatch.scheduler import PolicyError, parse_policy
+from vcbatch.scheduler.framework.policy import Extensions
 
 PAGE = Path(__file__).parents[3] / "docs" / "own-plugins.md"
 TEXT = """
@@ -33,7 +33,7 @@ def own(tmp_path: Path) -> Extensions:
 
 
 def test_the_documented_plugin_filters_and_scores(own: Extensions) -> None:
-    cluster = Cluster(Policy.parse(TEXT, extensions=own))
+    cluster = Cluster(parse_policy(TEXT, extensions=own))
     cluster.node("a", memory="8Gi")
     cluster.node("b", memory="64Gi", labels={"kept": ""})
     cluster.node("c", memory="32Gi")
@@ -43,7 +43,7 @@ def test_the_documented_plugin_filters_and_scores(own: Extensions) -> None:
 
 
 def test_the_documented_plugin_says_why_not(own: Extensions) -> None:
-    cluster = Cluster(Policy.parse(TEXT, extensions=own))
+    cluster = Cluster(parse_policy(TEXT, extensions=own))
     cluster.node("b", labels={"kept": ""})
     cluster.gang("g", 1)
     told = cluster.cycle().pod_conditions
@@ -53,18 +53,18 @@ def test_the_documented_plugin_says_why_not(own: Extensions) -> None:
 
 
 def test_the_documented_plugin_has_nothing_against_a_cluster_without_nodes(own: Extensions) -> None:
-    cluster = Cluster(Policy.parse(TEXT, extensions=own))
+    cluster = Cluster(parse_policy(TEXT, extensions=own))
     cluster.gang("g", 1)
     assert cluster.cycle().failures == ()
 
 
 def test_its_arguments_are_checked(own: Extensions) -> None:
     with pytest.raises(PolicyError, match=r"weight: must be at least 0, got -1"):
-        Policy.parse(TEXT.replace("label: kept", "weight: -1"), extensions=own)
+        parse_policy(TEXT.replace("label: kept", "weight: -1"), extensions=own)
 
 
 def test_the_documented_action_evicts(own: Extensions) -> None:
-    cluster = Cluster(Policy.parse(TEXT, extensions=own))
+    cluster = Cluster(parse_policy(TEXT, extensions=own))
     cluster.node("a")
     cluster.gang("g", 2)
     cluster.cycle()

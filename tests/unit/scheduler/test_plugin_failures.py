@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from tests.unit.scheduler.cluster import Cluster
-from vcbatch.scheduler import Policy
+from vcbatch.scheduler import parse_policy
 from vcbatch.scheduler.actions.allocate import Allocate
 from vcbatch.scheduler.framework.arguments import NO_ARGUMENTS
 from vcbatch.scheduler.framework.plugin import Plugin
-from vcbatch.scheduler.policy.policy import Extensions
+from vcbatch.scheduler.framework.policy import Extensions
 
 TEXT = "actions: enqueue, allocate{more}\ntiers: [{{plugins: [{{name: gang}}, {{name: mine}}, {{name: predicates}}]}}]"
 
@@ -22,7 +22,7 @@ TEXT = "actions: enqueue, allocate{more}\ntiers: [{{plugins: [{{name: gang}}, {{
 def cluster(plugin: type[Plugin], *, actions: dict[str, Any] | None = None) -> Cluster:
     extensions = Extensions(plugins={"mine": plugin}, actions=actions or {})
     more = "".join(f", {name}" for name in actions or {})
-    made = Cluster(Policy.parse(TEXT.format(more=more), extensions=extensions))
+    made = Cluster(parse_policy(TEXT.format(more=more), extensions=extensions))
     made.node("n1", cpu="8")
     return made
 
@@ -80,7 +80,7 @@ def test_it_is_tried_again_when_its_podgroup_or_the_policy_changes():
     made.groups["bad"]["spec"]["minMember"] = 0
     made.tell_group("bad")
     assert made.cycle().failures
-    made.scheduler.set_policy(Policy.parse("actions: enqueue, allocate\ntiers: [{plugins: [{name: gang}]}]"))
+    made.scheduler.set_policy(parse_policy("actions: enqueue, allocate\ntiers: [{plugins: [{name: gang}]}]"))
     assert [bind.name for bind in made.cycle().binds] == ["bad-worker-0"]
     assert made.scheduler.explain("ns", "bad") is None
 
@@ -196,7 +196,7 @@ class Twice:
 def test_of_an_action_and_a_plugin_that_it_has_asked_the_plugin_is_blamed():
     made = cluster(KeyOfBad, actions={"twice": Twice()})
     made.scheduler.set_policy(
-        Policy.parse(
+        parse_policy(
             "actions: twice\ntiers: [{plugins: [{name: gang}, {name: mine}, {name: predicates}]}]",
             extensions=Extensions(plugins={"mine": KeyOfBad}, actions={"twice": Twice()}),
         )

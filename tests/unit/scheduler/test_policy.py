@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from vcbatch.scheduler import DEFAULT_POLICY, Policy, PolicyError
+from vcbatch.scheduler import DEFAULT_POLICY, PolicyError, parse_policy
 from vcbatch.scheduler.actions import UNSUPPORTED_ACTIONS
 from vcbatch.scheduler.framework.plugin import Plugin
 from vcbatch.scheduler.framework.switches import HOOKS, Switch
@@ -16,7 +16,7 @@ GANG = "actions: allocate\ntiers:\n- plugins:\n  - name: gang\n"
 
 
 def test_default_policy_is_one() -> None:
-    policy = Policy.parse(DEFAULT_POLICY)
+    policy = parse_policy(DEFAULT_POLICY)
     assert policy.actions == ("enqueue", "allocate", "backfill")
     assert [[p.name for p in tier.plugins] for tier in policy.tiers] == [
         ["priority", "gang", "conformance"],
@@ -25,7 +25,7 @@ def test_default_policy_is_one() -> None:
 
 
 def test_switches_are_on_unless_named_save_two() -> None:
-    (tier,) = Policy.parse(GANG + "    enableJobOrder: no\n").tiers
+    (tier,) = parse_policy(GANG + "    enableJobOrder: no\n").tiers
     (gang,) = tier.plugins
     assert not gang.enabled(Switch.JOB_ORDER)
     assert gang.enabled(Switch.JOB_READY)
@@ -35,7 +35,7 @@ def test_switches_are_on_unless_named_save_two() -> None:
 
 def test_arguments_have_their_defaults_and_prefixed_ones_their_names() -> None:
     text = "actions: allocate\ntiers:\n- plugins:\n  - name: binpack\n    arguments: {binpack.resources.x/y: 3}\n"
-    (binpack,) = Policy.parse(text).tiers[0].plugins
+    (binpack,) = parse_policy(text).tiers[0].plugins
     assert binpack.arguments == {
         "binpack.weight": 1,
         "binpack.cpu": 1,
@@ -49,7 +49,7 @@ def test_a_plugin_of_ones_own_can_be_named() -> None:
     class Mine(Plugin):
         pass
 
-    policy = Policy.parse("actions: allocate\ntiers:\n- plugins:\n  - name: mine\n", plugins={"mine": Mine})
+    policy = parse_policy("actions: allocate\ntiers:\n- plugins:\n  - name: mine\n", plugins={"mine": Mine})
     assert policy.tiers[0].plugins[0].cls is Mine
 
 
@@ -89,7 +89,7 @@ def test_a_plugin_of_ones_own_can_be_named() -> None:
 )
 def test_what_cant_be_followed_is_refused(text: str, message: str) -> None:
     with pytest.raises(PolicyError) as refused:
-        Policy.parse(text)
+        parse_policy(text)
     assert message in str(refused.value)
 
 
@@ -108,7 +108,7 @@ def test_every_fault_is_told_with_its_line() -> None:
         "colour: blue\n"
     )
     with pytest.raises(PolicyError) as refused:
-        Policy.parse(text)
+        parse_policy(text)
     told = [(fault.line, fault.column, fault.text.partition("; ")[0]) for fault in refused.value.faults]
     assert told == [
         (1, 10, "policy.actions: unknown action 'fly'"),
@@ -136,7 +136,7 @@ def test_every_fault_is_told_with_its_line() -> None:
 )
 def test_a_fault_points_at_what_is_wrong(text: str, line: int, column: int, said: str) -> None:
     with pytest.raises(PolicyError) as refused:
-        Policy.parse(text)
+        parse_policy(text)
     [fault] = refused.value.faults
     assert (fault.line, fault.column) == (line, column)
     assert said in fault.text
@@ -146,9 +146,9 @@ def test_aliases_do_not_make_a_small_file_large() -> None:
     bomb = "a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n"
     bomb += "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]\n" for i in range(1, 9))
     with pytest.raises(PolicyError, match="aliases stand for more than 100000 values"):
-        Policy.parse(bomb)
+        parse_policy(bomb)
     with pytest.raises(PolicyError):
-        Policy.parse("a: &a [*a]")
+        parse_policy("a: &a [*a]")
 
 
 def test_the_effective_policy_is_the_same_policy_with_nothing_left_out() -> None:
@@ -157,9 +157,9 @@ def test_the_effective_policy_is_the_same_policy_with_nothing_left_out() -> None
         "    arguments: {binpack.cpu: 5, binpack.resources: a/b, binpack.resources.a/b: 3}\n"
         "configurations:\n- name: allocate\n  arguments: {predicateErrorCacheEnable: false}\n"
     )
-    policy = Policy.parse(text)
+    policy = parse_policy(text)
     shown = effective(policy)
-    again = Policy.parse(shown)
+    again = parse_policy(shown)
     assert again.actions == policy.actions
     assert [[(o.cls, o.arguments) for o in t.plugins] for t in again.tiers] == [
         [(o.cls, o.arguments) for o in t.plugins] for t in policy.tiers
@@ -180,7 +180,7 @@ def test_the_effective_policy_for_others_has_no_passwords() -> None:
         "      extender.urlPrefix: https://eve:hunter2@filter:8080/v1\n"
         "metrics: {type: elasticsearch, address: 'http://e:9200', elasticsearch: {password: hunter2}}\n"
     )
-    policy = Policy.parse(text)
+    policy = parse_policy(text)
     assert effective(policy).count("hunter2") == 2
     document = yaml.safe_load(effective(policy, metrics=False))
     assert document["tiers"][0]["plugins"][0]["arguments"]["extender.urlPrefix"] == "https://filter:8080/v1"
@@ -196,10 +196,10 @@ def test_the_hooks_of_switches_are_methods_of_plugins() -> None:
 @pytest.mark.parametrize("name", sorted(UNSUPPORTED_PLUGINS))
 def test_plugins_that_only_volcano_has_are_refused_as_such(name: str) -> None:
     with pytest.raises(PolicyError, match=f"plugin '{name}' is one of Volcano's that vcbatch doesn't support"):
-        Policy.parse(GANG.replace("gang", name))
+        parse_policy(GANG.replace("gang", name))
 
 
 @pytest.mark.parametrize("name", sorted(UNSUPPORTED_ACTIONS))
 def test_actions_that_only_volcano_has_are_refused_as_such(name: str) -> None:
     with pytest.raises(PolicyError, match=f"action '{name}' is one of Volcano's that vcbatch doesn't support"):
-        Policy.parse(f"actions: {name}")
+        parse_policy(f"actions: {name}")

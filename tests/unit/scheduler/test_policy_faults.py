@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from vcbatch.scheduler import Policy, PolicyError
+from vcbatch.scheduler import PolicyError, build_policy, parse_policy
 from vcbatch.scheduler.actions import ACTIONS
 from vcbatch.scheduler.framework.arguments import ArgumentSpec
 from vcbatch.scheduler.framework.plugin import Plugin
@@ -27,7 +27,7 @@ ODD: tuple[Any, ...] = (
 def _refused(document: Json) -> str:
     """The words of the refusal; empty where there is none."""
     try:
-        Policy.build(document)
+        build_policy(document)
     except PolicyError as error:
         return str(error)
     return ""
@@ -109,7 +109,7 @@ def test_numbers_that_arrays_cannot_hold_are_refused(plugin: str) -> None:
 )
 def test_a_file_that_is_none_says_what_it_is(text: str, line: int, column: int, said: str) -> None:
     with pytest.raises(PolicyError) as refused:
-        Policy.parse(text)
+        parse_policy(text)
     [fault] = refused.value.faults
     assert (fault.line, fault.column) == (line, column)
     assert fault.text.startswith(said)
@@ -118,12 +118,12 @@ def test_a_file_that_is_none_says_what_it_is(text: str, line: int, column: int, 
 
 def test_what_never_closes_is_told_with_the_line_where_it_begins() -> None:
     with pytest.raises(PolicyError, match="end of stream, while scanning a quoted scalar that begins in line 2"):
-        Policy.parse('tiers: []\nactions: "allocate\n\n')
+        parse_policy('tiers: []\nactions: "allocate\n\n')
 
 
 def test_configuring_an_action_that_does_not_run_is_a_warning() -> None:
     text = "actions: allocate\nconfigurations:\n- name: allocate\n- name: preempt\n"
-    [warning] = Policy.parse(text).warnings
+    [warning] = parse_policy(text).warnings
     assert str(warning) == (
         "line 4, column 9: policy.configurations[1].name: should be one of policy.actions, got 'preempt', "
         "which doesn't run"
@@ -135,7 +135,7 @@ def test_what_the_arguments_of_ones_own_plugin_raise_is_a_fault() -> None:
         ARGUMENTS = ArgumentSpec(named={}, structured={"share": lambda value, where: 1 / int(str(value))})
 
     with pytest.raises(PolicyError) as refused:
-        Policy.build(_plugin("mine", arguments={"share": 0}), plugins={"mine": Mine})
+        build_policy(_plugin("mine", arguments={"share": 0}), plugins={"mine": Mine})
     where = "policy.tiers[0].plugins[0].arguments"
     assert str(refused.value) == f"{where}: what reads them raised ZeroDivisionError: 'division by zero'"
 
@@ -147,10 +147,10 @@ def test_backfill_behind_a_gate_is_a_warning(gate: str) -> None:
         f"actions: enqueue, allocate\ntiers:\n- plugins:\n  - name: {gate}\n    enableJobEnqueued: SWITCH\n"
         "configurations:\n- name: allocate\n  arguments: {conservativeBackfill: FILL}\n"
     )
-    [warning] = Policy.parse(text.replace("SWITCH", "true").replace("FILL", "true")).warnings
+    [warning] = parse_policy(text.replace("SWITCH", "true").replace("FILL", "true")).warnings
     assert str(warning) == (
         f"line 4, column 11: policy.tiers[0].plugins[0].name: {gate} should have enableJobEnqueued: false beside "
         "conservativeBackfill, which keeps no room for gangs that aren't admitted"
     )
     for switch, fill in (("false", "true"), ("true", "false")):
-        assert not Policy.parse(text.replace("SWITCH", switch).replace("FILL", fill)).warnings
+        assert not parse_policy(text.replace("SWITCH", switch).replace("FILL", fill)).warnings

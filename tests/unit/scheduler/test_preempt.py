@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.scheduler.cluster import Cluster
 from vcbatch.api.resources import PODGROUPS, PODS
-from vcbatch.scheduler import CycleResult, Policy, PolicyError, WaitReason
+from vcbatch.scheduler import CycleResult, Policy, PolicyError, WaitReason, build_policy, parse_policy
 
 POLICY = """
 actions: "allocate, preempt, backfill"
@@ -31,7 +31,7 @@ configurations:
 
 def policy(*, gang: bool = False, **arguments: Any) -> Policy:
     given = "{" + ", ".join(f"{key}: {str(value).lower()}" for key, value in arguments.items()) + "}"
-    return Policy.parse(POLICY.format(gang=str(gang).lower(), arguments=given))
+    return parse_policy(POLICY.format(gang=str(gang).lower(), arguments=given))
 
 
 def cluster(made: Policy | None = None, *, nodes: int = 1, cpu: str = "4") -> Cluster:
@@ -188,7 +188,7 @@ def test_inside_a_gang_a_task_of_higher_priority_takes_the_place_of_a_lower_one(
 
 def test_a_free_node_is_looked_at_again_once_the_queue_has_room_for_it() -> None:
     """Who goes on one node gives the queue room for the place that is free on another."""
-    found = cluster(Policy.parse(POLICY.format(gang="false", arguments="{}").replace("nodeorder", "capacity")), nodes=0)
+    found = cluster(parse_policy(POLICY.format(gang="false", arguments="{}").replace("nodeorder", "capacity")), nodes=0)
     found.queue("default", event="MODIFIED", capability={"cpu": "4"})
     found.node("n1", cpu="4")
     running(found, "old", 2, cpu="2")
@@ -276,7 +276,7 @@ tiers:
   - name: drf
   - name: predicates
 """
-    found = Cluster(Policy.parse(text))
+    found = Cluster(parse_policy(text))
     found.node("n0", cpu="3")
     running(found, "one", 3, minimum=2)
     found.gang("two", 1)
@@ -369,7 +369,7 @@ def test_a_pod_waits_on_its_kept_node_for_who_ends_there_of_lower_priority_only(
 
 def test_where_priority_alone_says_who_starves_a_gang_does_until_all_its_pods_have_a_place() -> None:
     plugins = [{"plugins": [{"name": "priority"}]}, {"plugins": [{"name": "predicates"}]}]
-    found = cluster(Policy.build({"actions": "allocate, preempt", "tiers": plugins}), cpu="2")
+    found = cluster(build_policy({"actions": "allocate, preempt", "tiers": plugins}), cpu="2")
     running(found, "old", 2)
     found.gang("new", 2, minimum=1, priorityClassName="high")
     assert evicted(found.cycle()) == ["old-worker-0", "old-worker-1"]

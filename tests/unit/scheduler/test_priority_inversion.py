@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.scheduler.cluster import Cluster
 from tests.unit.scheduler.tiers import policy_of, with_option_off
-from vcbatch.scheduler import DEFAULT_POLICY, Policy
+from vcbatch.scheduler import DEFAULT_POLICY, parse_policy
 
 KEEPING = ("gang", "conformance", "drf", "pdb", "cdp", "disruption")
 
@@ -21,7 +21,7 @@ def _off(policy: str, plugin: str) -> str:
 
 def _evicts_high(policy: str) -> bool:
     """Whether a gang of low priority has pods of a running gang of high priority evicted."""
-    cluster = Cluster(Policy.parse(policy))
+    cluster = Cluster(parse_policy(policy))
     cluster.node("n", cpu="4")
     cluster.priority("low", 1)
     cluster.priority("high", 10)
@@ -38,7 +38,7 @@ def _evicts_high(policy: str) -> bool:
 def test_a_plugin_that_only_keeps_pods_is_warned_of_without_priority_in_its_tier(keeping: str, first: bool) -> None:
     tiers = (f"{keeping} predicates", "priority") if first else ("priority", f"{keeping} predicates")
     text = _policy(*tiers)
-    [warning] = Policy.parse(text).warnings
+    [warning] = parse_policy(text).warnings
     own, home, line = (0, 1, 4) if first else (1, 0, 6)
     assert str(warning) == (
         f"line {line}, column 12: policy.tiers[{own}].plugins[0].name: {keeping} should be in the tier of priority "
@@ -47,7 +47,7 @@ def test_a_plugin_that_only_keeps_pods_is_warned_of_without_priority_in_its_tier
     )
     assert _evicts_high(text)
     for corrected in (_off(text, keeping), _policy(f"priority {keeping}", "predicates")):
-        assert not Policy.parse(corrected).warnings
+        assert not parse_policy(corrected).warnings
         assert not _evicts_high(corrected)
 
 
@@ -65,4 +65,4 @@ def test_a_plugin_that_only_keeps_pods_is_warned_of_without_priority_in_its_tier
     ids=["built-in", "reclaim", "whole gangs", "no priority", "names its own", "priority is off", "no victims"],
 )
 def test_other_policies_are_not(text: str) -> None:
-    assert not Policy.parse(text).warnings
+    assert not parse_policy(text).warnings

@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.scheduler.domains import hard, racks
 from tests.unit.scheduler.slow_cluster import SlowCluster
-from vcbatch.scheduler import CycleResult, Policy, Scheduler, WaitReason
+from vcbatch.scheduler import CycleResult, Scheduler, WaitReason, parse_policy
 from vcbatch.scheduler.actions.base import eligible
 from vcbatch.scheduler.framework.placing.static_nodes import StaticCache
 from vcbatch.scheduler.framework.session import Session
@@ -37,7 +37,7 @@ EVICTING = pytest.mark.parametrize("action", ["preempt", "gangpreempt", "reclaim
 
 def world(action: str, *, nodes: int = 1, cpu: str = "4", actions: str = "allocate, {action}, backfill") -> SlowCluster:
     """Nodes, and a queue besides the default one that deserves nothing less; both are at their best without pods."""
-    found = SlowCluster(Policy.parse(POLICY.format(actions=actions.format(action=action))))
+    found = SlowCluster(parse_policy(POLICY.format(actions=actions.format(action=action))))
     for i in range(nodes):
         found.node(f"n{i}", cpu=cpu)
     for name, value in (("low", 1), ("mid", 5), ("high", 10)):
@@ -425,7 +425,7 @@ def test_what_is_recorded_of_a_scheduler_has_its_promises() -> None:
     what = found.scheduler.assumed()
     assert what.nominations == {"pod-new-worker-0": "n0"}
     assert list(what.promises) == ["ns/new"]
-    policy = Policy.parse(POLICY.format(actions="allocate, preempt, backfill"))
+    policy = parse_policy(POLICY.format(actions="allocate, preempt, backfill"))
     other = Scheduler(policy)
     for resource, kind, raw in found.objects.values():
         other.apply(resource, "ADDED", msgspec.convert(raw, kind))

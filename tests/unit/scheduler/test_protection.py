@@ -15,7 +15,7 @@ from vcbatch.api.messages import protected_until
 from vcbatch.api.reasons import DisruptionLimit
 from vcbatch.api.resources import PODDISRUPTIONBUDGETS
 from vcbatch.api.timestamps import format_time
-from vcbatch.scheduler import CycleResult, Explanation, Policy, WaitReason
+from vcbatch.scheduler import CycleResult, Explanation, WaitReason, parse_policy
 from vcbatch.scheduler.framework.plugin import Plugin
 from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.model.objects import Task
@@ -35,7 +35,7 @@ tiers:
 
 
 def cluster(plugin: str, *, nodes: int = 1, cpu: str = "4") -> Cluster:
-    found = Cluster(Policy.parse(POLICY.format(plugin=plugin)))
+    found = Cluster(parse_policy(POLICY.format(plugin=plugin)))
     for i in range(nodes):
         found.node(f"n{i}", cpu=cpu)
     found.priority("high", 10)
@@ -130,7 +130,7 @@ class Mover(Plugin):
 
 def test_budgets_restrict_what_others_want_moved() -> None:
     text = POLICY.format(plugin="pdb") + "  - name: mover\n"
-    policy = Policy.parse(text, plugins={"mover": Mover})
+    policy = parse_policy(text, plugins={"mover": Mover})
     found = Cluster(policy)
     found.node("n0")
     budget(found, "old", 1, OLD)
@@ -159,7 +159,7 @@ def test_nobody_is_moved_elsewhere_before_its_cool_down_is_over() -> None:
             return running
 
     text = 'actions: "allocate, shuffle"\ntiers:\n- plugins:\n  - name: everybody\n- plugins:\n  - name: cdp\n'
-    found = Cluster(Policy.parse(text, plugins={"everybody": Everybody}))
+    found = Cluster(parse_policy(text, plugins={"everybody": Everybody}))
     found.node("n0", cpu="2")
     for name in ("old", "other"):
         found.gang(name, 1)
@@ -220,7 +220,7 @@ EVICTING = pytest.mark.parametrize("action", ["preempt", "gangpreempt", "reclaim
 def cooling(action: str, more: str = "") -> Cluster:
     """A gang of two that has just been placed and wants to stay for ten minutes, and another one for half of that;
     those that wait may have them evicted."""
-    found = Cluster(Policy.parse(COOLING.format(action=action, more=more)))
+    found = Cluster(parse_policy(COOLING.format(action=action, more=more)))
     found.node("n0", cpu="4")
     found.priority("high", 10)
     found.queue("lender")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.scheduler.cluster import Cluster
-from vcbatch.scheduler import CycleResult, Policy
+from vcbatch.scheduler import CycleResult, parse_policy
 
 POLICY = """
 actions: "allocate, reclaim"
@@ -25,7 +25,7 @@ configurations:
 
 
 def cluster(*, nodes: int = 1, cpu: str = "4", prevent: bool = False) -> Cluster:
-    found = Cluster(Policy.parse(POLICY.format(prevent=str(prevent).lower())))
+    found = Cluster(parse_policy(POLICY.format(prevent=str(prevent).lower())))
     for i in range(nodes):
         found.node(f"n{i}", cpu=cpu)
     found.queue("lender")
@@ -137,7 +137,7 @@ ANY = POLICY.replace("proportion", "capacity")
 def pushers(prevent: str) -> Cluster:
     """Two queues that deserve less cpu than a pod takes, and more memory than all of them: so each may always take from
     the other, which always holds too much."""
-    found = Cluster(Policy.parse(ANY.format(prevent=prevent)))
+    found = Cluster(parse_policy(ANY.format(prevent=prevent)))
     found.node("n0", cpu="6")
     for queue in ("one", "two"):
         found.queue(queue, deserved={"cpu": "3", "memory": "64Gi"})

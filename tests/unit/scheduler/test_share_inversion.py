@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.scheduler.cluster import Cluster
 from tests.unit.scheduler.tiers import policy_of, with_option_off
-from vcbatch.scheduler import DEFAULT_POLICY, Policy
+from vcbatch.scheduler import DEFAULT_POLICY, parse_policy
 
 KEEPING = ("gang", "conformance", "pdb", "cdp", "disruption")
 
@@ -22,7 +22,7 @@ def _off(policy: str, plugin: str) -> str:
 def _takes_what_is_deserved(policy: str) -> bool:
     """Whether a queue below its share takes pods from one that uses just what it deserves: each deserves 4 of 8 cpus,
     and the 3 free ones lie on two nodes, so that a pod of 2 and one of 1 fit, and a second one of 2 doesn't."""
-    cluster = Cluster(Policy.parse(policy))
+    cluster = Cluster(parse_policy(policy))
     for node in ("n0", "n1"):
         cluster.node(node, cpu="4")
     for queue in ("lender", "owner"):
@@ -44,7 +44,7 @@ def test_a_plugin_that_only_keeps_pods_is_warned_of_without_the_shares_in_its_ti
 ) -> None:
     tiers = (f"{keeping} predicates priority", shares) if first else (shares, f"{keeping} predicates priority")
     text = _policy(*tiers)
-    [warning] = Policy.parse(text).warnings
+    [warning] = parse_policy(text).warnings
     own, home, line = (0, 1, 4) if first else (1, 0, 6)
     assert str(warning) == (
         f"line {line}, column 12: policy.tiers[{own}].plugins[0].name: {keeping} should be in the tier of {shares} "
@@ -53,7 +53,7 @@ def test_a_plugin_that_only_keeps_pods_is_warned_of_without_the_shares_in_its_ti
     )
     assert _takes_what_is_deserved(text)
     for corrected in (_off(text, keeping), _policy(f"{shares} {keeping}", "predicates priority")):
-        assert not Policy.parse(corrected).warnings
+        assert not parse_policy(corrected).warnings
         assert not _takes_what_is_deserved(corrected)
 
 
@@ -69,4 +69,4 @@ def test_a_plugin_that_only_keeps_pods_is_warned_of_without_the_shares_in_its_ti
     ids=["built-in", "whole gangs", "no shares", "drf says nothing", "shares are off"],
 )
 def test_other_policies_are_not(text: str) -> None:
-    assert not Policy.parse(text).warnings
+    assert not parse_policy(text).warnings

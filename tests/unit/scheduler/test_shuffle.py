@@ -12,7 +12,7 @@ import pytest
 from tests.unit.scheduler.cluster import Cluster
 from vcbatch.api.resources import NODES
 from vcbatch.api.usage import NodeUsage
-from vcbatch.scheduler import CycleResult, Policy, PolicyError
+from vcbatch.scheduler import CycleResult, Policy, PolicyError, parse_policy
 from vcbatch.scheduler.framework.plugin import Plugin
 from vcbatch.scheduler.model.objects import Task
 
@@ -31,7 +31,7 @@ LENT = {"volcano.sh/revocable-zone": "night"}
 
 def policy(plugin: str, arguments: Mapping[str, Any], **plugins: type[Plugin]) -> Policy:
     given = msgspec.json.encode(arguments).decode()
-    return Policy.parse(TEXT.format(plugin=plugin, arguments=given), plugins=plugins)
+    return parse_policy(TEXT.format(plugin=plugin, arguments=given), plugins=plugins)
 
 
 def at(hour: int, minute: int = 0, *, day: int = 1) -> datetime:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from vcbatch.scheduler import Policy, PolicyError
+from vcbatch.scheduler import PolicyError, default_policy, parse_policy
 from vcbatch.scheduler.framework.switches import Switch
 from vcbatch.scheduler.simulation import Case, Simulation, World, WorldError, simulate
 from vcbatch.scheduler.simulation.cases import read_policy
@@ -166,7 +166,7 @@ def test_what_is_wrong_with_the_policy_of_a_case_is_said(document: Json, said: s
 
 
 def test_another_policy_may_take_the_place_of_the_recorded_one():
-    mine = Policy.default()
+    mine = default_policy()
     assert Case.read({"actions": ["fly"], "tiers": []}, policy=mine).policy is mine
 
 
@@ -182,7 +182,7 @@ def test_a_gang_that_lost_members_is_unknown_and_was_recorded_as_pending():
     assert (ending.phases, ending.recorded_phases) == ({"ns/g": "Unknown"}, {"ns/g": "Running"})
 
 
-PREEMPTING = Policy.parse(
+PREEMPTING = parse_policy(
     "actions: enqueue, allocate, preempt\n"
     "tiers: [{plugins: [{name: priority}, {name: gang}, {name: conformance}]}, {plugins: [{name: predicates}]}]"
 )
@@ -237,7 +237,7 @@ def _gang(name: str, size: int) -> tuple[Json, list[Json]]:
 def test_pods_of_one_round_use_the_quota_in_the_next(hard: str, used: str, admitted: list[str]) -> None:
     first, second = _gang("a", 4), _gang("b", 2)
     made = world(podGroups=[first[0], second[0]], pods=[*first[1], *second[1]], resourceQuotas=[_quota(hard, used)])
-    found = Simulation(made, Policy.parse(QUOTAS)).run(rounds=6)
+    found = Simulation(made, parse_policy(QUOTAS)).run(rounds=6)
     assert [name for name in ("a", "b") if found.phases[f"ns/{name}"] == "Running"] == admitted
 
 
@@ -247,7 +247,7 @@ def test_an_admitted_gang_uses_the_quota_while_it_waits_for_nodes() -> None:
         nodes=[{"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "3", "pods": "20"}}}],
         podGroups=[first[0], second[0]], pods=[*first[1], *second[1]], resourceQuotas=[_quota("5")],
     )  # fmt: skip
-    found = Simulation(made, Policy.parse(QUOTAS)).run(rounds=6)
+    found = Simulation(made, parse_policy(QUOTAS)).run(rounds=6)
     assert (found.phases["ns/a"], found.phases["ns/b"], found.binds) == ("Inqueue", "Pending", {})
 
 
@@ -284,5 +284,5 @@ def test_pods_that_one_round_evicts_are_taken_of_the_budget_in_the_next(
             "status": {"disruptionsAllowed": allowed},
         }],
     )  # fmt: skip
-    found = Simulation(made, Policy.parse(BUDGETS)).run(rounds=8)
+    found = Simulation(made, parse_policy(BUDGETS)).run(rounds=8)
     assert len(found.evicted) == evicted

@@ -15,7 +15,7 @@ from tests.unit.scheduler.scoring import plugin_of, policy, session, task_of
 from vcbatch.api.disruption import DisruptionBudget
 from vcbatch.api.resources import PODDISRUPTIONBUDGETS
 from vcbatch.api.timestamps import format_time
-from vcbatch.scheduler import CycleResult, Policy
+from vcbatch.scheduler import CycleResult, parse_policy
 from vcbatch.scheduler.framework.plugin import EvictionKind, GangEviction, Plugin
 from vcbatch.scheduler.model.objects import Task
 from vcbatch.scheduler.plugins.cdp import CoolDown
@@ -105,7 +105,7 @@ tiers:
 
 def full_cluster(*waiting: str) -> Cluster:
     """Four pods of one gang leave no room for the gangs of one pod that wait."""
-    made = Cluster(Policy.parse(BUDGETED))
+    made = Cluster(parse_policy(BUDGETED))
     made.node("n", cpu="4")
     made.priority("high", 10)
     made.gang("old", 4)
@@ -192,7 +192,7 @@ def test_a_cool_down_may_be_an_annotation() -> None:
 def test_gangs_look_again_at_the_end_of_each_cool_down_and_the_next_is_told() -> None:
     """Nothing else changes, so each time it is the end of the cool-down that makes them look."""
     text = BUDGETED.replace("pdb", "cdp")
-    made = Cluster(Policy.parse(text))
+    made = Cluster(parse_policy(text))
     made.node("n", cpu="3")
     made.priority("high", 10)
     made.gang("old", 3)

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from tests.unit.scheduler.cluster import Cluster
-from vcbatch.scheduler import DEFAULT_POLICY, Policy
+from vcbatch.scheduler import DEFAULT_POLICY, Policy, parse_policy
 from vcbatch.scheduler.framework.plugin import Plugin
-from vcbatch.scheduler.policy.policy import Extensions
+from vcbatch.scheduler.framework.policy import Extensions
 from vcbatch.scheduler.reasons.standing import QueueStanding, Standings, StandingsError, why_before
 
 
 def _policy(*plugins: str, actions: str = "enqueue, allocate, backfill") -> Policy:
     named = "".join(f"  - {plugin}\n" for plugin in plugins)
-    return Policy.parse(f'actions: "{actions}"\ntiers:\n- plugins:\n{named}')
+    return parse_policy(f'actions: "{actions}"\ntiers:\n- plugins:\n{named}')
 
 
 def _cluster(*plugins: str, cpu: str = "8") -> Cluster:
@@ -182,7 +182,7 @@ def test_what_is_told_is_the_order_of_the_cycle(plugin: str) -> None:
 
 
 def test_being_asked_decides_nothing() -> None:
-    asked, other = Cluster(Policy.parse(DEFAULT_POLICY)), Cluster(Policy.parse(DEFAULT_POLICY))
+    asked, other = Cluster(parse_policy(DEFAULT_POLICY)), Cluster(parse_policy(DEFAULT_POLICY))
     for cluster in (asked, other):
         cluster.node("n1")
         cluster.gang("g", 4)
@@ -204,7 +204,7 @@ class Untold(Plugin):
 
 def _own(plugin: type[Plugin]) -> Cluster:
     text = 'actions: "allocate"\ntiers:\n- plugins:\n  - name: mine\n'
-    cluster = Cluster(Policy.parse(text, extensions=Extensions(plugins={"mine": plugin}, actions={})))
+    cluster = Cluster(parse_policy(text, extensions=Extensions(plugins={"mine": plugin}, actions={})))
     cluster.node("n1")
     cluster.queue("much-longer")
     cluster.gang("g", 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.scheduler.cluster import Cluster
-from vcbatch.scheduler import Policy
+from vcbatch.scheduler import parse_policy
 
 POLICY = """
 actions: "allocate, gangreclaim"
@@ -26,7 +26,7 @@ tiers:
 )
 def test_a_queue_takes_nothing_that_the_other_could_have_back(borrower: str, lender: str, gone: list[str]) -> None:
     """The lender holds 4 cores and 2Gi of memory, of which it deserves 1Gi; the other one wants half of that."""
-    made = Cluster(Policy.parse(POLICY))
+    made = Cluster(parse_policy(POLICY))
     made.node("n", cpu="4")
     made.queue("lender", deserved={"cpu": lender, "memory": "1Gi"})
     made.queue("default", event="MODIFIED", deserved={"cpu": "4", "memory": borrower})

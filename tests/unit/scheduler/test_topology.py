@@ -12,7 +12,7 @@ from tests.unit.scheduler.cluster import START, Cluster
 from tests.unit.scheduler.domains import SOFT, hard, hyper_node, racks, send
 from vcbatch.api.resources import PODGROUPS
 from vcbatch.api.scheduling import PodGroupView
-from vcbatch.scheduler import DEFAULT_POLICY, Policy
+from vcbatch.scheduler import DEFAULT_POLICY, build_policy, parse_policy
 from vcbatch.scheduler.model.result import WaitReason
 
 
@@ -245,7 +245,7 @@ def test_what_the_queue_refuses_in_one_domain_another_may_not_need() -> None:
 
 def test_without_a_say_about_gangs_each_pod_is_of_use_alone() -> None:
     """Where no plugin says when a gang is ready, domains needn't hold all that it would need."""
-    cluster = Cluster(Policy.build({"actions": "allocate", "tiers": [{"plugins": [{"name": "predicates"}]}]}))
+    cluster = Cluster(build_policy({"actions": "allocate", "tiers": [{"plugins": [{"name": "predicates"}]}]}))
     racks(cluster, {"a": 1})
     rule = {"name": "w", "matchLabelKeys": ["part"], "subGroupSize": 1, "minSubGroups": 2}
     cluster.gang("g", 0, minimum=2, networkTopology=SOFT, subGroupPolicy=[rule])
@@ -422,7 +422,7 @@ def test_pods_that_depend_on_others_stay_in_the_domain() -> None:
 
 
 def test_nobody_is_reclaimed_from_for_a_confined_gang_whose_room_would_be_in_pieces() -> None:
-    made = Policy.parse(DEFAULT_POLICY.replace("allocate, backfill", "allocate, reclaim"))
+    made = parse_policy(DEFAULT_POLICY.replace("allocate, backfill", "allocate, reclaim"))
     for topology, evicted in ((hard(1), 0), (SOFT, 1)):
         cluster = Cluster(made)
         racks(cluster, {"a": 1, "b": 1})
@@ -435,7 +435,7 @@ def test_nobody_is_reclaimed_from_for_a_confined_gang_whose_room_would_be_in_pie
 
 
 def test_others_go_for_a_gang_from_one_domain_that_is_large_enough() -> None:
-    made = Policy.parse(DEFAULT_POLICY.replace("allocate, backfill", "allocate, gangpreempt"))
+    made = parse_policy(DEFAULT_POLICY.replace("allocate, backfill", "allocate, gangpreempt"))
     cluster = Cluster(made)
     racks(cluster, {"a": 2, "b": 2, "c": 3}, spines={"s": ["a", "b"]})
     cluster.priority("high", 10)

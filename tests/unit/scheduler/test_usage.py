@@ -14,7 +14,7 @@ from tests.unit.scheduler.scoring import plugin_of, points, policy, requests, se
 from vcbatch.api.node import Node
 from vcbatch.api.resources import NODE_USAGES, NODES
 from vcbatch.api.usage import NodeUsage
-from vcbatch.scheduler import Policy, PolicyError
+from vcbatch.scheduler import Policy, PolicyError, build_policy
 from vcbatch.scheduler.framework.statement import Statement
 from vcbatch.scheduler.model.columns import Columns, Depths
 from vcbatch.scheduler.plugins.usage import Usage
@@ -238,7 +238,7 @@ def test_without_weights_there_are_no_points() -> None:
 
 def test_a_pod_counts_until_it_ran_for_an_interval() -> None:
     document = {"actions": "allocate", "tiers": [{"plugins": [{"name": NAME}]}]}
-    given = Policy.build({**document, "metrics": {"type": "local", "interval": "1m"}})
+    given = build_policy({**document, "metrics": {"type": "local", "interval": "1m"}})
     cluster = _cluster(given)
     cluster.gang("g", 1)
     cluster.change("g-worker-0", node="a")

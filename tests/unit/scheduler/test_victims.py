@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.scheduler.cluster import Cluster
-from vcbatch.scheduler import Policy
+from vcbatch.scheduler import build_policy, default_policy
 from vcbatch.scheduler.index.victims import VICTIM_STATUSES
 from vcbatch.scheduler.snapshot.state import ClusterState
 
-POLICY = Policy.build({"actions": "allocate, preempt", "tiers": [{"plugins": [{"name": "gang"}]}]})
+POLICY = build_policy({"actions": "allocate, preempt", "tiers": [{"plugins": [{"name": "gang"}]}]})
 
 deeds = st.lists(
     st.tuples(
@@ -99,5 +99,5 @@ def test_a_policy_that_evicts_nobody_keeps_no_table() -> None:
     found.cycle()
     found.scheduler.set_policy(POLICY)
     assert len(found.scheduler._state.victims) == 2
-    found.scheduler.set_policy(Policy.default())
+    found.scheduler.set_policy(default_policy())
     assert found.scheduler._state.victims is None

@@ -16,7 +16,7 @@ from vcbatch.api.resources import (
     STORAGECLASSES,
 )
 from vcbatch.api.storage import Claim, CsiNode, PersistentVolume, StorageClass
-from vcbatch.scheduler import CycleResult, Policy
+from vcbatch.scheduler import CycleResult, build_policy
 from vcbatch.scheduler.model.result import ClaimBinding, WaitReason
 from vcbatch.scheduler.model.storage_objects import suits
 
@@ -526,7 +526,7 @@ def test_claims_made_for_a_pod_are_named_after_it() -> None:
 def with_rules(**arguments: Any) -> Storage:
     cluster = Storage()
     plugins = [{"name": "gang"}, {"name": "predicates", "arguments": arguments}]
-    cluster.scheduler.set_policy(Policy.build({"actions": "enqueue, allocate", "tiers": [{"plugins": plugins}]}))
+    cluster.scheduler.set_policy(build_policy({"actions": "enqueue, allocate", "tiers": [{"plugins": plugins}]}))
     return cluster
 
 
@@ -580,6 +580,6 @@ def test_another_policy_has_its_own_rules_about_volumes() -> None:
     cluster = with_rules(**{"predicate.VolumeBindingEnable": False})
     cluster.claim("data", "late")
     cluster.cycle()
-    cluster.scheduler.set_policy(Policy.build({"actions": "allocate", "tiers": [{"plugins": [{"name": "gang"}]}]}))
+    cluster.scheduler.set_policy(build_policy({"actions": "allocate", "tiers": [{"plugins": [{"name": "gang"}]}]}))
     cluster.users("g", 1, "data")
     assert len(_claims(cluster.cycle())) == 1

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.scheduler.cluster import Cluster
 from vcbatch.api.names import WOULD_START_IF
 from vcbatch.api.remedies import Remedy, RemedyAction, read_remedies
-from vcbatch.scheduler import DEFAULT_POLICY, CycleResult, Explanation, Policy, WaitReason
+from vcbatch.scheduler import DEFAULT_POLICY, CycleResult, Explanation, WaitReason, parse_policy
 
 
 def _explained(cluster: Cluster, gang: str) -> Explanation:
@@ -152,7 +152,7 @@ def test_a_refused_admission_says_what_is_left() -> None:
 
 @pytest.mark.parametrize("sharing", ["proportion", "capacity"])
 def test_more_than_a_queue_may_ever_hold_is_impossible(sharing: str) -> None:
-    cluster = Cluster(Policy.parse(DEFAULT_POLICY.replace("proportion", sharing)))
+    cluster = Cluster(parse_policy(DEFAULT_POLICY.replace("proportion", sharing)))
     cluster.node("a", cpu="16")
     cluster.queue("small", capability={"cpu": "2"})
     cluster.gang("made", 3, queue="small")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from vcbatch.cli.inventory.model import Maker, PolicyEntry
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.policy.policy import PolicyFault
+    from vcbatch.scheduler.framework.arguments import PolicyFault
 
 
 def judged(namespace: str, name: str, key: str, maker: Maker, text: str | None) -> PolicyEntry:
@@ -17,12 +17,12 @@ def judged(namespace: str, name: str, key: str, maker: Maker, text: str | None) 
     if text is None:
         return replace(entry, faults=(f"ConfigMap {namespace}/{name} has no key {key}",))
     try:
-        from vcbatch.scheduler import Policy, PolicyError
+        from vcbatch.scheduler import PolicyError, parse_policy
         from vcbatch.scheduler.framework.metrics_section import MetricsType
     except ModuleNotFoundError:  # numpy, which vcbatch[scheduler] brings
         return entry
     try:
-        policy = Policy.parse(text)
+        policy = parse_policy(text)
     except PolicyError as error:
         return replace(entry, faults=tuple(map(_placed, error.faults)))
     measured = policy.metrics is not None and policy.metrics.type is MetricsType.LOCAL

@@ -22,7 +22,7 @@ from vcbatch.runtime.metrics.meter import Meter
 from vcbatch.runtime.scheduling.extender import HttpConsultant
 from vcbatch.runtime.scheduling.loop import SchedulerLoop
 from vcbatch.runtime.scheduling.policy_source import FollowedPolicy, PolicyFile
-from vcbatch.scheduler import Policy
+from vcbatch.scheduler import Policy, parse_policy
 from vcbatch.scheduler.policy.text import effective
 from vcbatch.scheduler.simulation.recording import Settings
 from vcbatch.seams import ApiError
@@ -58,7 +58,7 @@ class LocalScheduling:
         followed = None
         if self._options.scheduler_conf is not None:
             await ensure_lease(self._api, SCHEDULER_LEASE)
-            parse = partial(Policy.parse, extensions=load_plugins(self._options.plugins))
+            parse = partial(parse_policy, extensions=load_plugins(self._options.plugins))
             source = PolicyFile(self._options.scheduler_conf, own=own)
             followed = FollowedPolicy(source, parse, clock=self._clock, recorder=recorder, meter=meter)
         policy = None if followed is None else await followed.first()

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Final, cast
 
 from vcbatch.api.names import POLICY, SCHEDULER_SETUP
-from vcbatch.scheduler.policy.policy import Policy
+from vcbatch.scheduler.framework.policy import Policy
 from vcbatch.scheduler.policy.text import effective
 from vcbatch.scheduler.simulation.recording import Settings
 from vcbatch.scheduler.simulation.world import WorldError

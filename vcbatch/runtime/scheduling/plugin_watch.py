@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from vcbatch.scheduler.failures import busy
-from vcbatch.scheduler.policy.policy import Extensions
+from vcbatch.scheduler.framework.policy import Extensions
 
 log = logging.getLogger(__name__)
 

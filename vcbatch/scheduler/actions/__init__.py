@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from vcbatch.scheduler.actions.allocate import Allocate
 from vcbatch.scheduler.actions.backfill import Backfill
-from vcbatch.scheduler.actions.base import Action
 from vcbatch.scheduler.actions.enqueue import Enqueue
 from vcbatch.scheduler.actions.gang_eviction import GangEvict
 from vcbatch.scheduler.actions.preempt import Preempt
 from vcbatch.scheduler.actions.reclaim import Reclaim
 from vcbatch.scheduler.actions.shuffle import Shuffle
+from vcbatch.scheduler.framework.action import Action
 from vcbatch.scheduler.framework.plugin import EvictionKind
 
 ADMITTING = "enqueue"

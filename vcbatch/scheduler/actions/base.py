@@ -1,8 +1,8 @@
-"""What an action is."""
+"""What actions share: which gangs may be placed, and the placement of tasks that ask for nothing."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from vcbatch.api.remedies import Remedy, RemedyAction
 from vcbatch.scheduler.actions.homes import Homes
@@ -19,19 +19,6 @@ if TYPE_CHECKING:
 
 ERROR_CACHE = ArgumentSpec(named={"predicateErrorCacheEnable": Argument(default=True)}, prefixed={})
 """Volcano's switch of a cache. Answers here are the same either way, so files that have it work unchanged."""
-
-
-class Action(Protocol):
-    """One phase of a cycle. Has no state of its own: everything is in the session."""
-
-    @property
-    def arguments(self) -> ArgumentSpec:
-        """What `configurations` may set for it."""
-        ...
-
-    def execute(self, session: Session) -> None:
-        """Decide, on the session's picture."""
-        ...
 
 
 def eligible(session: Session) -> list[Job]:

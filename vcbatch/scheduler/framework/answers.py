@@ -27,6 +27,7 @@ from vcbatch.scheduler.framework.plugin import (
     Verdict,
     Vote,
 )
+from vcbatch.scheduler.framework.policy import PluginOption, Policy
 from vcbatch.scheduler.framework.switches import Switch
 from vcbatch.scheduler.framework.task_order import TaskOrder
 from vcbatch.scheduler.model.classes import TaskClass
@@ -36,7 +37,6 @@ from vcbatch.scheduler.model.objects import Job, Queue, Run, Task
 from vcbatch.scheduler.model.resources import Vector
 from vcbatch.scheduler.model.result import Shortage
 from vcbatch.scheduler.model.sub_gangs import SubKey
-from vcbatch.scheduler.policy.policy import PluginOption, Policy
 
 
 class Answers:

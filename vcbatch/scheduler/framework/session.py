@@ -13,6 +13,7 @@ from vcbatch.scheduler.framework.laps import Laps, NoLaps, Part
 from vcbatch.scheduler.framework.placing.placement import Placer
 from vcbatch.scheduler.framework.placing.static_nodes import PluginSet, StaticCache
 from vcbatch.scheduler.framework.plugin import Leaning, Verdict
+from vcbatch.scheduler.framework.policy import Policy
 from vcbatch.scheduler.framework.search_budget import Searches
 from vcbatch.scheduler.framework.statement import Statement
 from vcbatch.scheduler.framework.switches import Switch
@@ -23,7 +24,6 @@ from vcbatch.scheduler.model.objects import Job, Phase, Queue, Task, TaskStatus
 from vcbatch.scheduler.model.resources import Vector
 from vcbatch.scheduler.model.result import Bind, Eviction, Held, Protected
 from vcbatch.scheduler.plugins.gang import Gang
-from vcbatch.scheduler.policy.policy import Policy
 from vcbatch.scheduler.queues.gates import Gates
 from vcbatch.scheduler.reservations.promises import Promises
 from vcbatch.scheduler.snapshot.state import ClusterState

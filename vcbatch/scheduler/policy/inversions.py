@@ -10,7 +10,7 @@ from vcbatch.scheduler.framework.switches import Switch
 
 if TYPE_CHECKING:
     from vcbatch.scheduler.framework.plugin import Plugin
-    from vcbatch.scheduler.policy.policy import PluginOption, Tier
+    from vcbatch.scheduler.framework.policy import PluginOption, Tier
 
 PREEMPT: Final = "preempt"
 RECLAIM: Final = "reclaim"

@@ -10,8 +10,9 @@ import yaml
 
 from vcbatch.scheduler.framework.arguments import Arguments, ArgumentSpec
 from vcbatch.scheduler.framework.plugin import Plugin
+from vcbatch.scheduler.framework.policy import PluginOption, Policy
 from vcbatch.scheduler.framework.switches import HOOKS, Switch
-from vcbatch.scheduler.policy.policy import PluginOption, Policy
+from vcbatch.scheduler.policy.registry import steps
 
 Json = Mapping[str, Any]
 
@@ -27,7 +28,7 @@ def effective(policy: Policy, *, metrics: bool = True) -> str:
     }
     configurations = [
         {"name": name, "arguments": arguments}
-        for name, action in policy.steps
+        for name, action in steps(policy)
         if (
             arguments := _arguments(
                 action.arguments, policy.action_arguments[name], policy.given_arguments.get(name, {})

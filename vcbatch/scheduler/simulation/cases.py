@@ -12,10 +12,11 @@ from types import NoneType
 from typing import Any, cast
 
 from vcbatch.api.resources import HYPERNODES
-from vcbatch.scheduler.framework.arguments import shown
+from vcbatch.scheduler.framework.arguments import PolicyError, shown
+from vcbatch.scheduler.framework.policy import Policy
 from vcbatch.scheduler.framework.switches import Switch
 from vcbatch.scheduler.model.share import WHOLE, ShardingMode, Share
-from vcbatch.scheduler.policy.policy import Policy, PolicyError
+from vcbatch.scheduler.policy.reader import build_policy, parse_policy
 from vcbatch.scheduler.simulation.world import World, WorldError
 
 Json = Mapping[str, Any]
@@ -70,7 +71,7 @@ def read_policy(document: Json) -> Policy:
     """The policy of a case or a world. Raises `PolicyError`."""
     text = document.get("policy")
     if isinstance(text, str):
-        return Policy.parse(text)
+        return parse_policy(text)
     if text is not None:
         raise PolicyError(f"policy: must be the text of a policy file, got {shown(text)}")
     actions = document.get("actions") or ()
@@ -78,7 +79,7 @@ def read_policy(document: Json) -> Policy:
         raise PolicyError("actions: a recorded case has a list; a policy file is given as --policy FILE")
     if not isinstance(actions, list):
         raise PolicyError(f"actions: must be a list, got {actions!r}")
-    return Policy.build(
+    return build_policy(
         {
             "actions": ", ".join(str(action) for action in cast("list[object]", actions)),
             "tiers": [{"plugins": [_plugin(p) for p in _plugins(tier)]} for tier in _tiers(document)],

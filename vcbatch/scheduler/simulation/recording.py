@@ -18,10 +18,11 @@ import msgspec
 from vcbatch.api.names import DEFAULT_SCHEDULER, LAST_APPLIED
 from vcbatch.api.resources import Resource
 from vcbatch.api.timestamps import parse_time
+from vcbatch.scheduler.framework.policy import BUILT_IN, Extensions, Policy
 from vcbatch.scheduler.model.reads import MEASURED, READS, Read
 from vcbatch.scheduler.model.result import CycleResult
 from vcbatch.scheduler.model.share import ShardingMode, Share
-from vcbatch.scheduler.policy.policy import BUILT_IN, Extensions, Policy
+from vcbatch.scheduler.policy.reader import default_policy, parse_policy
 from vcbatch.scheduler.scheduler import Scheduler
 from vcbatch.scheduler.simulation.world import WorldError
 from vcbatch.scheduler.snapshot.assumed import Assumed
@@ -204,7 +205,7 @@ class Recording:
     def policy(self, extensions: Extensions = BUILT_IN) -> Policy:
         """Its policy. Raises `PolicyError`."""
         text = self.settings.policy
-        return Policy.default() if text is None else Policy.parse(text, extensions=extensions)
+        return default_policy() if text is None else parse_policy(text, extensions=extensions)
 
     def scheduler(self, policy: Policy) -> Scheduler:
         """A scheduler as it was when the objects were taken. Raises `WorldError`."""

@@ -22,9 +22,9 @@ from vcbatch.api.resources import (
 )
 from vcbatch.api.scheduling import PodGroupStatusView, PodGroupView
 from vcbatch.api.storage import Claim, ClaimPhase
+from vcbatch.scheduler.framework.policy import Policy
 from vcbatch.scheduler.model.result import Bind, CycleResult, PodConditionUpdate, PodGroupUpdate
 from vcbatch.scheduler.model.share import WHOLE, Share
-from vcbatch.scheduler.policy.policy import Policy
 from vcbatch.scheduler.scheduler import Scheduler
 from vcbatch.scheduler.simulation.limits import Limits
 from vcbatch.scheduler.simulation.outcome import Outcome, Round

@@ -1,4 +1,4 @@
-"""The scheduling policy: which actions run, which plugins decide, in which tiers, with which arguments.
+"""Reads a policy file: which actions run, which plugins decide, in which tiers, with which arguments.
 
 The file format is Volcano's (`volcano-scheduler.conf`), including the spelling of the switches, of which some start
 with `enable` and others with `enabled`. Unlike Volcano, which logs and goes on, an unknown name anywhere is an error:
@@ -8,166 +8,78 @@ a policy that isn't followed is worse than none.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, cast
 
 from vcbatch.api.names import POLICY_KEY
 from vcbatch.api.resources import CONFIGMAPS
 from vcbatch.api.spelling import nearest
-from vcbatch.scheduler.actions import ACTIONS, UNSUPPORTED_ACTIONS
 from vcbatch.scheduler.actions.allocate import BACKFILL
-from vcbatch.scheduler.actions.base import Action
 from vcbatch.scheduler.framework.arguments import Arguments, ArgumentSpec, Faults, PolicyError, PolicyFault, shown
 from vcbatch.scheduler.framework.metrics_section import MetricsSection
 from vcbatch.scheduler.framework.plugin import Plugin
-from vcbatch.scheduler.framework.switches import DEFAULT_OFF, Switch
-from vcbatch.scheduler.model.facts import Facts
-from vcbatch.scheduler.plugins import PLUGINS, UNSUPPORTED_PLUGINS
-from vcbatch.scheduler.plugins.checked import checked
+from vcbatch.scheduler.framework.policy import BUILT_IN, Extensions, PluginOption, Policy, Tier
+from vcbatch.scheduler.framework.switches import Switch
 from vcbatch.scheduler.policy.inversions import PREEMPT, RECLAIM, priority_inversions, share_inversions
 from vcbatch.scheduler.policy.located import compose
-
-__all__ = ["BUILT_IN", "DEFAULT_POLICY", "Extensions", "PluginOption", "Policy", "PolicyError", "PolicyFault", "Tier"]
+from vcbatch.scheduler.policy.registry import UNSUPPORTED_ACTIONS, UNSUPPORTED_PLUGINS, Registry, registry_of
 
 MAX_POLICY_BYTES = 1 << 20
 _ALLOCATE = "allocate"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extensions:
-    """Plugins and actions of the user's own, by the names that a policy uses."""
+def parse_policy(
+    text: str, *, plugins: Mapping[str, type[Plugin]] | None = None, extensions: Extensions = BUILT_IN
+) -> Policy:
+    """Read a policy file; `plugins` adds plugins of the user's own by name, `extensions` actions as well.
 
-    plugins: Mapping[str, type[Plugin]] = field(default_factory=dict[str, type[Plugin]])
-    actions: Mapping[str, Action] = field(default_factory=dict[str, Action])
-
-
-BUILT_IN = Extensions()
-"""Nothing of the user's own."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PluginOption:
-    """One plugin of a tier. `switches` has those that the file names; see `enabled` for the others. `given` are the
-    arguments as they are written, `arguments` what the plugin reads, with defaults."""
-
-    name: str
-    cls: type[Plugin]
-    arguments: Arguments
-    given: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    switches: Mapping[Switch, bool] = field(default_factory=dict[Switch, bool])
-
-    def enabled(self, switch: Switch) -> bool:
-        """Whether the plugin takes part in what `switch` gates; a switch that isn't named is on, save two."""
-        return self.switches.get(switch, switch not in DEFAULT_OFF)
+    Raises:
+        PolicyError: all that is wrong, each with its line: not YAML, a key, action, plugin, switch or argument that
+            isn't known, a value of the wrong type, the same plugin or key twice, a combination that can't work.
+    """
+    if len(text) > MAX_POLICY_BYTES:
+        raise PolicyError(f"policy: must be at most {MAX_POLICY_BYTES} characters, got {len(text)}")
+    source = compose(text)
+    if source.document is None:
+        raise PolicyError(PolicyFault("policy: must be a mapping, and nothing is there", line=1, column=1))
+    try:
+        policy = build_policy(_mapping(source.document, "policy"), plugins=plugins, extensions=extensions)
+    except PolicyError as error:
+        raise source.placed(error) from error
+    return replace(policy, warnings=source.placed(PolicyError(*policy.warnings)).faults)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tier:
-    """Plugins of one strength: an earlier tier is heard first."""
+def build_policy(
+    document: Mapping[str, Any], *, plugins: Mapping[str, type[Plugin]] | None = None, extensions: Extensions = BUILT_IN
+) -> Policy:
+    """The same from a decoded document, where no fault has a line."""
+    if plugins:
+        extensions = replace(extensions, plugins={**extensions.plugins, **plugins})
+    return _Reader(registry_of(extensions), extensions).policy(document)
 
-    plugins: Sequence[PluginOption]
+
+def default_policy() -> Policy:
+    """The policy where none is given."""
+    return parse_policy(DEFAULT_POLICY)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
-    """A checked policy; only `parse` and `build` make one."""
-
-    actions: Sequence[str]
-    tiers: Sequence[Tier]
-    action_arguments: Mapping[str, Arguments]
-    given_arguments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
-    """By action, as they are written."""
-    metrics: MetricsSection | None = None
-    given_metrics: Mapping[str, Any] | None = None
-    """As it is written."""
-    """Where the real load of nodes is measured; None where it isn't."""
-    extensions: Extensions = BUILT_IN
-    warnings: Sequence[PolicyFault] = ()
-    """What is accepted, as Volcano accepts it, and does something else than one would think."""
-
-    @property
-    def by_queue(self) -> bool:
-        """Whether some plugin filters or scores nodes by a task's queue."""
-        return any(plugin.cls.BY_QUEUE for tier in self.tiers for plugin in tier.plugins)
-
-    def ignored_resources(self, facts: Facts) -> frozenset[str]:
-        """The resources that some plugin sees to, so that they count for nobody else."""
-        every = (o.cls.ignored_resources(o.arguments, facts) for tier in self.tiers for o in tier.plugins)
-        return frozenset[str]().union(*every)
-
-    @property
-    def devices_by_claim(self) -> bool:
-        """Whether some plugin sees to it that pods get their devices by claim."""
-        return any(o.cls.devices_by_claim(o.arguments) for tier in self.tiers for o in tier.plugins)
-
-    @property
-    def config_maps(self) -> frozenset[tuple[str, str]]:
-        """The ConfigMaps that plugins read, as namespace and name."""
-        every = (option.cls.config_maps(option.arguments) for tier in self.tiers for option in tier.plugins)
-        return frozenset[tuple[str, str]]().union(*every)
-
-    @property
-    def steps(self) -> Sequence[tuple[str, Action]]:
-        """The actions in their order, with their names."""
-        known = {**ACTIONS, **self.extensions.actions}
-        return [(name, known[name]) for name in self.actions]
-
-    @staticmethod
-    def parse(
-        text: str, *, plugins: Mapping[str, type[Plugin]] | None = None, extensions: Extensions = BUILT_IN
-    ) -> Policy:
-        """Read a policy file; `plugins` adds plugins of the user's own by name, `extensions` actions as well.
-
-        Raises:
-            PolicyError: all that is wrong, each with its line: not YAML, a key, action, plugin, switch or argument that
-                isn't known, a value of the wrong type, the same plugin or key twice, a combination that can't work.
-        """
-        if len(text) > MAX_POLICY_BYTES:
-            raise PolicyError(f"policy: must be at most {MAX_POLICY_BYTES} characters, got {len(text)}")
-        source = compose(text)
-        if source.document is None:
-            raise PolicyError(PolicyFault("policy: must be a mapping, and nothing is there", line=1, column=1))
-        try:
-            policy = Policy.build(_mapping(source.document, "policy"), plugins=plugins, extensions=extensions)
-        except PolicyError as error:
-            raise source.placed(error) from error
-        return replace(policy, warnings=source.placed(PolicyError(*policy.warnings)).faults)
-
-    @staticmethod
-    def default() -> Policy:
-        """The policy where none is given."""
-        return Policy.parse(DEFAULT_POLICY)
-
-    def acting(self, actions: str) -> Policy:
-        """The same with these actions, a comma-separated string. Raises `PolicyError`."""
-        reader = _Reader(self.extensions)
-        names = reader.actions(actions)
-        reader.faults.check()
-        return replace(self, actions=names)
-
-    @staticmethod
-    def build(
-        document: Mapping[str, Any],
-        *,
-        plugins: Mapping[str, type[Plugin]] | None = None,
-        extensions: Extensions = BUILT_IN,
-    ) -> Policy:
-        """The same from a decoded document, where no fault has a line."""
-        if plugins:
-            extensions = replace(extensions, plugins={**extensions.plugins, **plugins})
-        return _Reader(extensions).policy(document)
+def with_actions(policy: Policy, actions: str) -> Policy:
+    """The policy with these actions, a comma-separated string. Raises `PolicyError`."""
+    reader = _Reader(registry_of(policy.extensions), policy.extensions)
+    names = reader.actions(actions)
+    reader.faults.check()
+    return replace(policy, actions=names)
 
 
 class _Reader:
     """Reads one policy. What is wrong is collected in `faults`, and something harmless read in its place."""
 
-    def __init__(self, extensions: Extensions) -> None:
+    def __init__(self, registry: Registry, extensions: Extensions) -> None:
         self.faults = Faults()
         self._warnings = Faults()
         self._extensions = extensions
         self._named: set[str] = set()
-        self._plugins = {**PLUGINS, **{name: checked(cls) for name, cls in extensions.plugins.items()}}
-        self._actions = {**ACTIONS, **extensions.actions}
+        self._plugins, self._actions = registry
 
     def policy(self, document: Mapping[str, Any]) -> Policy:
         """The whole document. Raises `PolicyError` with every fault."""
