@@ -13,6 +13,7 @@ from tests.oracle.eviction_strategies import policies, worlds
 from tests.oracle.worlds import NOW, scheduler
 from tests.support.examples import examples
 from vcbatch.scheduler import build_policy
+from vcbatch.scheduler.cycle import Cycle
 from vcbatch.scheduler.framework.gang_order import Gangs
 from vcbatch.scheduler.framework.placing.static_nodes import StaticCache
 from vcbatch.scheduler.framework.policy import Extensions
@@ -90,9 +91,10 @@ def test_gangs_from_the_last_are_in_their_order_reversed(world: Json, document: 
     policy = build_policy(document, extensions=MINE)
     state = scheduler(world, policy)._state
     state.settle()
-    session = Session(state, policy, StaticCache(), now=NOW, uid="s")
+    cycle = Cycle.open(state, policy, StaticCache(), now=NOW, uid="s")
+    session = cycle.session
     for step in (None, *steps(policy)):
         if step is not None:
-            step[1].execute(session)
+            step[1].execute(cycle)
         jobs = [job for job in state.jobs.values() if job.group is not None]
         assert list(session.from_last(Gangs.of(jobs))) == sorted(jobs, key=session.job_key, reverse=True)

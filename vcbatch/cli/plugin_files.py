@@ -154,7 +154,7 @@ def _action(name: str, found: object) -> Action:
         ) from error
     if not callable(getattr(made, "execute", None)) or not isinstance(getattr(made, "arguments", None), ArgumentSpec):
         raise UnusableExtension(
-            f"action {name!r} must have a method execute(session) and an ArgumentSpec `arguments`, got {found!r}"
+            f"action {name!r} must have a method execute(cycle) and an ArgumentSpec `arguments`, got {found!r}"
         )
     if name in ACTIONS:
         raise UnusableExtension(f"action name {name!r} is reserved by vcbatch")

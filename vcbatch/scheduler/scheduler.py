@@ -19,12 +19,12 @@ from vcbatch.api.storage import Claim, CsiNode, PersistentVolume, StorageClass
 from vcbatch.scheduler.actions import ADMITTING
 from vcbatch.scheduler.actions.base import eligible
 from vcbatch.scheduler.actions.names import EVICTING
+from vcbatch.scheduler.cycle import Cycle
 from vcbatch.scheduler.failures import blame
 from vcbatch.scheduler.framework.consultant import Consultant
 from vcbatch.scheduler.framework.laps import Laps, NoLaps, Part
 from vcbatch.scheduler.framework.placing.static_nodes import StaticCache
 from vcbatch.scheduler.framework.policy import Policy
-from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.index.volumes import VolumeRules
 from vcbatch.scheduler.model.objects import TaskStatus
 from vcbatch.scheduler.model.reading import domain_of
@@ -235,37 +235,39 @@ class Scheduler:
         state.settle()
         self._cycles += 1
         uid = str(uuid.uuid5(_SESSIONS, f"{now.isoformat()}/{self._cycles}"))
-        session = None
+        cycle = None
         try:
-            session = Session(
+            cycle = Cycle.open(
                 state, self._policy, self._cache, now=now, uid=uid, consultant=self.consultant, laps=self.laps
             )
             for name, action in steps(self._policy):
-                if session.promises.open and name != ADMITTING:
-                    session.promises.keep(eligible(session))
-                action.execute(session)
+                if cycle.promises.open and name != ADMITTING:
+                    cycle.promises.keep(eligible(cycle.session))
+                action.execute(cycle)
                 self.laps.lap(Part.ACTION, name)
-            held = session.close()
+            held = cycle.close()
         except Exception as error:
             failure = blame(error, self._policy.extensions)
             if failure is None:
                 raise
-            if session is not None:
-                session.abandon()
-                session.release()
+            if cycle is not None:
+                cycle.session.abandon()
+                cycle.session.release()
             return failure
+        session = cycle.session
         if session.binds or session.admitted or session.evictions:
             state.changed = True  # what was decided moves shares and limits, by which more may be decided
-        result = self._told(session, held, now)
+        result = self._told(cycle, held, now)
         session.release()
         return result
 
-    def _told(self, session: Session, held: list[Held], now: datetime) -> CycleResult:
+    def _told(self, cycle: Cycle, held: list[Held], now: datetime) -> CycleResult:
         """What was decided, with what there is to say about it; that alone can still fail, and is said in the next
         cycle then."""
-        state = self._state
+        state, session = self._state, cycle.session
+        removals = () if cycle.gates is None else cycle.gates.removals
         try:
-            result = self._reporter.report(session, held)
+            result = self._reporter.report(session, held, removals)
         except Exception as error:
             failure = blame(error, self._policy.extensions)
             if failure is None:
@@ -287,7 +289,7 @@ class Scheduler:
         state.settle()
         session = None
         try:
-            session = Session(state, self._policy, self._cache, now=now, uid="", consultant=self.consultant)
+            session = Cycle.open(state, self._policy, self._cache, now=now, uid="", consultant=self.consultant).session
             return standings(session)
         except Exception as error:
             failure = blame(error, self._policy.extensions)

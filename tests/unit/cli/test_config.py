@@ -26,7 +26,7 @@ class Mine(Plugin):
 
 class Walk:
     arguments = NO_ARGUMENTS
-    def execute(self, session):
+    def execute(self, cycle):
         pass
 
 PLUGINS = {"mine": Mine}
@@ -127,7 +127,7 @@ def test_plugins_and_actions_of_a_file_may_be_named(tmp_path: Path):
         ("x = (\n", ":1: SyntaxError:"),
         ("PLUGINS = 3\n", "PLUGINS must be a dict keyed by name, got 3"),
         ("PLUGINS = {'x': int}\n", "plugin 'x' must be a subclass of vcbatch.scheduler.framework.plugin.Plugin"),
-        ("ACTIONS = {'x': object}\n", "action 'x' must have a method execute(session) and an ArgumentSpec"),
+        ("ACTIONS = {'x': object}\n", "action 'x' must have a method execute(cycle) and an ArgumentSpec"),
         (
             "class Walk:\n    def __init__(self, x):\n        pass\nACTIONS = {'x': Walk}\n",
             "action 'x' can't be instantiated without arguments: TypeError: ",

@@ -125,7 +125,7 @@ def test_where_the_gang_is_counts_among_the_fullest_domains_only() -> None:
         cluster.change(f"g-worker-{i}", phase="Running", node=node)
     session = session_of(cluster, made)
     plugin = plugin_of(session, NetworkTopologyAware)
-    tree = session.domain_search.tree
+    tree = session.shared(DomainSearch).tree
     amount = session.dims.vector({"cpu": "4"})
     wish = DomainWish(session.state.jobs["ns/g"], None, 2, amount, np.zeros(len(tree)))
     assert plugin.domain_scores(wish, np.arange(3)) == pytest.approx(
@@ -150,7 +150,7 @@ def test_a_part_s_share_is_of_its_own_pods(weight: int) -> None:
     session = session_of(cluster, made)
     plugin = plugin_of(session, NetworkTopologyAware)
     amount = session.dims.vector({"cpu": "2"})
-    spare = np.zeros(len(session.domain_search.tree))
+    spare = np.zeros(len(session.shared(DomainSearch).tree))
     job = session.state.jobs["ns/g"]
     assert {sub: sum(counts) for sub, counts in job.subs.items()} == {(0, ("0",)): 2, (0, ("1",)): 3}
     of_part = DomainWish(job, (0, ("0",)), 1, amount, spare)
@@ -287,7 +287,7 @@ def test_nodes_near_the_gang_s_other_pods() -> None:
     cluster = Cluster(policy())
     racks(cluster, {"a": 1, "b": 1, "c": 1}, spines={"s": ["a", "b"]})
     session = session_of(cluster, policy())
-    tree = session.domain_search.tree
+    tree = session.shared(DomainSearch).tree
     nearness = Nearness(tree, [], size=4, points=100)
     rows, everyone = np.arange(3), np.ones(3, dtype=bool)
     assert nearness.points(rows, everyone).tolist() == [0, 0, 0]
@@ -308,7 +308,7 @@ def test_nodes_of_the_gang_s_own_domain_are_as_near_as_can_be_whatever_its_tier(
     send(cluster, hyper_node("low", 1, nodes=["a"]))
     send(cluster, hyper_node("high", 2, nodes=["b"]))
     session = session_of(cluster, policy())
-    nearness = Nearness(session.domain_search.tree, [1], size=4, points=100)
+    nearness = Nearness(session.shared(DomainSearch).tree, [1], size=4, points=100)
     assert nearness.points(np.arange(3), np.ones(3, dtype=bool)).tolist() == [0, 125, 0]
 
 
@@ -320,7 +320,7 @@ def test_what_the_gang_is_promised_is_held_and_what_it_says_counts_where_its_nod
     cluster.gang("lost", 2, networkTopology=hard(1), annotations={"volcano.sh/job-allocated-hypernode": "b"})
     cluster.change("lost-worker-0", phase="Running", node="gone")
     session = session_of(cluster, policy())
-    search, jobs = session.domain_search, session.state.jobs
+    search, jobs = session.shared(DomainSearch), session.state.jobs
     assert search.allocated(jobs["ns/g"]) is None
     Statement(session).pipeline([session.state.tasks["pod-g-worker-0"]], [2])
     for name in ("g", "lost"):
@@ -348,7 +348,7 @@ def test_to_evict_wide_domains_come_first_and_not_too_many() -> None:
     found = domains_for(session, job, Purpose.EVICT)
     assert [[(d.name, d.tier) for d in group] for group in found] == [[("s", 2)], [("a", 1)]]
     assert [d.rows.tolist() for d in found[0]] == [[0, 1, 2, 3]]
-    assert isinstance(session.domain_search, DomainSearch)
+    assert isinstance(session.shared(DomainSearch), DomainSearch)
 
 
 def test_room_by_eviction_is_looked_for_in_eight_domains_by_default() -> None:

@@ -161,7 +161,7 @@ class Walk:
 
     arguments = NO_ARGUMENTS
 
-    def execute(self, session: Any) -> None:
+    def execute(self, cycle: Any) -> None:
         raise RuntimeError("lost")
 
 
@@ -189,8 +189,8 @@ class Twice:
 
     arguments = NO_ARGUMENTS
 
-    def execute(self, session: Any) -> None:
-        Allocate().execute(session)
+    def execute(self, cycle: Any) -> None:
+        Allocate().execute(cycle)
 
 
 def test_of_an_action_and_a_plugin_that_it_has_asked_the_plugin_is_blamed():

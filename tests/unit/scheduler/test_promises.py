@@ -12,8 +12,8 @@ from tests.unit.scheduler.domains import hard, racks
 from tests.unit.scheduler.slow_cluster import SlowCluster
 from vcbatch.scheduler import CycleResult, Scheduler, WaitReason, parse_policy
 from vcbatch.scheduler.actions.base import eligible
+from vcbatch.scheduler.cycle import Cycle
 from vcbatch.scheduler.framework.placing.static_nodes import StaticCache
-from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.reservations.promises import ANEW, OVERDUE
 
 Json = dict[str, Any]
@@ -378,8 +378,9 @@ def test_a_cycle_that_comes_to_nothing_leaves_it_as_it_was() -> None:
     found.end_all()
     state = found.scheduler._state
     state.settle()
-    session = Session(state, found.scheduler.policy, StaticCache(), now=found.now, uid="spoilt")
-    session.promises.keep(eligible(session))
+    cycle = Cycle.open(state, found.scheduler.policy, StaticCache(), now=found.now, uid="spoilt")
+    session = cycle.session
+    cycle.promises.keep(eligible(session))
     assert not session.runs(state.jobs["ns/new"])
     session.abandon()
     for name in ("first", "mate", "peer"):

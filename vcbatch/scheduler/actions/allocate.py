@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vcbatch.api.messages import behind_first
 from vcbatch.scheduler.actions.attempt import Attempt, Sheet
@@ -13,15 +13,15 @@ from vcbatch.scheduler.actions.domain_attempt import DomainAttempt
 from vcbatch.scheduler.actions.known_places import KnownPlaces
 from vcbatch.scheduler.actions.queue_line import QueueLine
 from vcbatch.scheduler.actions.search_attempt import SEARCH, attempt_of
+from vcbatch.scheduler.cycle import Cycle
+from vcbatch.scheduler.feasibility.judge import Judge
 from vcbatch.scheduler.framework.arguments import Argument, ArgumentSpec
+from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.framework.statement import Statement
 from vcbatch.scheduler.model.blocker import Blocker
 from vcbatch.scheduler.model.objects import Job, Queue, TaskStatus
 from vcbatch.scheduler.model.result import WaitReason
 from vcbatch.scheduler.reservations.reservation import Reservations
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 _Heap = list[tuple[tuple[Any, ...], Job]]
 
@@ -50,10 +50,11 @@ class Allocate:
         }
     )
 
-    def execute(self, session: Session) -> None:
+    def execute(self, cycle: Cycle) -> None:
+        session = cycle.session
         given = session.policy.action_arguments.get("allocate", {})
         reservations = Reservations(session, most=given[RESERVATIONS]) if given.get(BACKFILL) else None
-        turns = _Turns(session, reservations)
+        turns = _Turns(cycle, reservations)
         line = QueueLine(session, map(session.state.queues.__getitem__, turns.jobs))
         while (queue := line.take()) is not None:
             if turns.serve(queue):
@@ -66,8 +67,9 @@ class Allocate:
 class _Turns:
     """The gangs that are to be placed, by queue, and what serving them goes by."""
 
-    def __init__(self, session: Session, reservations: Reservations | None) -> None:
-        self._session = session
+    def __init__(self, cycle: Cycle, reservations: Reservations | None) -> None:
+        self._cycle = cycle
+        self._session = session = cycle.session
         self._reservations = reservations
         self._known = KnownPlaces(session)
         self._sheets: dict[str, Sheet] = {}
@@ -76,14 +78,14 @@ class _Turns:
         self._line_up()
 
     def _line_up(self) -> None:
-        session = self._session
+        session, promises, gates = self._session, self._cycle.promises, self._cycle.gates
         sleepers = _Sleepers(session, awake=set() if self._reservations is None else _firsts(session))
         for job in eligible(session):
             assert job.queue is not None  # noqa: S101 - eligible gangs have a queue
             if sleepers.sleeps(job, job.queue):
                 continue
             runs = session.runs(job)
-            if runs or session.promises.to(job) or (session.gates is not None and session.gates.closed(job)):
+            if runs or promises.to(job) or (gates is not None and gates.closed(job)):
                 self._sheets[job.key] = deque(runs)
                 for run in runs:
                     session.placer.expect(run.cls, len(run.tasks))
@@ -131,29 +133,29 @@ class _Turns:
 
     def serve_promised(self) -> None:
         """Serve the gangs whose promised places were held while their queues had no turn for them."""
-        for job in self._session.promises.waiting:
+        for job in self._cycle.promises.waiting:
             if job.key not in self._tried:
                 self._place(job)
 
     def _place(self, job: Job) -> bool:
         """One turn of a gang. True where it started and has tasks left."""
         self._tried.add(job.key)
-        with self._session.promises.aside(job):
+        with self._cycle.promises.aside(job):
             return self._turn(job)
 
     def _turn(self, job: Job) -> bool:
         session = self._session
         job.parked = None
         session.attempted.append(job)
-        if session.promises.to(job):
-            statement = session.promises.take(job)
+        if self._cycle.promises.to(job):
+            statement = self._cycle.promises.take(job)
             sheet = self._sheets[job.key] = deque(session.runs(job))
         else:
             statement, sheet = Statement(session), self._sheets[job.key]
         if self._known.take(job, sheet):
             return False
-        if session.gates is not None:
-            session.gates.open(job)
+        if self._cycle.gates is not None:
+            self._cycle.gates.open(job)
         promised = statement.mark()
         if not statement or not session.ready(job):
             _attempt(session, job, statement).work_off(sheet)
@@ -170,8 +172,8 @@ class _Turns:
         else:
             statement.take_back(promised)
             if statement:
-                session.promises.give_back(job, statement)
-            session.note_failure(job)
+                self._cycle.promises.give_back(job, statement)
+            session.shared(Judge).note_failure(job)
         return False
 
 

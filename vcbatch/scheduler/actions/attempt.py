@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.framework.statement import Statement
 from vcbatch.scheduler.model.blocker import Blocker
 from vcbatch.scheduler.model.columns import Rows
 from vcbatch.scheduler.model.domain import Domain
 from vcbatch.scheduler.model.objects import ALLOCATED_STATUSES, Job, Queue, Run, Task, TaskStatus
 from vcbatch.scheduler.reasons.blockers import no_node, queue_limit
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 Sheet = deque[Run]
 """The runs of a gang that are still to be placed, first things first."""

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from vcbatch.scheduler.actions.base import ERROR_CACHE, eligible, place_best_effort
+from vcbatch.scheduler.cycle import Cycle
+from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.framework.statement import Statement
 from vcbatch.scheduler.model.objects import Job, Queue
 from vcbatch.scheduler.model.result import WaitReason
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 
 class Backfill:
@@ -21,7 +18,8 @@ class Backfill:
 
     arguments = ERROR_CACHE
 
-    def execute(self, session: Session) -> None:
+    def execute(self, cycle: Cycle) -> None:
+        session = cycle.session
         for statement in session.held:
             statement.release_best_effort()
         by_queue: dict[str, list[Job]] = {}

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from vcbatch.api.remedies import Remedy, RemedyAction
 from vcbatch.scheduler.actions.homes import Homes
 from vcbatch.scheduler.framework.arguments import Argument, ArgumentSpec
+from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.framework.statement import Statement
 from vcbatch.scheduler.model.blocker import Blocker
 from vcbatch.scheduler.model.domain import Domain
 from vcbatch.scheduler.model.objects import Job, Phase, Queue, Task, TaskStatus
 from vcbatch.scheduler.model.result import WaitReason
 from vcbatch.scheduler.reasons.blockers import no_node, not_enough_pods, not_open
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 ERROR_CACHE = ArgumentSpec(named={"predicateErrorCacheEnable": Argument(default=True)}, prefixed={})
 """Volcano's switch of a cache. Answers here are the same either way, so files that have it work unchanged."""

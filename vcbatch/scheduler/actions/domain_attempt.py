@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from vcbatch.scheduler.actions.attempt import Sheet
 from vcbatch.scheduler.actions.search_attempt import attempt_of
 from vcbatch.scheduler.actions.sub_gangs import SubGangAttempt
+from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.framework.statement import Statement
 from vcbatch.scheduler.model.blocker import Blocker
 from vcbatch.scheduler.model.domain import Purpose
 from vcbatch.scheduler.model.objects import Job, Run
 from vcbatch.scheduler.reasons.domain_blockers import inconsistent, no_domain
-from vcbatch.scheduler.topology.domain_search import Candidate
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
+from vcbatch.scheduler.topology.domain_search import Candidate, DomainSearch
 
 MOST_COMPARED: Final = 16
 """Of how many domains of one tier that take a gang the points are compared, where they are known only once its
@@ -63,7 +61,7 @@ class DomainAttempt:
 
     def _search(self, sheet: Sheet) -> Sheet | None:
         session, job = self._session, self._job
-        search = session.domain_search
+        search = session.shared(DomainSearch)
         misfit = search.misfit(job)
         if misfit is not None:
             self._blocker = inconsistent(job, misfit, task=sheet[0].tasks[0].name)

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from vcbatch.scheduler.actions.relief import Relief, Terms
 from vcbatch.scheduler.framework.arguments import Arguments
+from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.framework.statement import Statement
 from vcbatch.scheduler.model.objects import Task
 from vcbatch.scheduler.model.resources import EPS
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 _SHIFT = 1 << 31
 """Makes every priority positive, so that more victims never weigh less."""

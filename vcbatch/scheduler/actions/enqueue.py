@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from vcbatch.api.messages import NEVER_FITS, NOT_EVICTED_FOR, behind_first
 from vcbatch.scheduler.actions.names import EVICTING
 from vcbatch.scheduler.actions.precedence import Precedence
+from vcbatch.scheduler.cycle import Cycle
+from vcbatch.scheduler.feasibility.judge import Judge
 from vcbatch.scheduler.framework.arguments import NO_ARGUMENTS
 from vcbatch.scheduler.framework.plugin import Verdict
+from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.model.blocker import Blocker
 from vcbatch.scheduler.model.objects import Job, Phase, Queue
 from vcbatch.scheduler.model.remedies import wait_for
 from vcbatch.scheduler.model.result import WaitReason
 from vcbatch.scheduler.reasons.blockers import not_open
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 Kind = tuple[object, ...]
 """What the verdict on a gang goes by, its queue apart."""
@@ -47,7 +47,8 @@ class Enqueue:
 
     arguments = NO_ARGUMENTS
 
-    def execute(self, session: Session) -> None:
+    def execute(self, cycle: Cycle) -> None:
+        session = cycle.session
         waiting = [
             job
             for job in session.state.waiting.values()
@@ -172,7 +173,7 @@ class _Desk:
     def _judged(self, job: Job, blocker: Blocker) -> Blocker:
         """Of a gang that couldn't start were it admitted, that. Else, as far as evictions would help it, that nobody is
         evicted for it before."""
-        if not blocker.reason.hopeless and job.tasks and self._session.judge.impossible(job):
+        if not blocker.reason.hopeless and job.tasks and self._session.shared(Judge).impossible(job):
             return self._kept(Blocker(reason=WaitReason.IMPOSSIBLE, text=NEVER_FITS))
         if self._evicts and blocker.reason in _WITH_ROOM_ADMITTED:
             return self._kept(replace(blocker, text=f"{blocker.text}; {NOT_EVICTED_FOR}"))

@@ -8,20 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import combinations, islice
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from vcbatch.scheduler.actions.gang_trial import slots_in
 from vcbatch.scheduler.framework.gang_order import Gangs
+from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.framework.statement import Statement
 from vcbatch.scheduler.model.columns import Floats, Rows
 from vcbatch.scheduler.model.objects import Job, Task, TaskStatus
 from vcbatch.scheduler.model.resources import Mask
 from vcbatch.scheduler.topology.domain_search import tasks_by_class
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 _MOST_TRIES: Final = 32
 _MOST_PLACES: Final = 512

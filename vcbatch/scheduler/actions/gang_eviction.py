@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from vcbatch.scheduler.actions.permitted import Permitted
 from vcbatch.scheduler.actions.protected import ProtectedVictims, likeness
 from vcbatch.scheduler.actions.starving import may_preempt, starving
 from vcbatch.scheduler.actions.victim_gangs import VictimGangs, VictimPool
+from vcbatch.scheduler.cycle import Cycle
 from vcbatch.scheduler.framework.arguments import Argument, Arguments, ArgumentSpec
 from vcbatch.scheduler.framework.plugin import EvictionKind, GangEviction
 from vcbatch.scheduler.framework.statement import Statement
@@ -27,9 +27,6 @@ from vcbatch.scheduler.model.domain import Domain, Purpose
 from vcbatch.scheduler.model.objects import Job, Queue, Task
 from vcbatch.scheduler.model.result import WaitReason
 from vcbatch.scheduler.topology.domain_search import domains_for
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 MAX_DOMAINS = "maxDomains"
 WHOLE = "allowWholeBundle"
@@ -55,10 +52,11 @@ class GangEvict:
     def __init__(self, kind: EvictionKind) -> None:
         self.kind = kind
 
-    def execute(self, session: Session) -> None:
+    def execute(self, cycle: Cycle) -> None:
+        session = cycle.session
         waiting = starving(session, lambda _: True)
         queues = [session.state.queues[name] for name in waiting]
-        search = _Search(session, self.kind)
+        search = _Search(cycle, self.kind)
         for queue in sorted(queues, key=session.queue_key):
             for job in sorted(waiting[queue.name], key=session.job_key):
                 if self.kind is EvictionKind.RECLAIM and session.overused(queue) is not None:
@@ -88,8 +86,9 @@ class _Tries:
 class _Search:
     """What gangs that an action looks at have in common."""
 
-    def __init__(self, session: Session, kind: EvictionKind) -> None:
-        self.session = session
+    def __init__(self, cycle: Cycle, kind: EvictionKind) -> None:
+        self.cycle = cycle
+        self.session = session = cycle.session
         self.kind = kind
         self.given: Arguments = session.policy.action_arguments[_NAMES[kind]]
         self.pool = VictimPool(session, kind)
@@ -110,7 +109,7 @@ class _Search:
             if self._futile[alike]:
                 self._protected.note(job, alike, tuple)
             return
-        with self.session.promises.aside(job):
+        with self.cycle.promises.aside(job):
             before = self.session.withheld
             relief = _Relief(self, job, queue, trial)
             found = relief.find()

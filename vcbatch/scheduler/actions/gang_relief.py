@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from vcbatch.scheduler.actions.fewest_gangs import with_fewest_broken
 from vcbatch.scheduler.actions.protected import ProtectedVictims, likeness
 from vcbatch.scheduler.actions.relief import Relief
 from vcbatch.scheduler.actions.retaliation import Retaliation
 from vcbatch.scheduler.actions.starving import note_promise, waiting_tasks
+from vcbatch.scheduler.cycle import Cycle
 from vcbatch.scheduler.framework.arguments import Argument
 from vcbatch.scheduler.framework.statement import Statement
 from vcbatch.scheduler.model.objects import Job, Task
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 MINIMIZE: Final = "minimizeVictims"
 PREVENT: Final = "preventTakeBack"
@@ -28,7 +26,7 @@ SPARING = {MINIMIZE: Argument(default=False), PREVENT: Argument(default=False)}
 class GangRelief:
     """Relieves one gang after the other. `may_have` says whether others may be evicted for a task now."""
 
-    session: Session
+    cycle: Cycle
     relief: Relief
     retaliation: Retaliation
     may_have: Callable[[Task], bool]
@@ -37,8 +35,8 @@ class GangRelief:
     def serve(self, job: Job) -> bool:
         """Evict for the gang until it has its minimum, promised places counted; whether anybody goes. Where one task of
         a gang that needs them all gets no place nobody does: one that asks for nothing would count all the same."""
-        session = self.session
-        with session.promises.aside(job):
+        session = self.cycle.session
+        with self.cycle.promises.aside(job):
             before = session.withheld
             statement = self._search(job)
             if statement is not None:
@@ -55,7 +53,7 @@ class GangRelief:
         return False
 
     def _note_protected(self, job: Job) -> None:
-        alike = likeness(self.session, job, self.session.runs(job))
+        alike = likeness(self.cycle.session, job, self.cycle.session.runs(job))
         if alike is not None:
             alike = (*alike, self.retaliation.untouchable(job))
         self.protected.note(job, alike, lambda: self._victims(job))
@@ -72,7 +70,7 @@ class GangRelief:
         """The evictions that give the gang its minimum, done on the picture; None, the picture as it was, where there
         are none. Of gangs whose UIDs aren't among the `breakable` ones, where these are given, only those go that they
         can do without."""
-        session = self.session
+        session = self.cycle.session
         self.relief.begin(self.retaliation.untouchable(job), breakable)
         statement = Statement(session)
         indivisible = session.votes_on_holding and job.min_member >= len(job.tasks)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from vcbatch.scheduler.actions.bundles import Bundle
+from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.framework.statement import Statement
 from vcbatch.scheduler.model.classes import TaskClass
 from vcbatch.scheduler.model.columns import Floats, Rows
@@ -17,9 +17,6 @@ from vcbatch.scheduler.model.objects import Job, Run, TaskStatus
 from vcbatch.scheduler.model.resources import EPS, Mask, Matrix, Vector, fits
 from vcbatch.scheduler.model.sub_gangs import SubKey
 from vcbatch.scheduler.topology.domain_search import domains_for, tasks_by_class
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 
 class GangTrial:

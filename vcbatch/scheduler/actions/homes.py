@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.model.blocker import Blocker
 from vcbatch.scheduler.model.domain import Domain
 from vcbatch.scheduler.model.objects import Job, Run, Task
 from vcbatch.scheduler.model.result import WaitReason
 from vcbatch.scheduler.model.sub_gangs import SubKey
 from vcbatch.scheduler.reasons.domain_blockers import inconsistent
-from vcbatch.scheduler.topology.domain_search import Room
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
+from vcbatch.scheduler.topology.domain_search import DomainSearch, Room
 
 
 class Homes:
@@ -29,7 +26,7 @@ class Homes:
 
     def of(self, task: Task) -> Domain | Blocker:
         """Where this task may go, or why nowhere."""
-        search = self._session.domain_search
+        search = self._session.shared(DomainSearch)
         misfit = search.misfit(self._job)
         if misfit is not None:
             return inconsistent(self._job, misfit, task=task.name)
@@ -48,7 +45,7 @@ class Homes:
         return self._chosen[sub]
 
     def _choose(self, sub: SubKey | None) -> Domain | None:
-        search, job = self._session.domain_search, self._job
+        search, job = self._session.shared(DomainSearch), self._job
         whole = self._home(None) if sub is not None else None
         allowed = search.allowed(job, sub, None if whole is None else whole.number)
         if not len(allowed):

@@ -6,13 +6,9 @@ As long as nobody else changes nodes, the next places of a class are found many 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from vcbatch.scheduler.actions.attempt import Sheet
+from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.model.objects import Job, Run
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 
 class KnownPlaces:

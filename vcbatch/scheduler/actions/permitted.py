@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from vcbatch.scheduler.actions.bundles import Bundle
 from vcbatch.scheduler.framework.plugin import GangEviction
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
+from vcbatch.scheduler.framework.session import Session
 
 _MOST_ROUNDS: Final = 16
 """How often plugins are called again without a gang that can't be evicted whole, so that its pods don't count against

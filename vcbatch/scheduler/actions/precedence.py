@@ -7,15 +7,12 @@ kept out by such room of gangs of lower priority, and none of these has pods evi
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.model.objects import Job, Phase
 from vcbatch.scheduler.model.result import WaitReason
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 
 def has_idle_nodes(session: Session, job: Job) -> bool:

@@ -6,8 +6,6 @@ takes the place of one of lower priority, each for itself.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from vcbatch.scheduler.actions.base import ERROR_CACHE
 from vcbatch.scheduler.actions.dry_run import DryRun
 from vcbatch.scheduler.actions.gang_relief import MINIMIZE, PREVENT, SPARING, GangRelief
@@ -21,13 +19,12 @@ from vcbatch.scheduler.actions.starving import (
     starving,
     waiting_tasks,
 )
+from vcbatch.scheduler.cycle import Cycle
 from vcbatch.scheduler.framework.arguments import Argument, Arguments, ArgumentSpec
 from vcbatch.scheduler.framework.plugin import EvictionKind
+from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.framework.statement import Statement
 from vcbatch.scheduler.model.objects import Job, Task, TaskStatus
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 NAME = "preempt"
 TOPOLOGY_AWARE = "enableTopologyAwarePreemption"
@@ -52,7 +49,8 @@ class Preempt:
         }
     )
 
-    def execute(self, session: Session) -> None:
+    def execute(self, cycle: Cycle) -> None:
+        session = cycle.session
         given = session.policy.action_arguments[NAME]
         retaliation = Retaliation(session, EvictionKind.PREEMPT, prevent=bool(given[PREVENT]))
         waiting = starving(session, lambda job: not has_topology(job) and not retaliation.sleeps(job))
@@ -62,7 +60,7 @@ class Preempt:
         protected = ProtectedVictims(session)
         for queue in sorted(queues, key=session.queue_key):
             for job in in_order(session, waiting[queue.name]):
-                _among_gangs(session, others, job, retaliation, protected)
+                _among_gangs(cycle, others, job, retaliation, protected)
             for job in sorted(waiting[queue.name], key=session.job_key):
                 _inside(session, own, job, retaliation)
 
@@ -72,19 +70,17 @@ def _relief(session: Session, given: Arguments, *, own: bool) -> Relief:
     return DryRun(session, terms, given) if given[TOPOLOGY_AWARE] else Relief(session, terms)
 
 
-def _among_gangs(
-    session: Session, others: Relief, job: Job, retaliation: Retaliation, protected: ProtectedVictims
-) -> None:
+def _among_gangs(cycle: Cycle, others: Relief, job: Job, retaliation: Retaliation, protected: ProtectedVictims) -> None:
     """Evict pods of other gangs until this one has its minimum, or nobody."""
     waits = False
 
     def may_have(task: Task) -> bool:
         nonlocal waits
-        allowed = _eligible(session, task)
+        allowed = _eligible(cycle.session, task)
         waits = waits or (not allowed and bool(task.nominated))
         return allowed
 
-    if not GangRelief(session, others, retaliation, may_have, protected).serve(job) and not waits:
+    if not GangRelief(cycle, others, retaliation, may_have, protected).serve(job) and not waits:
         retaliation.failed(job)
 
 

@@ -4,15 +4,12 @@ if their queue did not deserve what they use."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
+from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.model.blocker import KeptShare
 from vcbatch.scheduler.model.objects import Job, Run, Task
 from vcbatch.scheduler.model.result import Protected
 from vcbatch.scheduler.reasons.reclaim_obstacles import kept_share
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 
 def likeness(session: Session, job: Job, runs: Sequence[Run]) -> tuple[object, ...] | None:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.model.objects import Queue
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 Key = tuple[Any, ...]
 

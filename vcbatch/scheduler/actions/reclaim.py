@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from vcbatch.scheduler.actions.base import ERROR_CACHE
 from vcbatch.scheduler.actions.gang_relief import MINIMIZE, PREVENT, SPARING, GangRelief
 from vcbatch.scheduler.actions.protected import ProtectedVictims
 from vcbatch.scheduler.actions.relief import Relief, Terms
 from vcbatch.scheduler.actions.retaliation import Retaliation
 from vcbatch.scheduler.actions.starving import in_order, may_preempt, starving
+from vcbatch.scheduler.cycle import Cycle
 from vcbatch.scheduler.framework.arguments import ArgumentSpec
 from vcbatch.scheduler.framework.plugin import EvictionKind
+from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.model.objects import Task
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 NAME = "reclaim"
 
@@ -33,13 +30,14 @@ class Reclaim:
         }
     )
 
-    def execute(self, session: Session) -> None:
+    def execute(self, cycle: Cycle) -> None:
+        session = cycle.session
         given = session.policy.action_arguments[NAME]
         terms = Terms(kind=EvictionKind.RECLAIM, reason=NAME, scored=False, minimize=bool(given[MINIMIZE]))
         retaliation = Retaliation(session, EvictionKind.RECLAIM, prevent=bool(given[PREVENT]))
         protected = ProtectedVictims(session)
         relief = GangRelief(
-            session, Relief(session, terms), retaliation, lambda task: _may_have(session, task), protected
+            cycle, Relief(session, terms), retaliation, lambda task: _may_have(session, task), protected
         )
         waiting = starving(session, lambda job: not job.confined and not retaliation.sleeps(job))
         queues = [session.state.queues[name] for name in waiting]

@@ -10,21 +10,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from vcbatch.scheduler.actions.fewest_gangs import works
 from vcbatch.scheduler.framework.plugin import EvictionKind, Plugin
+from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.framework.statement import Statement
 from vcbatch.scheduler.index.victims import VICTIM_STATUSES, Candidates
 from vcbatch.scheduler.model.classes import TaskClass
 from vcbatch.scheduler.model.columns import Floats
 from vcbatch.scheduler.model.objects import Job, Queue, Task, TaskStatus
 from vcbatch.scheduler.model.resources import EPS, Mask
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 _NO = -np.inf
 

@@ -10,15 +10,13 @@ twice as many changes.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from vcbatch.scheduler.actions.relief import reclaimable
 from vcbatch.scheduler.framework.plugin import EvictionKind
+from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.framework.statement import Statement
 from vcbatch.scheduler.model.objects import Job, Task, TaskStatus
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 _MEMORY: Final = "evictions"
 _LONGEST: Final = 10

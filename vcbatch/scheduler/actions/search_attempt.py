@@ -12,22 +12,21 @@ from collections import Counter, deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from vcbatch.api.messages import search_ended
 from vcbatch.scheduler.actions.attempt import Attempt, Sheet
 from vcbatch.scheduler.actions.sub_gangs import SubGangAttempt
+from vcbatch.scheduler.feasibility.judge import Judge
+from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.framework.statement import Statement
 from vcbatch.scheduler.model.classes import TaskClass
 from vcbatch.scheduler.model.columns import Floats, Rows
 from vcbatch.scheduler.model.domain import Domain
 from vcbatch.scheduler.model.objects import Job, Run, Task
 from vcbatch.scheduler.model.resources import EPS, PODS
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 SEARCH: Final = "gangSearch"
 """The argument of `allocate` that turns the search off."""
@@ -68,7 +67,7 @@ class SearchAttempt(Attempt):
         better = self._better(runs)
         self.statement.take_back(mark)
         places = self.session.placer.places(whole, self._rows(), promising=True)
-        if self._ruled_out(whole, places) or self.session.judge.impossible(self.job) or not self._begin():
+        if self._ruled_out(whole, places) or self.session.shared(Judge).impossible(self.job) or not self._begin():
             return
         scarce = self._scarce_first(runs, places)
         left = self._in_orders([runs], (better, scarce), mark)

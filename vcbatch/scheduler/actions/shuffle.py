@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, overload
+from typing import overload
 
+from vcbatch.scheduler.cycle import Cycle
 from vcbatch.scheduler.framework.arguments import NO_ARGUMENTS
+from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.framework.statement import Statement
 from vcbatch.scheduler.model.objects import Task, TaskStatus
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 
 class Shuffle:
@@ -19,7 +18,8 @@ class Shuffle:
 
     arguments = NO_ARGUMENTS
 
-    def execute(self, session: Session) -> None:
+    def execute(self, cycle: Cycle) -> None:
+        session = cycle.session
         statement = Statement(session)
         for task, why in session.unwanted(_Running(session)):
             statement.evict(task, reason="shuffle", message=why)

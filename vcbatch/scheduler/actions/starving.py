@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vcbatch.scheduler.actions.base import eligible
 from vcbatch.scheduler.actions.precedence import Ahead
+from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.framework.statement import Statement
 from vcbatch.scheduler.model.blocker import Blocker
 from vcbatch.scheduler.model.objects import Job, Task, TaskStatus
 from vcbatch.scheduler.model.result import WaitReason
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 NEVER = "Never"
 """The preemption policy of pods that nobody is evicted for."""

@@ -10,6 +10,7 @@ from vcbatch.scheduler.model.gang_counts import PLACED, members_of_sub, whole_su
 from vcbatch.scheduler.model.objects import Run
 from vcbatch.scheduler.model.sub_gangs import SubKey
 from vcbatch.scheduler.reasons.domain_blockers import no_domain
+from vcbatch.scheduler.topology.domain_search import DomainSearch
 
 
 class SubGangAttempt(Attempt):
@@ -66,7 +67,7 @@ class SubGangAttempt(Attempt):
             if not self._place_here(key, runs):
                 runs.clear()
             return
-        search, whole = self.session.domain_search, self.domain
+        search, whole = self.session.shared(DomainSearch), self.domain
         groups = search.groups(self.job, Purpose.ALLOCATE, sub=key, within=whole)
         for group in groups:
             for candidate in search.ranked(self.job, group, sub=key):

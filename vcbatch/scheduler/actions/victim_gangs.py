@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,13 +16,11 @@ from vcbatch.api import names
 from vcbatch.scheduler.actions.bundles import Bundle, below_minimum, ending, in_order, remains, spared, sparing
 from vcbatch.scheduler.framework.gang_order import Gangs
 from vcbatch.scheduler.framework.plugin import EvictionKind, GangEviction
+from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.model.columns import Floats, Rows
 from vcbatch.scheduler.model.objects import ALLOCATED_STATUSES, Job, Task, TaskStatus
 from vcbatch.scheduler.model.reading import TRUE, note
 from vcbatch.scheduler.model.resources import Mask
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 _MAY_GO = {
     EvictionKind.PREEMPT: frozenset({TaskStatus.BOUND, TaskStatus.RUNNING}),

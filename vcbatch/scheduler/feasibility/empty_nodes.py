@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from vcbatch.scheduler.feasibility.problem import slots
+from vcbatch.scheduler.framework.plugin import PodRule
+from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.model.classes import HostPort, TaskClass
 from vcbatch.scheduler.model.columns import Floats
 from vcbatch.scheduler.model.objects import NodeInfo, Task
 from vcbatch.scheduler.model.resources import Dimensions, Matrix, is_extended
-from vcbatch.scheduler.plugins.predicates import PORTS_ENABLE, Predicates
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 
 class EmptyNodes:
@@ -36,10 +33,7 @@ class EmptyNodes:
         self._ports: dict[int, list[HostPort]] = defaultdict(list)
         for task, row in self.staying:
             self._ports[row] += task.cls.ports
-        self.ports_count = any(
-            isinstance(plugin, Predicates) and plugin.arguments[PORTS_ENABLE]
-            for plugin in session.placer.plugins.filters
-        )
+        self.ports_count = any(PodRule.PORTS in plugin.pod_rules for plugin in session.placer.plugins.filters)
 
     def _capacity(self, session: Session) -> Matrix:
         nodes, dims = session.nodes, session.dims

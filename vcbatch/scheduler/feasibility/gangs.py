@@ -8,23 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from vcbatch.scheduler.feasibility.empty_nodes import EmptyNodes, ports_conflict
 from vcbatch.scheduler.feasibility.problem import Apart, Domains, Even, Group, Parts, Problem, Together
-from vcbatch.scheduler.framework.plugin import Eligible
+from vcbatch.scheduler.framework.plugin import Eligible, PodRule
+from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.model.gang_counts import enforced_roles
 from vcbatch.scheduler.model.network_topology import NetworkTopology
 from vcbatch.scheduler.model.objects import ALLOCATED_STATUSES, Job, Task, TaskStatus
 from vcbatch.scheduler.model.resources import Mask
 from vcbatch.scheduler.model.sub_gangs import SubKey
 from vcbatch.scheduler.model.terms import PodTerm, Spread
-from vcbatch.scheduler.plugins.predicates import POD_AFFINITY_ENABLE, SPREAD_ENABLE, Predicates
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
+from vcbatch.scheduler.topology.domain_search import DomainSearch
 
 _MEMBERS = ALLOCATED_STATUSES | {TaskStatus.PENDING, TaskStatus.PIPELINED}
 """Statuses of pods that the gang has or waits for."""
@@ -118,9 +116,9 @@ class GangProblem:
         self._job = job
         self._shape = shape
         self._index = session.state.inter_pod
-        predicates = [p for p in session.placer.plugins.filters if isinstance(p, Predicates)]
-        self._affinity = any(plugin.arguments[POD_AFFINITY_ENABLE] for plugin in predicates)
-        self._spread = any(plugin.arguments[SPREAD_ENABLE] for plugin in predicates)
+        rules = frozenset[PodRule]().union(*(plugin.pod_rules for plugin in session.placer.plugins.filters))
+        self._affinity = PodRule.AFFINITY in rules
+        self._spread = PodRule.SPREAD in rules
 
     def problem(self) -> Problem:
         shape = self._shape
@@ -162,7 +160,7 @@ class GangProblem:
 
     def _together(self) -> Iterator[Together]:
         job, samples = self._job, self._shape.samples
-        search = self._session.domain_search
+        search = self._session.shared(DomainSearch)
         if job.topology is not None and job.topology.bounded and search.misfit(job) is None:
             yield Together(frozenset(range(len(samples))), self._of_tier(search.limit(job)))
         for sub in {task.sub for task in samples if task.sub is not None}:
@@ -175,7 +173,7 @@ class GangProblem:
 
     def _of_tier(self, tier: int) -> Domains:
         """The highest domain up to this tier that each node is in."""
-        tree = self._session.domain_search.tree
+        tree = self._session.shared(DomainSearch).tree
         domains: Domains = np.full(len(self._session.nodes), -1, dtype=np.intp)
         for level, within in zip(tree.levels, tree.within, strict=True):  # near ones first
             if level <= tier:

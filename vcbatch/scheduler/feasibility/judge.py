@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
@@ -13,11 +13,9 @@ from vcbatch.scheduler.feasibility.bounds import ruled_out
 from vcbatch.scheduler.feasibility.empty_nodes import EmptyNodes
 from vcbatch.scheduler.feasibility.gangs import GangProblem, Shape, shape_of
 from vcbatch.scheduler.feasibility.search import placeable
+from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.model.objects import Job
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
-    from vcbatch.scheduler.snapshot.state import ClusterState
+from vcbatch.scheduler.snapshot.state import ClusterState
 
 STEPS: Final = 20_000
 """How long one gang is searched a placement for, in pods tried on nodes."""
@@ -71,6 +69,8 @@ class Judge:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        if _MEMORY not in session.state.memory:
+            forget_where_nodes_changed(session.state)
         self._memory: _Memory = session.state.memory[_MEMORY]
         self._steps = STEPS_OF_CYCLE
 
@@ -97,6 +97,20 @@ class Judge:
                 self._memory.keep(plain, verdict)
         job.verdict = (self._memory, bool(verdict))
         return bool(verdict)
+
+    def note_failure(self, job: Job) -> None:
+        """The gang was tried and found too few places: say so where it couldn't start on empty nodes either. Its
+        admission takes no room from others then."""
+        session = self._session
+        blocker = session.blockers.get(job.key)
+        if blocker is not None and not blocker.reason.hopeless and self.impossible(job):
+            blocker = session.blockers[job.key] = blocker.on_empty_nodes()
+        hopeless = blocker is not None and blocker.reason.hopeless
+        table = session.state.jobs_table
+        if hopeless is not bool(table.unstartable[job.row]):
+            table.set_unstartable(job.row, unstartable=hopeless)
+            if hopeless and table.has_minimum[job.row]:
+                session.state.changed = True  # others may be admitted in its place
 
     def _plain_key(self, job: Job) -> tuple[object, ...] | None:
         """Equal for gangs of one shape, and found sooner; None of gangs that hold places, or whose pods ask about

@@ -11,13 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, IntEnum, auto
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol
+from typing import ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
 
 from vcbatch.api.reasons import DisruptionLimit
 from vcbatch.api.remedies import Remedy
 from vcbatch.scheduler.framework.arguments import NO_ARGUMENTS, Arguments, ArgumentSpec
+from vcbatch.scheduler.framework.handle import Handle
 from vcbatch.scheduler.index.victims import Candidates
 from vcbatch.scheduler.model.classes import Profile, TaskClass
 from vcbatch.scheduler.model.columns import Columns, Floats, Rows
@@ -26,9 +27,6 @@ from vcbatch.scheduler.model.objects import Job, Queue, Task
 from vcbatch.scheduler.model.resources import Mask, Vector
 from vcbatch.scheduler.model.result import Shortage, WaitReason
 from vcbatch.scheduler.model.sub_gangs import SubKey
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 UNLIMITED = 1 << 60
 """A room that no gang fills."""
@@ -114,6 +112,17 @@ class Protection(NamedTuple):
     limit: DisruptionLimit
     allowed: str
     until: datetime | None
+
+
+class PodRule(Enum):
+    """A rule about which pods may be beside each other."""
+
+    PORTS = auto()
+    """Host ports that no two pods of a node have."""
+    AFFINITY = auto()
+    """Inter-pod affinity and anti-affinity."""
+    SPREAD = auto()
+    """Topology spread constraints."""
 
 
 class Eligible:
@@ -229,6 +238,9 @@ class Plugin:
     NEEDS_METRICS: ClassVar[bool] = False
     """Whether it decides nothing where the policy has no section `metrics`."""
 
+    pod_rules: frozenset[PodRule] = frozenset()
+    """The rules about other pods that its filters enforce; found out in `open`."""
+
     barring: bool = False
     """Whether `barred` has anything to say in this cycle."""
 
@@ -237,8 +249,22 @@ class Plugin:
     REMEMBERS_ORDER: ClassVar[bool] = False
     """Whether keys go by what happened before: a scheduler that has just started may answer otherwise."""
 
+    ready_by_number: ClassVar[bool] = False
+    """Whether a gang without minimums of roles and gangs inside it is ready by the number of its placed tasks alone,
+    those that ask for nothing included. A class that overrides `job_ready` says so itself."""
+    tasks_by_priority: ClassVar[bool] = False
+    """Whether `task_key` is the same for tasks of the same priority. A class that overrides it says so itself."""
+
     UNWANTED: ClassVar[str] = "it had better run elsewhere"
     """What pods that `unwanted` names are told (a sentence)."""
+
+    def __init_subclass__(cls) -> None:
+        """What is known of a method isn't known of another that overrides it."""
+        super().__init_subclass__()
+        if "job_ready" in cls.__dict__ and "ready_by_number" not in cls.__dict__:
+            cls.ready_by_number = False
+        if "task_key" in cls.__dict__ and "tasks_by_priority" not in cls.__dict__:
+            cls.tasks_by_priority = False
 
     def __init__(self, arguments: Arguments) -> None:
         self.arguments = arguments
@@ -250,10 +276,10 @@ class Plugin:
         """The class to be used, where it is another with `enableHierarchy`."""
         return cls
 
-    def open(self, session: Session) -> None:
+    def open(self, session: Handle) -> None:
         """The cycle begins. Keep what later answers need."""
 
-    def close(self, session: Session) -> None:
+    def close(self, session: Handle) -> None:
         """The cycle's decisions are made; what is only held is still in place. What is to be remembered for the next
         cycle goes to `session.state.memory`."""
 
@@ -353,7 +379,7 @@ class Plugin:
 
     def protection(self, victims: Sequence[Task]) -> Protection | None:
         """By which limit these pods may not all be evicted now, though they could be later. Asked where the plugin kept
-        pods for which it raised `Session.withheld`; while `Session.lenient` it keeps none of those."""
+        pods for which it raised `Handle.withheld`; while `Handle.lenient` it keeps none of those."""
         return None
 
     # Queues

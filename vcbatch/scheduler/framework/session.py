@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from typing import Any, TypeVar, cast
 
-from vcbatch.scheduler.feasibility.judge import Judge, forget_where_nodes_changed
 from vcbatch.scheduler.framework.answers import Answers
 from vcbatch.scheduler.framework.combining import has_opinion
 from vcbatch.scheduler.framework.consultant import Consultant, Nobody
 from vcbatch.scheduler.framework.laps import Laps, NoLaps, Part
+from vcbatch.scheduler.framework.metrics_section import MetricsSection
 from vcbatch.scheduler.framework.placing.placement import Placer
 from vcbatch.scheduler.framework.placing.static_nodes import PluginSet, StaticCache
 from vcbatch.scheduler.framework.plugin import Leaning, Verdict
@@ -22,12 +23,10 @@ from vcbatch.scheduler.model.columns import Rows
 from vcbatch.scheduler.model.figures import Measured
 from vcbatch.scheduler.model.objects import Job, Phase, Queue, Task, TaskStatus
 from vcbatch.scheduler.model.resources import Vector
-from vcbatch.scheduler.model.result import Bind, Eviction, Held, Protected
-from vcbatch.scheduler.plugins.gang import Gang
-from vcbatch.scheduler.queues.gates import Gates
-from vcbatch.scheduler.reservations.promises import Promises
+from vcbatch.scheduler.model.result import Bind, Eviction, Protected
 from vcbatch.scheduler.snapshot.state import ClusterState
-from vcbatch.scheduler.topology.domain_search import DomainSearch
+
+_T = TypeVar("_T")
 
 _PLACED = frozenset({TaskStatus.ALLOCATED, TaskStatus.PIPELINED, TaskStatus.BINDING})
 
@@ -61,7 +60,8 @@ class Session(Answers):
         self.binds: list[Bind] = []
         self.held: list[Statement] = []
         """Statements of gangs that wait for releasing resources: kept until the cycle ends."""
-        self.promises = Promises(self)
+        self.promised: set[str] = set()
+        """By key the gangs that were promised places before this cycle, and for which these promises stand."""
         self.nominations: Mapping[str, str] = {}
         """Once the cycle ended: by pod UID the node that it is to say is kept for it, empty where none is any more."""
         self.blockers: dict[str, Blocker] = {}
@@ -95,15 +95,11 @@ class Session(Answers):
         """When time alone changes something that was decided; None where it doesn't."""
         self.measured = Measured()
         """What queues and gangs hold, deserve and ask for, as plugins say; for people."""
-        self.gates = Gates(self) if state.queue_gates else None
-        """Opens the gates of pods that wait for room in their queue; None where that isn't done."""
         self.journal: list[tuple[Sequence[Task], TaskStatus | None]] = []
         """Whom statements placed (None), and whom they evicted, with what each was before; also what was taken back."""
         self._evicted: list[Task] = []
         self._hopeful: list[tuple[Job, Statement]] = []
-        self._search: DomainSearch | None = None
-        self._judge: Judge | None = None
-        forget_where_nodes_changed(state)
+        self._shared: dict[Callable[[Any], object], object] = {}
         for name, plugin in self._named:
             plugin.open(self)
             self._laps.lap(Part.PLUGIN_OPENED, name)
@@ -113,11 +109,23 @@ class Session(Answers):
         self._laps.lap(Part.OPENED)
 
     @property
+    def metrics(self) -> MetricsSection | None:
+        """Where the real load of nodes is measured; None where it isn't."""
+        return self.policy.metrics
+
+    def shared(self, make: Callable[[Any], _T]) -> _T:
+        """The one object that `make` makes of this session, for all who ask for it by that."""
+        found = self._shared.get(make)
+        if found is None:
+            found = self._shared[make] = make(self)
+        return cast("_T", found)
+
+    @property
     def plain(self) -> bool:
         """Whether gangs without minimums of roles start by their number alone, no plugin moves points with each task,
         and a bind says where a pod goes and nothing else."""
-        counted = len(self._ready) == 1 and type(self._ready[0]).job_ready is Gang.job_ready
-        told = self._leaning or self._annotating or self._locking or self.gates is not None
+        counted = len(self._ready) == 1 and type(self._ready[0]).ready_by_number
+        told = self._leaning or self._annotating or self._locking or self.state.queue_gates
         return counted and not told
 
     def coupled(self, tasks: Sequence[Task]) -> bool:
@@ -133,33 +141,6 @@ class Session(Answers):
     def barred(self, task: Task) -> Verdict | None:
         """Why the queue of the task may not hold its devices now; None where it may, or it gets none."""
         return super().barred(task) if self._barring and self.state.claimed.concerns(task.cls) else None
-
-    @property
-    def domain_search(self) -> DomainSearch:
-        """The domains of the network and what there is room for in them."""
-        if self._search is None:
-            self._search = DomainSearch(self)
-        return self._search
-
-    @property
-    def judge(self) -> Judge:
-        """Decides which gangs can't start even on empty nodes."""
-        if self._judge is None:
-            self._judge = Judge(self)
-        return self._judge
-
-    def note_failure(self, job: Job) -> None:
-        """The gang was tried and found too few places: say so where it couldn't start on empty nodes either. Its
-        admission takes no room from others then."""
-        blocker = self.blockers.get(job.key)
-        if blocker is not None and not blocker.reason.hopeless and self.judge.impossible(job):
-            blocker = self.blockers[job.key] = blocker.on_empty_nodes()
-        hopeless = blocker is not None and blocker.reason.hopeless
-        table = self.state.jobs_table
-        if hopeless is not bool(table.unstartable[job.row]):
-            table.set_unstartable(job.row, unstartable=hopeless)
-            if hopeless and table.has_minimum[job.row]:
-                self.state.changed = True  # others may be admitted in its place
 
     def admit(self, job: Job) -> None:
         """Let a pending gang in: from now on its pods are made and placed."""
@@ -235,36 +216,32 @@ class Session(Answers):
         if job.key in self.relieved:
             return True
         above = preemptor.queue is job.queue and preemptor.priority > job.priority
-        return job.key in self.promises.made and not above
+        return job.key in self.promised and not above
 
     def look_again(self, at: datetime) -> None:
         """Something changes by time alone: have a cycle then, whatever else happens."""
         if at > self.now and (self.wake_at is None or at < self.wake_at):
             self.wake_at = at
 
-    def close(self) -> list[Held]:
-        """Give back what was only held, and say what that was. Gangs that failed are parked until what they failed on
-        changes, unless others held room while they were tried."""
-        self._retract()
+    def close_plugins(self) -> None:
+        """Tell the plugins that decisions are made; what is only held is still in place."""
         for name, plugin in self._named:
             if has_opinion(plugin, "close"):
                 plugin.close(self)
                 self._laps.lap(Part.PLUGIN_CLOSED, name)
-        if self.gates is not None:
-            self.gates.close()
-        given_up = self.promises.settle()
-        held = [place for statement in self.held for place in statement.held()]
-        self.nominations = self.promises.remember(held)
+
+    def discard_held(self) -> None:
+        """Give back what was only held."""
         for statement in reversed(self.held):
             job = statement.job
             statement.discard()
             if job is not None:
                 job.runs = None
-        if not held and not given_up:
-            self._park()
+
+    def show_evicted(self) -> None:
+        """Rules about pods see those again whose eviction is decided."""
         for task in self._evicted:
             self.state.evicted(task)
-        return held
 
     def abandon(self) -> None:
         """Put the picture back to what it was when the session began, whatever came in between, and ask no plugin."""
@@ -289,7 +266,7 @@ class Session(Answers):
         self.placer.release()
         vars(self).clear()
 
-    def _retract(self) -> None:
+    def retract(self) -> None:
         """Take back what was bound of gangs that didn't get their minimum after all."""
         taken: set[str] = set()
         for job, statement in self._hopeful:
@@ -298,7 +275,8 @@ class Session(Answers):
         if taken:
             self.binds = [bind for bind in self.binds if bind.uid not in taken]
 
-    def _park(self) -> None:
+    def park(self) -> None:
+        """Have gangs that failed wait until what they failed on changes."""
         stamps: dict[str, tuple[object, ...]] = {}
         for job in self.attempted:
             blocker = self.blockers.get(job.key)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from msgspec.structs import replace
 
+from vcbatch.scheduler.framework.placing.placement import Placer
 from vcbatch.scheduler.model.objects import Job, Task, TaskStatus
 from vcbatch.scheduler.model.resources import Vector
 from vcbatch.scheduler.model.result import Bind, Eviction, Held
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
+from vcbatch.scheduler.snapshot.state import ClusterState
 
 
 class _Placement(NamedTuple):
@@ -30,13 +29,43 @@ class _Evicted(NamedTuple):
     message: str
 
 
+class Ground(Protocol):
+    """What a statement needs of a session: the snapshot that it changes, and who is told of it."""
+
+    journal: list[tuple[Sequence[Task], TaskStatus | None]]
+
+    @property
+    def state(self) -> ClusterState:
+        """The snapshot."""
+        ...
+
+    @property
+    def placer(self) -> Placer:
+        """Knows where there is room."""
+        ...
+
+    @property
+    def binding_annotations(self) -> Callable[[Task, int], Mapping[str, str] | None] | None:
+        """What a pod is told with its binding; None where no plugin has anything to tell."""
+        ...
+
+    @property
+    def node_lock(self) -> Callable[[Task], str] | None:
+        """By which annotation a pod's node is locked while it is bound; None where no plugin locks any."""
+        ...
+
+    def placed(self, tasks: Sequence[Task], sign: int, *, rows: Sequence[int]) -> None:
+        """Tell the plugins of a placement (`sign` 1) or its undoing (-1) of alike tasks of one gang."""
+        ...
+
+
 class Statement:
     """Placements of one gang's tasks, and evictions of others for it. Amounts are integers, so that taking them back
     restores every number."""
 
     __slots__ = ("_bound", "_done", "_session")
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Ground) -> None:
         self._session = session
         self._done: list[_Placement | _Evicted] = []
         self._bound: list[_Placement] = []

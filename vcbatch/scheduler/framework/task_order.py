@@ -8,7 +8,6 @@ from typing import Any
 
 from vcbatch.scheduler.framework.plugin import Plugin
 from vcbatch.scheduler.model.objects import Job, Run, Task, TaskStatus
-from vcbatch.scheduler.plugins.priority import Priority
 
 _index, _class, _gated, _priority = map(attrgetter, ("index", "cls", "gated", "priority"))
 
@@ -18,7 +17,7 @@ class TaskOrder:
 
     def __init__(self, plugins: Sequence[Plugin]) -> None:
         self._keys = [p.task_key for p in plugins]
-        self._likeness = [_priority if type(p).task_key is Priority.task_key else p.task_key for p in plugins]
+        self._likeness = [_priority if type(p).tasks_by_priority else p.task_key for p in plugins]
         """Functions that are the same for two tasks where their keys are; the cheapest ones, as they are asked most."""
 
     def ordered(self, tasks: list[Task]) -> list[Task]:

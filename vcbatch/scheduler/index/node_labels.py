@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from vcbatch.scheduler.model.objects import NodeInfo
 from vcbatch.scheduler.model.resources import Mask
 from vcbatch.scheduler.model.selectors import NAME_FIELD, NodeAffinity, NodeTerm, Requirement
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.model.objects import NodeInfo
 
 
 class _Column:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from vcbatch.api.node_shard import NodeShardView
 from vcbatch.api.timestamps import format_time
+from vcbatch.scheduler.model.facts import Facts
+from vcbatch.scheduler.model.objects import NodeInfo
 from vcbatch.scheduler.model.resources import Mask
 from vcbatch.scheduler.model.result import NodeShardUpdate
 from vcbatch.scheduler.model.share import WHOLE, ShardingMode, Share
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.model.facts import Facts
-    from vcbatch.scheduler.model.objects import NodeInfo
 
 OUTSIDE: Final = "node(s) weren't in the shard of this scheduler"
 

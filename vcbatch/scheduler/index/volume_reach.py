@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
@@ -11,11 +11,9 @@ from vcbatch.api.storage import NO_PROVISIONER, PersistentVolume, StorageClass
 from vcbatch.scheduler.index.node_labels import NodeLabels
 from vcbatch.scheduler.index.storage_room import Room, StorageRoom
 from vcbatch.scheduler.model.facts import Facts
+from vcbatch.scheduler.model.objects import NodeInfo
 from vcbatch.scheduler.model.resources import Mask
 from vcbatch.scheduler.model.selectors import NodeAffinity, Requirement
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.model.objects import NodeInfo
 
 _ZONE: Final = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
 _REGION: Final = ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region")

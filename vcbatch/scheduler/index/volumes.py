@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ import numpy.typing as npt
 from vcbatch.api.storage import AccessMode, BindingMode, Claim, ClaimPhase, PersistentVolume
 from vcbatch.scheduler.index.volume_reach import VolumeReach
 from vcbatch.scheduler.model.facts import Facts
+from vcbatch.scheduler.model.objects import NodeInfo, Task
 from vcbatch.scheduler.model.resources import Mask
 from vcbatch.scheduler.model.result import ClaimBinding, WaitReason
 from vcbatch.scheduler.model.storage_objects import (
@@ -35,9 +36,6 @@ from vcbatch.scheduler.model.storage_objects import (
     size_of,
     suits,
 )
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.model.objects import NodeInfo, Task
 
 Amounts: TypeAlias = npt.NDArray[np.float64]
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,14 +14,12 @@ from vcbatch.api import names
 from vcbatch.api.node import Node, Taint
 from vcbatch.api.pod import Pod
 from vcbatch.api.scheduling import PodGroupView, QueueView
+from vcbatch.scheduler.model.blocker import Blocker
 from vcbatch.scheduler.model.classes import HostPort, TaskClass
 from vcbatch.scheduler.model.network_topology import NetworkTopology
 from vcbatch.scheduler.model.resources import Dimensions, Mask, Vector
 from vcbatch.scheduler.model.selectors import STARTING_TAINTS
 from vcbatch.scheduler.model.sub_gangs import SubGangRule, SubKey
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.model.blocker import Blocker
 
 
 class TaskStatus(IntEnum):

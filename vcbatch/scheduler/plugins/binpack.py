@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from vcbatch.scheduler.framework.arguments import Argument, ArgumentSpec
+from vcbatch.scheduler.framework.handle import Handle
 from vcbatch.scheduler.framework.plugin import Floats, Plugin
 from vcbatch.scheduler.model.classes import TaskClass
+from vcbatch.scheduler.model.columns import Columns
 from vcbatch.scheduler.model.resources import CPU, MEMORY
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
-    from vcbatch.scheduler.model.columns import Columns
 
 _WEIGHT = "binpack.weight"
 _RESOURCES = "binpack.resources"
@@ -36,7 +32,7 @@ class Binpack(Plugin):
         prefixed={f"{_RESOURCES}.": _RESOURCE},
     )
 
-    def open(self, session: Session) -> None:
+    def open(self, session: Handle) -> None:
         self._weight = int(self.arguments[_WEIGHT])
         self._by_column: dict[int, int] = {CPU: self._read("binpack.cpu"), MEMORY: self._read("binpack.memory")}
         for name in str(self.arguments[_RESOURCES]).split(","):

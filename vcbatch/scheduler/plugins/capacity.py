@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vcbatch.scheduler.feasibility.judge import Judge
 from vcbatch.scheduler.framework.arguments import Argument, ArgumentSpec
+from vcbatch.scheduler.framework.handle import Handle
 from vcbatch.scheduler.framework.plugin import (
     UNLIMITED,
     EvictionKind,
@@ -37,10 +38,7 @@ from vcbatch.scheduler.queues.quotas import Limits, anything, flat_limits, quota
 from vcbatch.scheduler.queues.remedies import raise_limit
 from vcbatch.scheduler.queues.tree import QueueTree
 from vcbatch.scheduler.queues.usage import Excess, PlainLimits, QueueBooks
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
-    from vcbatch.scheduler.snapshot.state import ClusterState
+from vcbatch.scheduler.snapshot.state import ClusterState
 
 _MEMORY = "capacity"
 _DEVICES = "capacity.DynamicResourceAllocationEnable"
@@ -61,7 +59,7 @@ class Capacity(Plugin):
     TELLS_IMPOSSIBLE = True
     SHARES_PLACES = True
 
-    def open(self, session: Session) -> None:
+    def open(self, session: Handle) -> None:
         state = session.state
         self._session = session
         layout = _layout(state, session.total, hierarchical=self.hierarchical)
@@ -85,7 +83,7 @@ class Capacity(Plugin):
         self._victims = Victims(self._books, levels=self._levels, amounts=amounts)
         self.barring = self._quotas is not None
 
-    def _device_quotas(self, session: Session) -> DeviceQuotas | None:
+    def _device_quotas(self, session: Handle) -> DeviceQuotas | None:
         """The quotas of devices by claim, where the policy has them."""
         capacity = bool(self.arguments[_DEVICE_CAPACITY])
         if not self.arguments[_DEVICES] and not capacity:
@@ -96,7 +94,7 @@ class Capacity(Plugin):
                 self._books.record(i, column, amount)
         return quotas
 
-    def close(self, session: Session) -> None:
+    def close(self, session: Handle) -> None:
         """Tell what queues deserve, may hold and hold of it; what is only promised counts, as it does throughout the
         cycle."""
         layout, measured = self._layout, session.measured
@@ -178,7 +176,7 @@ class Capacity(Plugin):
             short.append(Shortage(dims.names[r], asked, available, dims.format(r, minimum[r] - left)))
             parts.append(f"{dims.names[r]}: {asked} asked, {available} left of {dims.format(r, most)}")
         names = ", ".join(f"insufficient {s.resource}" for s in short)
-        growing = self._session.judge.nodes.growing
+        growing = self._session.shared(Judge).nodes.growing
         ever = self._layout.capability[q].tolist() if growing else self._books.most[q]
         never = any(minimum[r] > ever[r] for r in excess.columns)
         text = f"queue resource quota insufficient: {names} ({'; '.join(parts)} in queue {self._tree.names[q]})"

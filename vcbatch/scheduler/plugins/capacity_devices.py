@@ -7,20 +7,18 @@ capacity that neither the queue nor one above names isn't given out at all.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from vcbatch.api.dra import ResourceClaim
+from vcbatch.scheduler.framework.handle import Handle
 from vcbatch.scheduler.framework.plugin import Verdict, Vote
 from vcbatch.scheduler.index.dra.charges import UNKNOWN, Charge, is_capacity, is_count, known, milli, shown
 from vcbatch.scheduler.index.dra.queue_devices import Held
 from vcbatch.scheduler.index.dra.served import is_unmade
+from vcbatch.scheduler.model.classes import TaskClass
 from vcbatch.scheduler.model.objects import Job, Phase, Task, TaskStatus
 from vcbatch.scheduler.model.result import Shortage, WaitReason
 from vcbatch.scheduler.queues.tree import QueueTree
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
-    from vcbatch.scheduler.model.classes import TaskClass
 
 _MEMORY = "device quotas"
 _EMPTY = Held()
@@ -65,7 +63,7 @@ class _Excess(NamedTuple):
 class DeviceQuotas:
     """The quotas of one cycle, on the books of the picture."""
 
-    def __init__(self, session: Session, tree: QueueTree, *, capacity: bool) -> None:
+    def __init__(self, session: Handle, tree: QueueTree, *, capacity: bool) -> None:
         state = session.state
         self._session = session
         self._claimed = state.claimed
@@ -231,7 +229,7 @@ class _Layout(NamedTuple):
     named: Sequence[str]
 
 
-def _layout(session: Session, tree: QueueTree) -> _Layout:
+def _layout(session: Handle, tree: QueueTree) -> _Layout:
     """Kept while no queue changes."""
     state = session.state
     stamp = (state.queues_stamp, tree.hierarchical)

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from vcbatch.api import names
 from vcbatch.api.duration import MalformedDuration, parse_duration
 from vcbatch.api.pod import Pod
 from vcbatch.api.reasons import DisruptionLimit, PodConditionType
 from vcbatch.api.timestamps import parse_time
+from vcbatch.scheduler.framework.handle import Handle
 from vcbatch.scheduler.framework.plugin import GangEviction, Plugin, Protection
 from vcbatch.scheduler.model.objects import Queue, Task, TaskStatus
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 _MEMORY: Final = "cdp"
 
@@ -36,7 +34,7 @@ class CoolDown(Plugin):
     VICTIMS_BY_STANDING = True
     KEEPS_VICTIMS = True
 
-    def open(self, session: Session) -> None:
+    def open(self, session: Handle) -> None:
         self._session = session
         self._memory: _Memory = session.state.memory.setdefault(_MEMORY, _Memory())
         if self._memory.ends is not None and session.now >= self._memory.ends:

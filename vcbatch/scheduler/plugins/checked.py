@@ -7,10 +7,11 @@ import functools
 import types
 from collections.abc import Callable, Mapping, Sequence
 from math import isnan
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
 import numpy as np
 
+from vcbatch.scheduler.framework.handle import Handle
 from vcbatch.scheduler.framework.plugin import (
     Cap,
     Ledger,
@@ -24,9 +25,6 @@ from vcbatch.scheduler.framework.plugin import (
     Vote,
 )
 from vcbatch.scheduler.model.result import Shortage
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 _OWN: Final = "vcbatch.scheduler."
 _LONGEST: Final = 80
@@ -69,7 +67,7 @@ class _Checked(Plugin):
 
 
 def _opened(method: Callable[..., None]) -> Callable[..., None]:
-    def opened(plugin: _Checked, session: Session) -> None:
+    def opened(plugin: _Checked, session: Handle) -> None:
         plugin.answers_about = len(session.nodes)
         method(plugin, session)
 

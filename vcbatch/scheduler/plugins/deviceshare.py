@@ -8,12 +8,13 @@ scheduler starts.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
 from vcbatch.api import names
 from vcbatch.scheduler.framework.arguments import Argument, Arguments, ArgumentSpec, PolicyError
+from vcbatch.scheduler.framework.handle import Handle
 from vcbatch.scheduler.framework.plugin import Cap, Floats, Plugin, Rejection, Rows
 from vcbatch.scheduler.index.devices.asks import PodAsks, Sharing
 from vcbatch.scheduler.index.devices.table import BINPACK, SPREAD
@@ -23,9 +24,6 @@ from vcbatch.scheduler.model.facts import Facts
 from vcbatch.scheduler.model.objects import Task
 from vcbatch.scheduler.model.result import WaitReason
 from vcbatch.scheduler.snapshot.card_usage import CardBooks, Settings, books_of, config_of
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 NO_CARDS = "node(s) didn't have enough free cards, or memory or cores of cards"
 NOT_ALONE = "node(s) had free cards only with pods that this one must not share a card with"
@@ -111,7 +109,7 @@ class DeviceShare(Plugin):
             return frozenset()
         return frozenset({settings.config_map})
 
-    def open(self, session: Session) -> None:
+    def open(self, session: Handle) -> None:
         self._state = session.state
         self._infos = session.nodes.infos
         self._now = session.now.timestamp()

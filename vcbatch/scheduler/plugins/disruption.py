@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from vcbatch.api.duration import human
 from vcbatch.api.reasons import DisruptionLimit
 from vcbatch.api.timestamps import parse_time
 from vcbatch.scheduler.framework.arguments import Argument, ArgumentSpec
+from vcbatch.scheduler.framework.handle import Handle
 from vcbatch.scheduler.framework.plugin import GangEviction, Plugin, Protection
 from vcbatch.scheduler.framework.structures import duration
 from vcbatch.scheduler.model.objects import Job, Queue, Task, TaskStatus
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 _MEMORY: Final = "disruption"
 _MINIMUM: Final = "minRuntime"
@@ -47,7 +45,7 @@ class Disruption(Plugin):
         structured={_MINIMUM: duration("0s", least="0s", example="30m")},
     )
 
-    def open(self, session: Session) -> None:
+    def open(self, session: Handle) -> None:
         self._session = session
         self._now = session.now
         past = session.state.memory.get(_MEMORY)
@@ -88,7 +86,7 @@ class Disruption(Plugin):
         elif step > 0 and task.status in _HELD:
             self._going -= 1  # an eviction that is taken back
 
-    def close(self, session: Session) -> None:
+    def close(self, session: Handle) -> None:
         gone = {eviction.uid for eviction in session.evictions}
         if not gone:
             return

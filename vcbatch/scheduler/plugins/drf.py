@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vcbatch.scheduler.framework.handle import Handle
 from vcbatch.scheduler.framework.plugin import EvictionKind, OrderTerm, Plugin
 from vcbatch.scheduler.index.victims import Candidates
 from vcbatch.scheduler.model.classes import TaskClass
@@ -14,9 +14,6 @@ from vcbatch.scheduler.model.columns import Floats, Rows
 from vcbatch.scheduler.model.objects import Job, Queue, Task
 from vcbatch.scheduler.model.resources import EPS, Mask, Vector
 from vcbatch.scheduler.plugins.drf_hierarchy import SharesTree, place_of
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 _TOLERANCE = 1e-6
 """Shares closer than this are equal."""
@@ -35,7 +32,7 @@ class DominantResourceFairness(Plugin):
     def of_mode(cls, *, hierarchical: bool) -> type[Plugin]:
         return HierarchicalFairness if hierarchical else cls
 
-    def open(self, session: Session) -> None:
+    def open(self, session: Handle) -> None:
         named = np.flatnonzero(session.total >= EPS)
         total = session.total[named]
         self._held = session.state.jobs_table.allocated[:, named]
@@ -46,7 +43,7 @@ class DominantResourceFairness(Plugin):
         self._total: list[float] = total.tolist()
         self._now: dict[int, list[float]] = {}
 
-    def close(self, session: Session) -> None:
+    def close(self, session: Handle) -> None:
         """Tell the shares of gangs."""
         session.measured.gang_shares = self._all_shares()
 
@@ -119,7 +116,7 @@ class HierarchicalFairness(DominantResourceFairness):
 
     SHARES_PLACES = True
 
-    def open(self, session: Session) -> None:
+    def open(self, session: Handle) -> None:
         super().open(session)
         state = session.state
         request = (state.jobs_table.allocated + state.jobs_table.pending)[:, self._named]

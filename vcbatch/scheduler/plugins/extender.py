@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import numpy as np
 
 from vcbatch.scheduler.framework.arguments import Argument, ArgumentSpec, PolicyError
 from vcbatch.scheduler.framework.consultant import ConsultError
+from vcbatch.scheduler.framework.handle import Handle
 from vcbatch.scheduler.framework.plugin import Plugin, Rejection, Verdict, Vote
 from vcbatch.scheduler.framework.structures import comma_list, duration
 from vcbatch.scheduler.model.classes import TaskClass
@@ -23,9 +24,6 @@ from vcbatch.scheduler.model.objects import Job, Queue, Task
 from vcbatch.scheduler.model.resources import EPS
 from vcbatch.scheduler.model.result import WaitReason
 from vcbatch.scheduler.plugins import extender_wire as wire
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 RETRY = timedelta(seconds=1)
 """A server's answer may be another at any time, so gangs that wait for it are tried again this often."""
@@ -72,7 +70,7 @@ class Extender(Plugin):
         },
     )
 
-    def open(self, session: Session) -> None:
+    def open(self, session: Handle) -> None:
         self._session = session
         self._nodes = session.nodes
         self._verbs = {verb: str(self.arguments[f"extender.{verb}Verb"]) for verb in _VERBS}
@@ -90,7 +88,7 @@ class Extender(Plugin):
     def _has_say(self) -> bool:
         return any(self._verbs[v] for v in ("predicate", "prioritize", "queueOverused", "jobEnqueueable", "jobReady"))
 
-    def close(self, session: Session) -> None:
+    def close(self, session: Handle) -> None:
         if self._verbs["onSessionClose"]:
             self._tell("onSessionClose", {})
 

@@ -11,22 +11,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from vcbatch.api.timestamps import parse_time
 from vcbatch.scheduler.framework.arguments import Argument, ArgumentSpec
+from vcbatch.scheduler.framework.handle import Handle
 from vcbatch.scheduler.framework.plugin import OrderTerm, Plugin
 from vcbatch.scheduler.framework.structures import duration
 from vcbatch.scheduler.model.classes import TaskClass
 from vcbatch.scheduler.model.objects import Job, Queue
 from vcbatch.scheduler.model.resources import EPS, Vector
 from vcbatch.scheduler.snapshot.state import ClusterState
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 _MEMORY = "fair-share"
 _FORGET_ABOVE = 4096
@@ -65,7 +62,7 @@ class FairShare(Plugin):
         named={"account-label": Argument(default="")}, structured={"half-life": duration("168h", least="1m")}
     )
 
-    def open(self, session: Session) -> None:
+    def open(self, session: Handle) -> None:
         self._state = session.state
         self._half_life: timedelta = self.arguments["half-life"]
         self._label = str(self.arguments["account-label"])
@@ -161,7 +158,7 @@ class FairShare(Plugin):
     def _kept(self, passed: timedelta) -> float:
         return math.pow(0.5, max(passed, timedelta(0)) / self._half_life)
 
-    def _recover(self, session: Session) -> None:
+    def _recover(self, session: Handle) -> None:
         """After a start, gangs that run have held what they hold since they started. What ended before is forgotten."""
         table = session.state.jobs_table
         for job in session.state.jobs.values():

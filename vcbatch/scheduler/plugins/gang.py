@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vcbatch.scheduler.framework.handle import Handle
 from vcbatch.scheduler.framework.plugin import EvictionKind, GangEviction, OrderTerm, Plugin, Vote
 from vcbatch.scheduler.index.victims import Candidates
 from vcbatch.scheduler.model.classes import TaskClass
@@ -14,9 +14,6 @@ from vcbatch.scheduler.model.columns import Floats, Rows
 from vcbatch.scheduler.model.gang_counts import PLACED, count, enforced_roles, placed, placed_or_best_effort, whole_subs
 from vcbatch.scheduler.model.objects import Job, Task, TaskStatus
 from vcbatch.scheduler.model.resources import Mask
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 _HELD = (*PLACED, TaskStatus.PIPELINED)
 _VALID = (*_HELD, TaskStatus.PENDING)
@@ -26,11 +23,12 @@ class Gang(Plugin):
     """Readiness by minMember, minTaskMember and the gangs inside the gang. The minimums of roles count only where they
     add up to no more than minMember."""
 
+    ready_by_number = True
     VICTIMS_BY_STANDING = True
     KEEPS_VICTIMS = True
     JOB_TERM = OrderTerm("below its minimum", 0)
 
-    def open(self, session: Session) -> None:
+    def open(self, session: Handle) -> None:
         self._table = session.state.jobs_table
         self._counted = session.state.victims is not None
 

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from vcbatch.scheduler.framework.arguments import Argument, ArgumentSpec
+from vcbatch.scheduler.framework.handle import Handle
 from vcbatch.scheduler.framework.plugin import DomainWish, Leaning, Plugin
 from vcbatch.scheduler.model.classes import TaskClass
 from vcbatch.scheduler.model.columns import Floats, Rows
 from vcbatch.scheduler.model.objects import Job
 from vcbatch.scheduler.model.resources import CPU, MEMORY, Mask, Vector
 from vcbatch.scheduler.model.sub_gangs import SubKey
+from vcbatch.scheduler.topology.domain_search import DomainSearch
 from vcbatch.scheduler.topology.domains import Domains, changed_rows
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 _WEIGHT = "weight"
 _BINPACK = "hypernode.binpack"
@@ -51,7 +49,7 @@ class NetworkTopologyAware(Plugin):
         prefixed={f"{_RESOURCES}.": Argument(default=_DEFAULT)},
     )
 
-    def open(self, session: Session) -> None:
+    def open(self, session: Handle) -> None:
         self._session = session
         self._points = 100.0 * int(self.arguments[_WEIGHT])
         self._weights: dict[int, int] = {
@@ -105,16 +103,16 @@ class NetworkTopologyAware(Plugin):
 
     def _share(self, job: Job, sub: SubKey | None) -> Floats | None:
         """The part of the gang's tasks that each domain holds, [D]; None while none is placed."""
-        rows = self._session.domain_search.rows_held(job, sub)
+        rows = self._session.shared(DomainSearch).rows_held(job, sub)
         if not rows:
             return None
         counts = np.bincount(rows, minlength=len(self._session.nodes)).astype(np.float64)
-        return self._session.domain_search.tree.sums(counts) / _size(job, sub)
+        return self._session.shared(DomainSearch).tree.sums(counts) / _size(job, sub)
 
     # Nodes
 
     def leaning(self, job: Job, sub: SubKey | None, cls: TaskClass, domain: int | None) -> Leaning | None:
-        search = self._session.domain_search
+        search = self._session.shared(DomainSearch)
         if not self._points or search.tree.fault is not None or len(search.tree) == 1:
             return None
         if job.bound_to_domains:
@@ -138,8 +136,8 @@ class Fullness:
     `columns`, and `changes` has the domains whose `used` moved, move by move.
     """
 
-    def __init__(self, session: Session, weights: dict[int, int]) -> None:
-        self.tree: Domains = session.domain_search.tree
+    def __init__(self, session: Handle, weights: dict[int, int]) -> None:
+        self.tree: Domains = session.shared(DomainSearch).tree
         self._session = session
         self.columns = np.array([r for r, weight in sorted(weights.items()) if weight], dtype=np.intp)
         self.weights: Floats = np.array([weights[int(r)] for r in self.columns], dtype=np.float64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,16 +14,14 @@ from vcbatch.api import names
 from vcbatch.api.quantity import MalformedQuantity, parse_quantity
 from vcbatch.api.scheduling import NodeGroupTermsView
 from vcbatch.scheduler.framework.arguments import Argument, ArgumentSpec
+from vcbatch.scheduler.framework.handle import Handle
 from vcbatch.scheduler.framework.plugin import Normalise, Plugin, Preference, Rejection, Rows
 from vcbatch.scheduler.model.classes import Profile
 from vcbatch.scheduler.model.columns import Floats
 from vcbatch.scheduler.model.objects import ALLOCATED_STATUSES, Job, Queue, Task
 from vcbatch.scheduler.model.resources import EPS, Vector
 from vcbatch.scheduler.model.result import WaitReason
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
-    from vcbatch.scheduler.snapshot.state import ClusterState
+from vcbatch.scheduler.snapshot.state import ClusterState
 
 OUTSIDE = "node(s) didn't match the node groups of the queue"
 FULL = "node(s) were in a node group in which the queue holds all it may"
@@ -124,7 +122,7 @@ class NodeGroup(Plugin):
     BY_QUEUE = True
     ARGUMENTS = ArgumentSpec(named={_STRICT: Argument(default=True), _ORDERED: Argument(default=False)})
 
-    def open(self, session: Session) -> None:
+    def open(self, session: Handle) -> None:
         state = session.state
         self._state = state
         self._dims = session.dims
@@ -147,7 +145,7 @@ class NodeGroup(Plugin):
                 total[group] = total[group] + amount if group in total else amount.copy()
         return total
 
-    def close(self, session: Session) -> None:
+    def close(self, session: Handle) -> None:
         self._holdings.changed.update(session.state.touched)
         if len(self._holdings.by_job) > 2 * len(session.state.jobs) + 64:
             self._holdings.by_job = {k: v for k, v in self._holdings.by_job.items() if k in session.state.jobs}

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from vcbatch.scheduler.framework.arguments import Argument, ArgumentSpec
+from vcbatch.scheduler.framework.handle import Handle
 from vcbatch.scheduler.framework.plugin import Eligible, Floats, Normalise, Plugin, Preference, Rejection, Rows
 from vcbatch.scheduler.model.classes import Profile, TaskClass
+from vcbatch.scheduler.model.columns import Columns
 from vcbatch.scheduler.model.objects import Task
 from vcbatch.scheduler.model.resources import CPU, EPS, MEMORY, Mask
 from vcbatch.scheduler.model.selectors import tolerates
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
-    from vcbatch.scheduler.model.columns import Columns
 
 _LEAST = "leastrequested.weight"
 _MOST = "mostrequested.weight"
@@ -51,7 +48,7 @@ class NodeOrder(Plugin):
         prefixed={},
     )
 
-    def open(self, session: Session) -> None:
+    def open(self, session: Handle) -> None:
         self._nodes = session.nodes
         self._inter_pod = session.state.inter_pod
         self._gpu = session.dims.column(GPU)

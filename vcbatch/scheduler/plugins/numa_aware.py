@@ -6,7 +6,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,15 +16,13 @@ from vcbatch.api.numatopology import CPU_MANAGER_POLICY, TOPOLOGY_MANAGER_POLICY
 from vcbatch.api.pod import Container, Pod
 from vcbatch.api.quantity import MalformedQuantity, Quantity, parse_quantity
 from vcbatch.scheduler.framework.arguments import Argument, ArgumentSpec
+from vcbatch.scheduler.framework.handle import Handle
 from vcbatch.scheduler.framework.plugin import Plugin, Rejection
 from vcbatch.scheduler.index.numa import Cpus, Layout, Place, TopologyPolicy, assign, parse_cpus
 from vcbatch.scheduler.model.columns import Floats, Rows
 from vcbatch.scheduler.model.objects import HOLDING, Task, TaskStatus
 from vcbatch.scheduler.model.result import WaitReason
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
-    from vcbatch.scheduler.snapshot.state import ClusterState
+from vcbatch.scheduler.snapshot.state import ClusterState
 
 UNKNOWN = "node(s) had no NUMA information"
 SHARED = "node(s) didn't run the static cpu manager"
@@ -146,7 +144,7 @@ class NumaAware(Plugin):
 
     ARGUMENTS = ArgumentSpec(named={"weight": Argument(default=1)})
 
-    def open(self, session: Session) -> None:
+    def open(self, session: Handle) -> None:
         state = session.state
         self._state = state
         kept = state.memory.get(_MEMORY)
@@ -180,7 +178,7 @@ class NumaAware(Plugin):
             free = node.free - cpus if given else node.free | cpus
             self._kind_of[row] = self._nodes.number(node._replace(free=free))
 
-    def close(self, session: Session) -> None:
+    def close(self, session: Handle) -> None:
         for uid, (row, cpus) in self._given.items():
             task = self._state.tasks.get(uid)
             if task is not None and task.status is TaskStatus.BINDING:

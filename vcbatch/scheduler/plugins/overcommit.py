@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from vcbatch.api.remedies import CLUSTER, Remedy, RemedyAction
+from vcbatch.scheduler.feasibility.judge import Judge
 from vcbatch.scheduler.framework.arguments import Argument, ArgumentSpec
+from vcbatch.scheduler.framework.handle import Handle
 from vcbatch.scheduler.framework.plugin import Plugin, Verdict, Vote
 from vcbatch.scheduler.model.objects import Job, Phase
 from vcbatch.scheduler.model.remedies import wait_for
 from vcbatch.scheduler.model.resources import EPS, Vector, exceeding
 from vcbatch.scheduler.model.result import Shortage, WaitReason
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 _DEFAULT_FACTOR = 1.2
 _ONCE = "overcommit-count-placed-once"
@@ -38,7 +35,7 @@ class Overcommit(Plugin):
         }
     )
 
-    def open(self, session: Session) -> None:
+    def open(self, session: Handle) -> None:
         factor = float(self.arguments["overcommit-factor"])
         if factor < 1.0:
             factor = _DEFAULT_FACTOR
@@ -68,7 +65,7 @@ class Overcommit(Plugin):
         if not over:
             return Verdict(Vote.PERMIT)
         # More than this is never left to admit, whoever ends.
-        never = [] if self._session.judge.nodes.growing else exceeding(minimum, self._most, minimum)
+        never = [] if self._session.shared(Judge).nodes.growing else exceeding(minimum, self._most, minimum)
         columns, room = (never, self._total) if never else (over, np.maximum(self._left - self._inqueue, 0.0))
         short = [self._short(i, float(minimum[i]), float(room[i])) for i in columns]
         ahead = [] if never else self._ahead(minimum)

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from vcbatch.api.disruption import DisruptionBudget
+from vcbatch.scheduler.framework.handle import Handle
 from vcbatch.scheduler.framework.plugin import GangEviction, Plugin
 from vcbatch.scheduler.index.victims import VICTIM_STATUSES
 from vcbatch.scheduler.model.objects import Task, TaskStatus
 from vcbatch.scheduler.model.selectors import LabelSelector
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 _MEMORY: Final = "pdb"
 
@@ -42,7 +40,7 @@ class DisruptionBudgets(Plugin):
     VICTIMS_BY_STANDING = True
     KEEPS_VICTIMS = True
 
-    def open(self, session: Session) -> None:
+    def open(self, session: Handle) -> None:
         self._budgets = [
             _Budget(
                 key,
@@ -62,7 +60,7 @@ class DisruptionBudgets(Plugin):
                 self._take(task, 1)
         self._ending = ending
 
-    def close(self, session: Session) -> None:
+    def close(self, session: Handle) -> None:
         session.state.memory[_MEMORY] = [*self._ending, *(eviction.uid for eviction in session.evictions)]
 
     def moved(self, task: Task, row: int, step: int) -> None:

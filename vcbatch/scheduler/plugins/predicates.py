@@ -12,12 +12,12 @@ alternatives claims for devices would get there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from vcbatch.scheduler.framework.arguments import Argument, Arguments, ArgumentSpec
-from vcbatch.scheduler.framework.plugin import Cap, Eligible, Floats, Plugin, Rejection, Rows
+from vcbatch.scheduler.framework.handle import Handle
+from vcbatch.scheduler.framework.plugin import Cap, Eligible, Floats, Plugin, PodRule, Rejection, Rows
 from vcbatch.scheduler.index.volumes import NO_ZONE, NODE_CONFLICT, VolumeRules
 from vcbatch.scheduler.model.classes import Profile, TaskClass
 from vcbatch.scheduler.model.objects import Task
@@ -27,19 +27,16 @@ from vcbatch.scheduler.model.selectors import HARD_EFFECTS, TEMPORARY_TAINTS, UN
 from vcbatch.scheduler.model.tables import NodeTable
 from vcbatch.scheduler.plugins.storage_shape import read_shape, storage_score
 
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
-
 UNSCHEDULABLE = "node(s) were unschedulable"
 NODE_AFFINITY = "node(s) didn't match Pod's node affinity/selector"
 POD_COUNT = "node(s) pod number exceeded"
 PORTS = "node(s) didn't have free ports for the requested pod ports"
 
 _NODE_AFFINITY_ENABLE = "predicate.NodeAffinityEnable"
-PORTS_ENABLE = "predicate.NodePortsEnable"
+_PORTS_ENABLE = "predicate.NodePortsEnable"
 _TAINTS_ENABLE = "predicate.TaintTolerationEnable"
-POD_AFFINITY_ENABLE = "predicate.PodAffinityEnable"
-SPREAD_ENABLE = "predicate.PodTopologySpreadEnable"
+_POD_AFFINITY_ENABLE = "predicate.PodAffinityEnable"
+_SPREAD_ENABLE = "predicate.PodTopologySpreadEnable"
 _LIMITS_ENABLE = "predicate.NodeVolumeLimitsEnable"
 _ZONES_ENABLE = "predicate.VolumeZoneEnable"
 _BINDING_ENABLE = "predicate.VolumeBindingEnable"
@@ -49,6 +46,11 @@ _BINDING_SHAPE = "volumebinding.shape"
 _DEVICES_ENABLE = "predicate.DynamicResourceAllocationEnable"
 _DEVICES_TIMEOUT = "dynamicresources.filterTimeoutSeconds"
 _DEVICES_READY = "dynamicresources.bindingTimeoutSeconds"
+_POD_RULES = {
+    _PORTS_ENABLE: PodRule.PORTS,
+    _POD_AFFINITY_ENABLE: PodRule.AFFINITY,
+    _SPREAD_ENABLE: PodRule.SPREAD,
+}
 
 
 class Predicates(Plugin):
@@ -59,10 +61,10 @@ class Predicates(Plugin):
     ARGUMENTS = ArgumentSpec(
         named={
             _NODE_AFFINITY_ENABLE: Argument(default=True),
-            PORTS_ENABLE: Argument(default=True),
+            _PORTS_ENABLE: Argument(default=True),
             _TAINTS_ENABLE: Argument(default=True),
-            POD_AFFINITY_ENABLE: Argument(default=True),
-            SPREAD_ENABLE: Argument(default=True),
+            _POD_AFFINITY_ENABLE: Argument(default=True),
+            _SPREAD_ENABLE: Argument(default=True),
             _LIMITS_ENABLE: Argument(default=True),
             _ZONES_ENABLE: Argument(default=True),
             _BINDING_ENABLE: Argument(default=True),
@@ -80,7 +82,8 @@ class Predicates(Plugin):
     def devices_by_claim(cls, arguments: Arguments) -> bool:
         return bool(arguments[_DEVICES_ENABLE])
 
-    def open(self, session: Session) -> None:
+    def open(self, session: Handle) -> None:
+        self.pod_rules = frozenset(rule for name, rule in _POD_RULES.items() if self.arguments[name])
         self._nodes: NodeTable = session.nodes
         self._inter_pod = session.state.inter_pod
         self._volumes = session.state.volumes
@@ -138,7 +141,7 @@ class Predicates(Plugin):
         if nodes.leaving is not None:
             free += nodes.leaving[PODS].take(rows)
         out = [Cap(POD_COUNT, free, WaitReason.TOO_MANY_PODS)]
-        if cls.ports and self.arguments[PORTS_ENABLE]:
+        if cls.ports and self.arguments[_PORTS_ENABLE]:
             out.append(Cap(PORTS, self._free_ports(cls, rows), WaitReason.NODE_PORTS))
         return out
 
@@ -164,10 +167,10 @@ class Predicates(Plugin):
         if self._claimed.couples(task):
             devices = WaitReason.DYNAMIC_RESOURCES
             out += [Rejection(reason, nodes, word=devices) for reason, nodes in self._claimed.rejections(task)]
-        if self.arguments[POD_AFFINITY_ENABLE]:
+        if self.arguments[_POD_AFFINITY_ENABLE]:
             near = WaitReason.INTER_POD_AFFINITY
             out += [Rejection(reason, nodes, word=near) for reason, nodes in index.affinity_rejections(task)]
-        if self.arguments[SPREAD_ENABLE] and any(spread.hard for spread in rules.spreads):
+        if self.arguments[_SPREAD_ENABLE] and any(spread.hard for spread in rules.spreads):
             eligible = Eligible(static, len(self._nodes))
             spread = WaitReason.POD_TOPOLOGY_SPREAD
             out += [

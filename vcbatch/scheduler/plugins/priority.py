@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vcbatch.scheduler.framework.handle import Handle
 from vcbatch.scheduler.framework.plugin import EvictionKind, GangEviction, OrderTerm, Plugin
 from vcbatch.scheduler.index.victims import Candidates
 from vcbatch.scheduler.model.classes import TaskClass
@@ -14,15 +14,13 @@ from vcbatch.scheduler.model.columns import Floats, Rows
 from vcbatch.scheduler.model.objects import Job, Task
 from vcbatch.scheduler.model.resources import Mask
 
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
-
 
 class Priority(Plugin):
+    tasks_by_priority = True
     VICTIMS_BY_STANDING = True
     JOB_TERM = OrderTerm("priority", -1)
 
-    def open(self, session: Session) -> None:
+    def open(self, session: Handle) -> None:
         self._table = session.state.jobs_table
 
     def job_key(self, job: Job) -> float:

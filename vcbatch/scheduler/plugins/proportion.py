@@ -10,11 +10,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from vcbatch.scheduler.feasibility.judge import Judge
+from vcbatch.scheduler.framework.handle import Handle
 from vcbatch.scheduler.framework.plugin import UNLIMITED, EvictionKind, Ledger, OrderTerm, Plugin, Verdict, Vote
 from vcbatch.scheduler.index.victims import Candidates
 from vcbatch.scheduler.model.classes import TaskClass
@@ -23,10 +24,7 @@ from vcbatch.scheduler.model.objects import Job, Queue, Task
 from vcbatch.scheduler.model.resources import CPU, EPS, MEMORY, PODS, Mask, Matrix, Vector, exceeding
 from vcbatch.scheduler.model.result import Shortage, WaitReason
 from vcbatch.scheduler.queues.remedies import raise_limit
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
-    from vcbatch.scheduler.snapshot.state import ClusterState
+from vcbatch.scheduler.snapshot.state import ClusterState
 
 _MEMORY = "proportion"
 _MOST_ROUNDS = 1000
@@ -141,7 +139,7 @@ class Proportion(Plugin):
 
     VICTIMS_BY_STANDING = True
 
-    def open(self, session: Session) -> None:
+    def open(self, session: Handle) -> None:
         self._session = session
         self._table = session.state.jobs_table
         self._dims = session.dims
@@ -171,7 +169,7 @@ class Proportion(Plugin):
         self._limits: list[list[float]] = self._deserved.tolist()
         self._shares: dict[int, float] = {}
 
-    def close(self, session: Session) -> None:
+    def close(self, session: Handle) -> None:
         """Tell what queues deserve, may hold and hold of it."""
         deserved, names = self._deserved, self._standing.names
         held = np.array(self._held).reshape(deserved.shape)  # a list has no columns where there are no queues
@@ -280,7 +278,7 @@ class Proportion(Plugin):
         over = exceeding(wanted, self._most[q], minimum)
         if not over:
             return Verdict(Vote.PERMIT)
-        growing = self._session.judge.nodes.growing
+        growing = self._session.shared(Judge).nodes.growing
         never = exceeding(minimum, (self._standing.capability if growing else self._most)[q], minimum)
         dims, left = self._dims, np.maximum(self._most[q] - wanted + minimum, 0.0)
         short = [

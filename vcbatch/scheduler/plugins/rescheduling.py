@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
 from vcbatch.api.pod import Pod, ResourceRequirements
 from vcbatch.api.usage import NodeUsage
 from vcbatch.scheduler.framework.arguments import Argument, ArgumentSpec, PolicyError
+from vcbatch.scheduler.framework.handle import Handle
 from vcbatch.scheduler.framework.plugin import Plugin
 from vcbatch.scheduler.framework.structures import duration, mapping
 from vcbatch.scheduler.model.columns import Floats, Rows
 from vcbatch.scheduler.model.objects import Task, TaskStatus
 from vcbatch.scheduler.model.resources import CPU, MEMORY, PODS, Mask
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 _MEMORY: Final = "rescheduling"
 _STRATEGY: Final = "lowNodeUtilization"
@@ -94,7 +92,7 @@ class Rescheduling(Plugin):
     )
     UNWANTED: ClassVar[str] = "its node is busier than the policy wants, and others have room"
 
-    def open(self, session: Session) -> None:
+    def open(self, session: Handle) -> None:
         self._session = session
 
     def unwanted(self, running: Sequence[Task]) -> Sequence[Task] | None:
@@ -147,7 +145,7 @@ class _Measured:
     """Use of nodes by row: percent of cpu, memory and pods, [3, N], what 100 are, [3, N], and for which nodes it is
     known; [N]."""
 
-    def __init__(self, session: Session, period: timedelta) -> None:
+    def __init__(self, session: Handle, period: timedelta) -> None:
         nodes, state = session.nodes, session.state
         count = len(nodes)
         self.percent: Floats = np.zeros((3, count))

@@ -6,21 +6,19 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from vcbatch.api import names
 from vcbatch.scheduler.framework.arguments import Argument, ArgumentSpec, PolicyError
+from vcbatch.scheduler.framework.handle import Handle
 from vcbatch.scheduler.framework.plugin import Cap, Floats, Plugin, Rows
 from vcbatch.scheduler.framework.structures import comma_list, mapping
 from vcbatch.scheduler.model.classes import TaskClass
+from vcbatch.scheduler.model.columns import Columns
 from vcbatch.scheduler.model.resources import CPU, MEMORY, Mask
 from vcbatch.scheduler.model.result import WaitReason
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
-    from vcbatch.scheduler.model.columns import Columns
 
 _WEIGHT = "resourceStrategyFitWeight"
 _DEFAULT_WEIGHT = 10
@@ -150,7 +148,7 @@ class ResourceStrategyFit(Plugin):
         structured={"resources": _wishes, "sra": _avoidance, "proportional": _proportions},
     )
 
-    def open(self, session: Session) -> None:
+    def open(self, session: Handle) -> None:
         dims = session.dims
         self._nodes = session.nodes
         self._names = dims.names

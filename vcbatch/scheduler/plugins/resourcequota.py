@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from vcbatch.api import quantities
 from vcbatch.api.quantity import ZERO, Quantity
 from vcbatch.api.quota import Quota
 from vcbatch.api.remedies import Remedy, RemedyAction
+from vcbatch.scheduler.framework.handle import Handle
 from vcbatch.scheduler.framework.plugin import Plugin, Verdict, Vote
 from vcbatch.scheduler.model.objects import Job, Phase
 from vcbatch.scheduler.model.result import Shortage, WaitReason
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 _Amounts = dict[str, Quantity]
 
@@ -26,7 +23,7 @@ class ResourceQuotas(Plugin):
     An admitted gang counts until its pods do: by the part of its minimum that has no pods yet.
     """
 
-    def open(self, session: Session) -> None:
+    def open(self, session: Handle) -> None:
         self._quotas: dict[str, list[Quota]] = {}
         for quota in session.state.facts.of(Quota).values():
             if quota.status.hard:

@@ -5,18 +5,15 @@ from __future__ import annotations
 import math
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from vcbatch.api import names
 from vcbatch.api.duration import MalformedDuration, parse_duration
 from vcbatch.api.timestamps import parse_time
 from vcbatch.scheduler.framework.arguments import ArgumentSpec
+from vcbatch.scheduler.framework.handle import Handle
 from vcbatch.scheduler.framework.plugin import OrderTerm, Plugin, Verdict, Vote
 from vcbatch.scheduler.framework.structures import duration
 from vcbatch.scheduler.model.objects import Job, Queue
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 _ARGUMENT = "sla-waiting-time"
 _ANNOTATIONS = (names.SLA_WAITING_TIME, names.SLA_WAITING_TIME_BARE)
@@ -54,7 +51,7 @@ class Sla(Plugin):
     JOB_TERM = OrderTerm("its time to wait is over sooner", 0)
     ARGUMENTS = ArgumentSpec(named={}, structured={_ARGUMENT: _waiting_time})
 
-    def open(self, session: Session) -> None:
+    def open(self, session: Handle) -> None:
         self._default: timedelta | None = self.arguments[_ARGUMENT]
         self._now = session.now
         self._over: dict[str, int] = {}

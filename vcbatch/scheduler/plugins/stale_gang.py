@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 from vcbatch.scheduler.framework.arguments import Argument, ArgumentSpec
+from vcbatch.scheduler.framework.handle import Handle
 from vcbatch.scheduler.framework.plugin import Plugin
 from vcbatch.scheduler.framework.structures import duration
 from vcbatch.scheduler.model.objects import Job, Task, TaskStatus
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 _MEMORY: Final = "stale-gang"
 _REFUSED_MEMORY: Final = "stale-gang/refused"
@@ -30,7 +28,7 @@ class StaleGang(Plugin):
     ACTS_IN: ClassVar[str] = "shuffle"
     UNWANTED: ClassVar[str] = "its gang has had fewer pods than its minimum for longer than the policy allows"
 
-    def open(self, session: Session) -> None:
+    def open(self, session: Handle) -> None:
         self._session = session
         state = session.state
         since: dict[str, datetime] | None = state.memory.get(_MEMORY)
@@ -46,7 +44,7 @@ class StaleGang(Plugin):
         for at in self._since.values():
             session.look_again(at + self.arguments[_GRACE])
 
-    def close(self, session: Session) -> None:
+    def close(self, session: Handle) -> None:
         self._note(session.state.touched.values())
         jobs = session.state.jobs
         self._refused -= {key for key in self._refused if key not in jobs or not _torn(jobs[key])}

@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from vcbatch.api import names
 from vcbatch.scheduler.framework.arguments import Argument, ArgumentSpec
+from vcbatch.scheduler.framework.handle import Handle
 from vcbatch.scheduler.framework.plugin import Plugin, Rejection
 from vcbatch.scheduler.model.columns import Floats, Rows
 from vcbatch.scheduler.model.objects import OFF_NODE, Job, Task, TaskStatus
 from vcbatch.scheduler.model.resources import EPS, Dimensions, Vector
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 _WEIGHT = "task-topology.weight"
 _MIB = 1024.0 * 1024.0
@@ -111,7 +108,7 @@ class _Bucket:
 class _Manager:
     """One gang: its buckets, and where its tasks are."""
 
-    def __init__(self, job: Job, topology: TaskTopology, session: Session) -> None:
+    def __init__(self, job: Job, topology: TaskTopology, session: Handle) -> None:
         self._session = session
         self.topology = topology
         self.buckets: list[_Bucket] = []
@@ -249,7 +246,7 @@ class TaskTopologyPlugin(Plugin):
 
     ARGUMENTS = ArgumentSpec(named={_WEIGHT: Argument(default=1)})
 
-    def open(self, session: Session) -> None:
+    def open(self, session: Handle) -> None:
         self._session = session
         self._weight = int(self.arguments[_WEIGHT])
         self._managers: dict[str, _Manager | None] = {}

@@ -7,12 +7,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
 from vcbatch.api import names
 from vcbatch.scheduler.framework.arguments import Argument, ArgumentSpec, PolicyError
+from vcbatch.scheduler.framework.handle import Handle
 from vcbatch.scheduler.framework.plugin import Cap, OrderTerm, Plugin, Vote
 from vcbatch.scheduler.framework.structures import duration
 from vcbatch.scheduler.model.classes import TaskClass
@@ -21,9 +22,6 @@ from vcbatch.scheduler.model.objects import Job, Queue, Task, TaskStatus
 from vcbatch.scheduler.model.reading import TRUE, note
 from vcbatch.scheduler.model.resources import Mask
 from vcbatch.scheduler.model.result import WaitReason
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 _ZONE: Final = "tdm.revocable-zone."
 _PERIOD: Final = "tdm.evict.period"
@@ -95,7 +93,7 @@ class Tdm(Plugin):
     )
     UNWANTED: ClassVar[str] = "the time in which its node is lent to batch pods is over"
 
-    def open(self, session: Session) -> None:
+    def open(self, session: Handle) -> None:
         given = self.arguments
         self._session = session
         self._now = session.now

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +16,7 @@ from vcbatch.api.quantity import MalformedQuantity, parse_quantity
 from vcbatch.api.timestamps import parse_time
 from vcbatch.api.usage import NodeUsage
 from vcbatch.scheduler.framework.arguments import Argument, ArgumentSpec, PolicyError, Structure, shown
+from vcbatch.scheduler.framework.handle import Handle
 from vcbatch.scheduler.framework.plugin import Cap, Plugin
 from vcbatch.scheduler.framework.structures import mapping
 from vcbatch.scheduler.model.classes import TaskClass
@@ -25,10 +25,7 @@ from vcbatch.scheduler.model.objects import Job, Queue, Task, TaskStatus
 from vcbatch.scheduler.model.reading import with_oversubscription
 from vcbatch.scheduler.model.resources import CPU, MEMORY, Mask
 from vcbatch.scheduler.model.result import WaitReason
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
-    from vcbatch.scheduler.snapshot.state import ClusterState
+from vcbatch.scheduler.snapshot.state import ClusterState
 
 USABLE = timedelta(minutes=5)
 """Older measurements say nothing."""
@@ -172,7 +169,7 @@ class Usage(Plugin):
         },
     )
 
-    def open(self, session: Session) -> None:
+    def open(self, session: Handle) -> None:
         state, arguments = session.state, self.arguments
         self._state = state
         self._nodes = session.nodes
@@ -194,27 +191,27 @@ class Usage(Plugin):
         self._sum_up(session)
         self._wake(session)
 
-    def _sum_up(self, session: Session) -> None:
+    def _sum_up(self, session: Handle) -> None:
         """What is not in the measurements yet: milli-cores and bytes by row, [2, N]."""
         self._recent.update(self._state)
         self._shadow: Floats = np.zeros((2, len(self._nodes)))
         self._counted: dict[str, Floats] = {}
         self._evicted: dict[str, Floats] = {}
-        metrics = session.policy.metrics
+        metrics = session.metrics
         interval = timedelta(seconds=metrics.interval if metrics is not None else DEFAULT_INTERVAL)
         for task in sorted(self._recent.since(session.now - interval), key=lambda task: task.uid):
             row = self._state.row_of(task)
             if row >= 0:
                 self._count(task, row, self._estimate_at(task.cls, row))
 
-    def _wake(self, session: Session) -> None:
+    def _wake(self, session: Handle) -> None:
         """A node that is too busy is admitted once its measurement is too old."""
         busy = (self._too_busy("cpu", CPU) | self._too_busy("mem", MEMORY)).nonzero()[0]
         if len(busy) and session.state.waiting:
             first = datetime.fromtimestamp(float(self._measured.at[busy].min()), session.now.tzinfo)
             session.look_again(first + USABLE + timedelta(seconds=1))
 
-    def close(self, session: Session) -> None:
+    def close(self, session: Handle) -> None:
         self._recent.changed = set(session.state.touched)
 
     # Filter ----------------------------------------------------------------------------------------------------------

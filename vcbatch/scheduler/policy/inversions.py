@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from vcbatch.scheduler.framework.combining import overrides
+from vcbatch.scheduler.framework.plugin import Plugin
+from vcbatch.scheduler.framework.policy import PluginOption, Tier
 from vcbatch.scheduler.framework.switches import Switch
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.plugin import Plugin
-    from vcbatch.scheduler.framework.policy import PluginOption, Tier
 
 PREEMPT: Final = "preempt"
 RECLAIM: Final = "reclaim"

@@ -7,20 +7,16 @@ kept for them until they are placed. Pods with other gates as well wait for thos
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
+from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.model.blocker import Blocker
 from vcbatch.scheduler.model.classes import TaskClass
-from vcbatch.scheduler.model.objects import Job, Task, TaskStatus
+from vcbatch.scheduler.model.objects import Job, Queue, Task, TaskStatus
 from vcbatch.scheduler.model.reading import asks_for_room
 from vcbatch.scheduler.model.resources import Vector
 from vcbatch.scheduler.model.result import GateRemoval, WaitReason
-from vcbatch.scheduler.reasons.blockers import queue_limit
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
-    from vcbatch.scheduler.snapshot.snapshot import Picture
+from vcbatch.scheduler.snapshot.snapshot import Picture
 
 _MEMORY = "opened gates"
 
@@ -53,8 +49,11 @@ def reserving(state: Picture) -> dict[str, dict[int, tuple[TaskClass, int]]]:
 class Gates:
     """Opens gates in a cycle, gang by gang as they are served."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, full: Callable[[Session, Queue, Task, int, Vector], Blocker]) -> None:
+        """`full` says why a queue has no room for so many tasks like this one, of which the gang has room kept for
+        these amounts, [R]."""
         self._session = session
+        self._full = full
         self._opened = set(opened(session.state))
         self.removals: list[GateRemoval] = []
 
@@ -102,5 +101,5 @@ class Gates:
         assert queue is not None  # noqa: S101 - it was asked for room
         own: Vector = 0.0 * tasks[0].cls.request
         alike = sum(task.cls is tasks[0].cls for task in tasks)
-        blocker = queue_limit(session, queue, tasks[0], unplaced=alike, placed=job.ready_count, own=own)
+        blocker = self._full(session, queue, tasks[0], alike, own)
         session.blockers.setdefault(job.key, blocker)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from vcbatch.api.messages import insufficient
 from vcbatch.api.remedies import Remedy, RemedyAction
+from vcbatch.scheduler.feasibility.judge import Judge
+from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.model.blocker import POD, Blocker
 from vcbatch.scheduler.model.columns import Floats, Rows
+from vcbatch.scheduler.model.domain import Domain
 from vcbatch.scheduler.model.objects import Job, Queue, Task, TaskStatus
 from vcbatch.scheduler.model.remedies import gang
 from vcbatch.scheduler.model.resources import EPS, PODS, Mask, Vector, exceeding
@@ -20,10 +22,6 @@ from vcbatch.scheduler.queues.remedies import raise_limit
 from vcbatch.scheduler.reasons.nearest import Place, could_hold, most_room, nearest_places, still_needed
 from vcbatch.scheduler.reasons.refused_nodes import not_now, unless_refused
 from vcbatch.scheduler.reasons.ways_out import Refusal, binding, change, free_at, node_of, short_on, shortages_at, whole
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
-    from vcbatch.scheduler.model.domain import Domain
 
 
 def no_node(session: Session, task: Task, *, unplaced: int, placed: int, domain: Domain | None = None) -> Blocker:
@@ -133,7 +131,7 @@ def _shortage(session: Session, task: Task, admitted: Mask, lasting: Mask, free:
             text=text,
             remedies=change(task, *binding([Refusal(r.reason, r.lasting, r.word) for r in static.rejections])),
         )
-    capacity, request = session.judge.nodes.capacity, task.cls.request
+    capacity, request = session.shared(Judge).nodes.capacity, task.cls.request
     asked = [int(r) for r in task.cls.needed if request[r] > 0 and r != PODS]
     rows = np.flatnonzero(lasting)
     too_small = [r for r in asked if float(capacity[r, rows].max()) + EPS < request[r]]
@@ -173,7 +171,7 @@ def _not_now(session: Session, task: Task, among: Mask, free: Floats, *, unplace
 
 def _too_small(session: Session, task: Task, rows: Rows, too_small: list[int]) -> Blocker:
     """No node is large enough: the one that comes nearest would have to be larger."""
-    capacity, dims, request = session.judge.nodes.capacity, session.dims, task.cls.request
+    capacity, dims, request = session.shared(Judge).nodes.capacity, session.dims, task.cls.request
     needs = ", ".join(
         f"{dims.names[r]} {dims.format(r, float(request[r]))}, "
         f"the largest node has {dims.format(r, float(capacity[r, rows].max()))}"
@@ -296,7 +294,7 @@ def queue_limit(session: Session, queue: Queue, task: Task, *, unplaced: int, pl
     if ledger.ever is not None and never:
         limit, over = ledger.ever, never
     limited = any(limit[r] + EPS < session.total[r] for r in over)
-    hopeless = (bool(never) and (limited or not session.judge.nodes.growing)) or (
+    hopeless = (bool(never) and (limited or not session.shared(Judge).nodes.growing)) or (
         not limited and _beyond(session, needed, over)
     )
     dims, whose_queue = session.dims, ledger.queue or queue.name
@@ -338,7 +336,7 @@ def _pool_is_short(session: Session, task: Task, unplaced: int) -> bool:
 
 def _beyond(session: Session, needed: Vector, columns: Sequence[int]) -> bool:
     """Whether that is more than the nodes have together."""
-    capacity = session.judge.nodes.capacity
+    capacity = session.shared(Judge).nodes.capacity
     return any(needed[r] > float(capacity[r].sum()) for r in columns)
 
 
@@ -347,5 +345,5 @@ def _fits_nowhere(session: Session, task: Task) -> bool:
     rows = np.flatnonzero(session.placer.static(task.cls).lasting)
     if not len(rows):
         return True
-    capacity = session.judge.nodes.capacity
+    capacity = session.shared(Judge).nodes.capacity
     return any(float(capacity[r, rows].max()) + EPS < task.cls.request[r] for r in task.cls.needed)

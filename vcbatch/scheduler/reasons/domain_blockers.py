@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vcbatch.scheduler.feasibility.judge import Judge
+from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.model.blocker import Blocker
 from vcbatch.scheduler.model.classes import TaskClass
 from vcbatch.scheduler.model.columns import Floats
@@ -19,9 +20,6 @@ from vcbatch.scheduler.reasons.blockers import histogram
 from vcbatch.scheduler.reasons.nearest import Place, nearest_places
 from vcbatch.scheduler.reasons.ways_out import free_at, node_of, short_on, shortages_at
 from vcbatch.scheduler.topology.domain_search import DomainSearch, Misfit, Room, tasks_by_class
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 
 def inconsistent(job: Job, misfit: Misfit, *, task: str) -> Blocker:
@@ -40,7 +38,7 @@ def no_domain(
 class _Shortfall:
     def __init__(self, session: Session, job: Job, sub: SubKey | None, within: Domain | None) -> None:
         self._session = session
-        self._search: DomainSearch = session.domain_search
+        self._search: DomainSearch = session.shared(DomainSearch)
         self._job = job
         self._sub = sub
         self._limit = self._search.limit(job, sub)
@@ -107,7 +105,7 @@ highest that it may span"
         free = np.maximum(nodes.alloc if impossible else nodes.future(), 0.0)
         places = self._places(domain, free)
         shortages = shortages_at(self._session, places[0]) if places else []
-        if impossible and self._session.judge.impossible(self._job):
+        if impossible and self._session.shared(Judge).impossible(self._job):
             reason = WaitReason.IMPOSSIBLE
         else:
             reason = WaitReason.TOPOLOGY if self._limited else WaitReason.INSUFFICIENT

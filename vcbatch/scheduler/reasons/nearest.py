@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from vcbatch.scheduler.feasibility.judge import Judge
+from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.model.classes import TaskClass
 from vcbatch.scheduler.model.columns import Floats, Rows
 from vcbatch.scheduler.model.objects import Job, Task, TaskStatus
 from vcbatch.scheduler.model.resources import EPS, Mask, Vector
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 
 class Place(NamedTuple):
@@ -100,7 +99,7 @@ def most_room(cls: TaskClass, among: Mask, free: Floats, count: int) -> tuple[di
 def could_hold(session: Session, task: Task, among: Mask, count: int) -> bool:
     """Whether nodes `among` these take so many more pods like the task by amounts, were they empty but for its gang."""
     held = _held(session, task.job)
-    return float(_slots(task.cls, (session.judge.nodes.capacity - held)[:, among]).sum()) >= count
+    return float(_slots(task.cls, (session.shared(Judge).nodes.capacity - held)[:, among]).sum()) >= count
 
 
 def _slots(cls: TaskClass, free: Floats) -> Floats:

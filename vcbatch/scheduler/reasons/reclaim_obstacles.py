@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.model.blocker import KeptShare
 from vcbatch.scheduler.model.objects import Queue, Task
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 
 def kept_share(session: Session, victims: Sequence[Task]) -> KeptShare | None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from vcbatch.api.remedies import Remedy, RemedyAction
+from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.model.columns import Floats
 from vcbatch.scheduler.model.objects import Task
 from vcbatch.scheduler.model.remedies import wait_for
@@ -15,9 +16,6 @@ from vcbatch.scheduler.model.resources import Mask
 from vcbatch.scheduler.model.result import WaitReason
 from vcbatch.scheduler.reasons.nearest import most_room, nearest_places
 from vcbatch.scheduler.reasons.ways_out import Refusal, binding, change, free_at
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 _STATES: Final = frozenset(
     {

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from datetime import timedelta
 
 from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.model.blocker import KeptShare
 from vcbatch.scheduler.model.figures import FigureBooks, Figures, GangShare
 from vcbatch.scheduler.model.objects import Job
-from vcbatch.scheduler.model.result import CycleResult, Explanation, Held, Protected, WaitReason
+from vcbatch.scheduler.model.result import CycleResult, Explanation, GateRemoval, Held, Protected, WaitReason
 from vcbatch.scheduler.queues.amounts import QueueAmounts
 from vcbatch.scheduler.reasons.report_writer import ReportWriter
 from vcbatch.scheduler.reasons.said import PODS_GRACE, Said
@@ -37,8 +38,9 @@ class Reporter:
         """Why the gang with this PodGroup waits; None where it doesn't, as far as is known."""
         return self._said.explanations.get(uid)
 
-    def report(self, session: Session, held: list[Held]) -> CycleResult:
-        """Everything to be said about this cycle. The session's picture is as it will stay."""
+    def report(self, session: Session, held: list[Held], gate_removals: Sequence[GateRemoval]) -> CycleResult:
+        """Everything to be said about this cycle, in which these gates are opened. The session's picture is as it will
+        stay."""
         writer = ReportWriter(self._said, session, held)
         for job in self._due(session):
             writer.job(job)
@@ -52,7 +54,7 @@ class Reporter:
         if later is not None:
             writer.look_again(later)
         self._measure(session, writer.figures)
-        return writer.result(updates)
+        return writer.result(updates, gate_removals)
 
     def _due(self, session: Session) -> list[Job]:
         """The gangs of which there may be something new to say, in the order of their keys."""

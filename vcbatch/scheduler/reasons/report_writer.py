@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from vcbatch.api import messages, names
@@ -21,6 +22,7 @@ from vcbatch.scheduler.model.result import (
     EventRecord,
     Eviction,
     Explanation,
+    GateRemoval,
     Held,
     PodGroupUpdate,
     QueueStatusUpdate,
@@ -31,6 +33,7 @@ from vcbatch.scheduler.reasons.conditions import ConditionWriter, Status, counts
 from vcbatch.scheduler.reasons.phases import next_phase, only_ending
 from vcbatch.scheduler.reasons.pod_news import PodNews, histogram_text
 from vcbatch.scheduler.reasons.said import Said
+from vcbatch.scheduler.topology.domain_search import DomainSearch
 
 _NEXT_GROUPLESS = timedelta(seconds=1)
 _WORDS = [status.wire for status in TaskStatus]
@@ -57,13 +60,13 @@ class ReportWriter:
         self._order: dict[str, list[Job]] = {}
         self._position: dict[str, int] = {}
 
-    def result(self, queues: list[QueueStatusUpdate]) -> CycleResult:
-        """All of it, with what is said of queues."""
+    def result(self, queues: list[QueueStatusUpdate], gate_removals: Sequence[GateRemoval]) -> CycleResult:
+        """All of it, with what is said of queues, and the gates that are opened."""
         return CycleResult(
             binds=self._session.binds,
             held=self._held,
             evictions=self._session.evictions,
-            gate_removals=() if self._session.gates is None else self._session.gates.removals,
+            gate_removals=gate_removals,
             podgroup_updates=self._updates,
             pod_conditions=self.pods.conditions,
             queue_statuses=queues,
@@ -253,7 +256,7 @@ class ReportWriter:
         it has none, or there are no HyperNodes."""
         if not job.bound_to_domains:
             return job.domain
-        search = self._session.domain_search
+        search = self._session.shared(DomainSearch)
         if search.tree.fault is not None:
             return job.domain
         held = search.allocated(job)

@@ -9,20 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from vcbatch.scheduler.framework.combining import has_opinion
 from vcbatch.scheduler.framework.plugin import OrderTerm, Plugin
+from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.framework.switches import Switch
 from vcbatch.scheduler.model.figures import Amount
 from vcbatch.scheduler.model.objects import Job, Queue, TaskStatus
 from vcbatch.scheduler.model.resources import EPS, PODS, Dimensions, Vector
 from vcbatch.scheduler.queues.tree import QueueTree
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 _DIGITS: Final = (2, 3, 4, 6, 9, 17)
 

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from vcbatch.api import names
 from vcbatch.api.remedies import Remedy, RemedyAction
+from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.model.objects import Task
 from vcbatch.scheduler.model.remedies import gang
 from vcbatch.scheduler.model.resources import EPS, MEMORY, Dimensions, Mask
 from vcbatch.scheduler.model.result import Shortage, WaitReason
 from vcbatch.scheduler.reasons.nearest import Place
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 _UNIT: Final = 1000
 """Of cpu and of scalars, in thousandths."""

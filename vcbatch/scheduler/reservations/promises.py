@@ -13,17 +13,16 @@ from collections.abc import Collection, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
+from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.framework.statement import Statement
 from vcbatch.scheduler.model.objects import Job, Task, TaskStatus
 from vcbatch.scheduler.model.promise import Promise
 from vcbatch.scheduler.model.result import Held
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
+from vcbatch.scheduler.topology.domain_search import DomainSearch
 
 OVERDUE: Final = timedelta(minutes=5)
 """For how long a place is kept beyond the time in which its victims should have ended."""
@@ -46,8 +45,6 @@ class Promises:
         """By gang what is held for it, until it is its turn; empty where nothing can be."""
         self._lowest: dict[str, int] = {}
         """By queue the lowest priority of a gang for which anything was held."""
-        self.made: set[str] = set()
-        """The gangs that were promised places before this cycle, and for which these stand."""
         self._lacking: set[str] = set()
         """The gangs that have too few pods for now: they can't be placed, and what they are promised is held."""
         self._began = False
@@ -68,7 +65,7 @@ class Promises:
         for job in found:
             self._note_pods(job, since=None)
         found += self._short_of_pods({job.key for job in found})
-        self.made = {job.key for job in found}
+        self._session.promised = {job.key for job in found}
         for job in sorted(found, key=lambda job: (-job.priority, job.key)):
             self._hold(job)
 
@@ -170,7 +167,7 @@ class Promises:
 
     def _together(self, job: Job) -> bool:
         """Whether the places of the gang, and of those inside it, are in domains that its topology allows."""
-        search = self._session.domain_search
+        search = self._session.shared(DomainSearch)
         if search.misfit(job) is not None or not len(search.allowed(job)):
             return False
         return all(len(search.allowed(job, sub)) for sub in job.subs if search.rows_held(job, sub) is not None)

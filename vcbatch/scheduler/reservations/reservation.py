@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from vcbatch.api.messages import behind_first, expected_to_start
 from vcbatch.api.timestamps import format_time
+from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.model.blocker import Blocker
 from vcbatch.scheduler.model.columns import Floats, Rows
 from vcbatch.scheduler.model.objects import Job, Queue, Run
@@ -22,9 +22,6 @@ from vcbatch.scheduler.model.remedies import wait_for
 from vcbatch.scheduler.model.resources import EPS, Matrix
 from vcbatch.scheduler.model.result import WaitReason
 from vcbatch.scheduler.reservations.run_limits import Release, declared_limit, releases
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from vcbatch.scheduler.framework.plugin import DomainWish
+from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.model.classes import TaskClass
 from vcbatch.scheduler.model.columns import Floats
 from vcbatch.scheduler.model.domain import Domain, Purpose
@@ -25,9 +26,6 @@ from vcbatch.scheduler.model.objects import ALLOCATED_STATUSES, STATUSES, Job, R
 from vcbatch.scheduler.model.resources import EPS, Mask
 from vcbatch.scheduler.model.sub_gangs import SubKey
 from vcbatch.scheduler.topology.domains import Domains, changed_rows, domains_of
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.session import Session
 
 Numbers = npt.NDArray[np.intp]
 """Domains by number."""
@@ -73,7 +71,7 @@ def domains_for(
     the highest domain around these that its topology allows. Without a topology it is the whole cluster (`within`
     where given); empty where there is none, or where the HyperNodes make no tree.
     """
-    search = session.domain_search
+    search = session.shared(DomainSearch)
     if search.misfit(job) is not None:
         return []
     groups = search.groups(job, purpose, sub=sub, within=within)

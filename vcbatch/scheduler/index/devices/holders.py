@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from vcbatch.scheduler.model.objects import NodeInfo, Task
+from vcbatch.scheduler.model.objects import NodeInfo, Task
 
 
 class DeviceHolders:

@@ -8,7 +8,7 @@ have alike devices in alike states are tried once.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -34,14 +34,12 @@ from vcbatch.scheduler.index.dra.search import (
 )
 from vcbatch.scheduler.index.dra.served import ServedResources, unmade_key
 from vcbatch.scheduler.index.node_labels import NodeLabels
+from vcbatch.scheduler.model.classes import TaskClass
 from vcbatch.scheduler.model.columns import Floats, Rows
 from vcbatch.scheduler.model.facts import Facts
+from vcbatch.scheduler.model.objects import NodeInfo, Task
 from vcbatch.scheduler.model.resources import Dimensions, Mask
 from vcbatch.scheduler.model.result import DeviceBinding
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.model.classes import TaskClass
-    from vcbatch.scheduler.model.objects import NodeInfo, Task
 
 ELSEWHERE: Final = "node(s) didn't reach the devices of a resourceclaim"
 _TAKEN: Final = frozenset({CANNOT_ALLOCATE, GIVEN_UP})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vcbatch.api import names
 from vcbatch.api.dra import AllocatedDevice, ResourceClaim
@@ -13,10 +13,8 @@ from vcbatch.scheduler.index.dra.extended import Mapped, requests_of
 from vcbatch.scheduler.index.dra.inventory import DeviceId
 from vcbatch.scheduler.index.dra.ledger import DeviceLedger
 from vcbatch.scheduler.index.dra.search import Picked
+from vcbatch.scheduler.model.objects import Task
 from vcbatch.scheduler.model.result import DeviceBinding, ExtendedClaim
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.model.objects import Task
 
 
 @dataclass(slots=True)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from vcbatch.api.dra import DeviceClass, DeviceRequest, ResourceClaim
 from vcbatch.scheduler.index.dra.counters import CounterId, CounterSetId
 from vcbatch.scheduler.index.dra.inventory import Device, Inventory
 from vcbatch.scheduler.index.dra.ledger import DeviceLedger
 from vcbatch.scheduler.index.dra.search import Found, OutOfSteps, Search, tolerations_of, ways_of
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.model.objects import NodeInfo
+from vcbatch.scheduler.model.objects import NodeInfo
 
 MOST_ALTERNATIVES: Final = 8
 """How many alternatives a request may have (Kubernetes, FirstAvailableDeviceRequestMaxSize)."""

@@ -8,7 +8,7 @@ other amount; which of them are free is for the claim to find.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from vcbatch.api import names
 from vcbatch.api.dra import (
@@ -23,12 +23,10 @@ from vcbatch.api.meta import ObjectMeta
 from vcbatch.scheduler.index.dra.capacity import share_of
 from vcbatch.scheduler.index.dra.extended import Mapped, Wanted, backing, wanted_of
 from vcbatch.scheduler.index.dra.inventory import Device, Inventory
+from vcbatch.scheduler.model.classes import TaskClass
 from vcbatch.scheduler.model.facts import Facts
+from vcbatch.scheduler.model.objects import NodeInfo, Task
 from vcbatch.scheduler.model.resources import Dimensions
-
-if TYPE_CHECKING:
-    from vcbatch.scheduler.model.classes import TaskClass
-    from vcbatch.scheduler.model.objects import NodeInfo, Task
 
 MOST_SHARES: Final = 256
 """What a device counts for that any number of pods may share: more than a node takes pods."""
