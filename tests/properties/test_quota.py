@@ -264,7 +264,7 @@ def _possible(found: Capacity, reclaimer: Task, tasks: list[Task]) -> set[str]:
 @given(worlds())
 def test_what_children_deserve_is_what_the_root_deserves(world: World) -> None:
     state = world.state()
-    books = plugin(world.session(state))._books
+    books = plugin(world.session(state))._usage
     if world.hierarchy:
         tree = books.tree
         below = tree.parent == tree.at(ROOT)
@@ -294,6 +294,6 @@ def test_books_kept_along_equal_books_made_anew(world: World, moves: list[tuple[
         plugin(session).placed(task.job, task.cls, 1)
         _pod(later, f"new-{number}", "0", request, node="n")
     later.settle()
-    anew, along = plugin(world.session(later))._books, plugin(session)._books
+    anew, along = plugin(world.session(later))._usage, plugin(session)._usage
     assert along.held == anew.held
     assert [along.share(i) for i in range(len(along.held))] == [anew.share(i) for i in range(len(anew.held))]

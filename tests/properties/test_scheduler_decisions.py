@@ -17,7 +17,7 @@ from tests.oracle.worlds import NOW, first_pass, objects, run
 from tests.support.examples import examples
 from vcbatch.api.resources import PODS
 from vcbatch.scheduler import Scheduler, build_policy
-from vcbatch.scheduler.index.demand import DemandBooks
+from vcbatch.scheduler.index.demand import DemandTracker
 
 Json = dict[str, Any]
 WORLDS = settings(max_examples=examples(150), suppress_health_check=list(HealthCheck))
@@ -192,7 +192,7 @@ def _demand_is_true(scheduler: Scheduler) -> None:
     """What is kept up of the demand of queues is what a new count of all gangs finds."""
     state = scheduler._state
     kept = state.demand.by_queue(state.queue_rows)
-    counted = DemandBooks(state.jobs_table).by_queue(state.queue_rows)
+    counted = DemandTracker(state.jobs_table).by_queue(state.queue_rows)
     for of in ("allocated", "pending", "inqueue", "elastic"):
         assert getattr(kept, of).tolist() == getattr(counted, of).tolist()
 

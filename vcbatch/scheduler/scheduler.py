@@ -53,7 +53,7 @@ _LONGEST_RETRY = timedelta(seconds=30)
 
 
 class Scheduler:
-    """A gang scheduler that keeps its picture of the cluster and is told what changes.
+    """A gang scheduler that keeps its snapshot of the cluster and is told what changes.
 
     Single-threaded and pure: the caller feeds watch events to `apply`, calls `cycle` when `dirty` is true (or at
     `CycleResult.look_again_at`), and carries the result out. Decisions are assumed at once; watch events confirm
@@ -92,7 +92,7 @@ class Scheduler:
         self._adapt()
 
     def _adapt(self) -> None:
-        """Have the picture keep what the policy reads."""
+        """Have the snapshot keep what the policy reads."""
         self._state.ignore_resources(self._policy.ignored_resources(self._state.facts))
         self._state.claimed.enabled = self._policy.devices_by_claim
         self._state.class_by_queue(self._policy.by_queue)
@@ -207,7 +207,7 @@ class Scheduler:
         return self._state.changed
 
     def cycle(self, now: datetime) -> CycleResult:
-        """Run the policy's actions once on the current picture. `now` is UTC-aware; no decision depends on it but how
+        """Run the policy's actions once on the current snapshot. `now` is UTC-aware; no decision depends on it but how
         often messages are refreshed."""
         if self._retry_at is not None and now < self._retry_at:
             self._state.changed = False
@@ -229,7 +229,7 @@ class Scheduler:
         return CycleResult(failures=failures, look_again_at=self._retry_at)
 
     def _try(self, now: datetime) -> CycleResult | PluginFailure:
-        """One cycle, or whose error it was that nothing is decided, the picture being what it was before."""
+        """One cycle, or whose error it was that nothing is decided, the snapshot being what it was before."""
         state = self._state
         state.changed = False
         state.settle()

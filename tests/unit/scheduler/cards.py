@@ -13,7 +13,7 @@ from vcbatch.api.node import Node
 from vcbatch.api.pod import Pod
 from vcbatch.api.resources import CONFIGMAPS, NODES, PODS
 from vcbatch.scheduler import CycleResult, Policy, build_policy
-from vcbatch.scheduler.snapshot.card_usage import CardBooks
+from vcbatch.scheduler.snapshot.card_usage import CardUsage
 
 
 def policy(**arguments: Any) -> Policy:
@@ -102,7 +102,7 @@ class Cards(Cluster):
         return [record.split(",")[0] for part in ids.split(";") for record in part.split(":") if record]
 
     @property
-    def books(self) -> CardBooks:
+    def books(self) -> CardUsage:
         """Those of the first family."""
         return self.scheduler._state.memory["deviceshare"].books[0]
 

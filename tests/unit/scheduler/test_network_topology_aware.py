@@ -12,7 +12,7 @@ from tests.unit.scheduler.domains import SOFT, hard, hyper_node, racks, send
 from tests.unit.scheduler.scoring import plugin_of
 from vcbatch.scheduler import Policy, parse_policy
 from vcbatch.scheduler.framework.placing.static_nodes import StaticCache
-from vcbatch.scheduler.framework.plugin import DomainWish
+from vcbatch.scheduler.framework.plugin import DomainRequest
 from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.framework.statement import Statement
 from vcbatch.scheduler.model.domain import Purpose
@@ -127,7 +127,7 @@ def test_where_the_gang_is_counts_among_the_fullest_domains_only() -> None:
     plugin = plugin_of(session, NetworkTopologyAware)
     tree = session.shared(DomainSearch).tree
     amount = session.dims.vector({"cpu": "4"})
-    wish = DomainWish(session.state.jobs["ns/g"], None, 2, amount, np.zeros(len(tree)))
+    wish = DomainRequest(session.state.jobs["ns/g"], None, 2, amount, np.zeros(len(tree)))
     assert plugin.domain_scores(wish, np.arange(3)) == pytest.approx(
         [100 * 6 / 16, 100 * 12 / 16, 100 * (12 / 16 + 0.25)]
     )
@@ -153,11 +153,11 @@ def test_a_part_s_share_is_of_its_own_pods(weight: int) -> None:
     spare = np.zeros(len(session.shared(DomainSearch).tree))
     job = session.state.jobs["ns/g"]
     assert {sub: sum(counts) for sub, counts in job.subs.items()} == {(0, ("0",)): 2, (0, ("1",)): 3}
-    of_part = DomainWish(job, (0, ("0",)), 1, amount, spare)
+    of_part = DomainRequest(job, (0, ("0",)), 1, amount, spare)
     assert plugin.domain_scores(of_part, np.arange(3)) == pytest.approx(
         [weight * 100 * 6 / 16, weight * 100 * 10 / 16, weight * 100 * (10 / 16 + 1 / 2)]
     )
-    of_gang = DomainWish(job, None, 1, amount, spare)
+    of_gang = DomainRequest(job, None, 1, amount, spare)
     assert plugin.domain_scores(of_gang, np.array([0, 2])) == pytest.approx(
         [weight * 100 * 6 / 16, weight * 100 * (10 / 16 + 1 / 5)]
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vcbatch.scheduler.index.demand import DemandBooks, QueueDemand
+from vcbatch.scheduler.index.demand import DemandTracker, QueueDemand
 from vcbatch.scheduler.model.objects import Phase
 from vcbatch.scheduler.model.resources import MEMORY, Dimensions
 from vcbatch.scheduler.model.tables import JobTable
@@ -32,7 +32,7 @@ def memory(demand: QueueDemand) -> list[list[float]]:
 
 
 def test_each_queue_has_what_its_gangs_hold_and_ask_for(table: JobTable) -> None:
-    books = DemandBooks(table)
+    books = DemandTracker(table)
     gang(table, queue=0, holds=5, waits=2, asks=4)
     gang(table, queue=2, holds=1, asks=4)
     gang(table, queue=-1, holds=100, waits=100, asks=100)
@@ -40,7 +40,7 @@ def test_each_queue_has_what_its_gangs_hold_and_ask_for(table: JobTable) -> None
 
 
 def test_what_changed_is_counted_anew(table: JobTable) -> None:
-    books = DemandBooks(table)
+    books = DemandTracker(table)
     moved, gone = gang(table, queue=0, holds=5), gang(table, queue=0, holds=7)
     assert memory(books.by_queue(2))[0] == [12, 0]
     table.queue[moved] = 1
@@ -53,7 +53,7 @@ def test_what_changed_is_counted_anew(table: JobTable) -> None:
 
 
 def test_what_is_handed_out_is_the_callers_own(table: JobTable) -> None:
-    books = DemandBooks(table)
+    books = DemandTracker(table)
     gang(table, queue=0, holds=5)
     books.by_queue(1).allocated[:] += 1
     assert memory(books.by_queue(1))[0] == [5]
@@ -61,7 +61,7 @@ def test_what_is_handed_out_is_the_callers_own(table: JobTable) -> None:
 
 def test_an_amount_too_large_to_be_exact_leaves_no_trace(table: JobTable) -> None:
     """Beyond 2**53 a sum loses units, which taking the amount away again doesn't bring back."""
-    books = DemandBooks(table)
+    books = DemandTracker(table)
     gang(table, queue=0, holds=3)
     books.by_queue(1)
     absurd = gang(table, queue=0, holds=2.0**60)
@@ -71,7 +71,7 @@ def test_an_amount_too_large_to_be_exact_leaves_no_trace(table: JobTable) -> Non
 
 
 def test_gangs_are_counted_when_the_table_grows(table: JobTable) -> None:
-    books = DemandBooks(table)
+    books = DemandTracker(table)
     for _ in range(70):
         gang(table, queue=0, holds=1)
         books.by_queue(1)

@@ -46,7 +46,7 @@ def with_fewest_broken(
     """What makes room for the gang at the price of the fewest gangs, and of these ways the one with the fewest pods:
     `found`, or what `search` finds where only gangs with these UIDs may be broken. No gang is broken that is of higher
     priority, or of another queue, than those that would be otherwise. With `smallest`, where gangs that are broken end,
-    others are tried in their stead though they are as many, if they need fewer pods to run. It is done on the picture
+    others are tried in their stead though they are as many, if they need fewer pods to run. It is done on the snapshot
     in the end."""
     gangs = {task.job.key: task.job for task in found.victims if task.job is not None and task.job is not job}
     broken = [other for other in gangs.values() if not works(session, other)]

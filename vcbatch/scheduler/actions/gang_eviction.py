@@ -1,7 +1,7 @@
 """Make room for whole gangs: preempt in their own queue (`gangpreempt`), reclaim from other queues (`gangreclaim`).
 
 Victims go in bundles, so that no gang is left with a part that is of no use. Nobody goes unless, with all victims
-gone, the waiting gang has its minimum: that is tried on the picture before anything is decided.
+gone, the waiting gang has its minimum: that is tried on the snapshot before anything is decided.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class _Relief:
         return victims
 
     def find(self, breakable: frozenset[str] | None = None) -> Statement | None:
-        """The evictions that give the gang its minimum, done on the picture; None, the picture as it was, where there
+        """The evictions that give the gang its minimum, done on the snapshot; None, the snapshot as it was, where there
         are none. Of gangs whose UIDs aren't among the `breakable` ones, where these are given, none ends by it."""
         session, trial = self._session, self._trial
         eviction = GangEviction(self._kind, self._job, trial.need)
@@ -190,7 +190,7 @@ class _Relief:
         permitted = Permitted(self._session, eviction)
         tries = _Tries()
         while True:
-            statement.discard()  # bundles are chosen, and plugins asked, on the picture as it is
+            statement.discard()  # bundles are chosen, and plugins asked, on the snapshot as it is
             chunk = room.filling(source, least=max(_FIRST_CHUNK, len(asked) // 2))
             if not chunk:
                 last = len(taken) > tries.futile and room.may_do() and self._placed(statement, taken, domain)

@@ -67,7 +67,7 @@ class GangRelief:
         return victims
 
     def _search(self, job: Job, breakable: frozenset[str] | None = None) -> Statement | None:
-        """The evictions that give the gang its minimum, done on the picture; None, the picture as it was, where there
+        """The evictions that give the gang its minimum, done on the snapshot; None, the snapshot as it was, where there
         are none. Of gangs whose UIDs aren't among the `breakable` ones, where these are given, only those go that they
         can do without."""
         session = self.cycle.session

@@ -1,4 +1,4 @@
-"""Would a gang fit? By sums, which tell quickly that it can't, and by placing it on the picture."""
+"""Would a gang fit? By sums, which tell quickly that it can't, and by placing it on the snapshot."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class ProtectedVictims:
 
     def note(self, job: Job, alike: tuple[object, ...] | None, victims: Callable[[], Sequence[Task]]) -> None:
         """The search for this gang failed, some pods being protected. `victims` searches as if none were, and leaves
-        the picture as it was; it returns nobody where that fails too."""
+        the snapshot as it was; it returns nobody where that fails too."""
         self._note(job, alike, lambda: self._found(victims))
 
     def note_share(self, job: Job, alike: tuple[object, ...] | None, victims: Callable[[], Sequence[Task]]) -> bool:

@@ -123,7 +123,7 @@ class Relief:
         return Victims(bool(candidates), [victim for victim in candidates if victim.uid in named], more)
 
     def fits(self, task: Task, row: int, *, coupled: bool) -> bool:
-        """Whether the task may be promised a place on the node, as the picture is now."""
+        """Whether the task may be promised a place on the node, as the snapshot is now."""
         session = self.session
         if not self._roomy(task):
             return False

@@ -1,7 +1,7 @@
 """Against evictions that lead nowhere: gangs that push each other out in turn, and searches that found nothing before.
 
 A gang evicts nobody of those that had it evicted, so evictions make up a graph without a cycle; and a gang evicts
-another once more only after it got further by it. On a picture in which only pods come and go, that holds for ever, so
+another once more only after it got further by it. On a snapshot in which only pods come and go, that holds for ever, so
 evictions end. Nodes, queues, priorities and PodGroups that change may make it right to evict all the same, and may have
 nothing to do with it: so the first such change ends it, and each time that one has the other evicted again it takes
 twice as many changes.

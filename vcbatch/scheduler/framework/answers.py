@@ -17,7 +17,7 @@ from vcbatch.scheduler.framework.combining import Leanings, Tiered, agreed, coun
 from vcbatch.scheduler.framework.gang_order import GangKey, Gangs, last_first
 from vcbatch.scheduler.framework.plugin import (
     UNLIMITED,
-    DomainWish,
+    DomainRequest,
     EvictionKind,
     GangEviction,
     Leaning,
@@ -187,11 +187,11 @@ class Answers:
                 return list(order)
         return groups
 
-    def domain_scores(self, wish: DomainWish, domains: Rows) -> Floats:
+    def domain_scores(self, request: DomainRequest, domains: Rows) -> Floats:
         """The points of all plugins together."""
         total: Floats = np.zeros(len(domains))
         for plugin in self._domain_scores:
-            points = plugin.domain_scores(wish, domains)
+            points = plugin.domain_scores(request, domains)
             if points is not None:
                 total += points
         return total
@@ -440,10 +440,10 @@ class Answers:
         return next((lock for plugin in self._locking if (lock := plugin.node_lock(task))), "")
 
     def _binding_annotations(self, task: Task, row: int) -> Mapping[str, str] | None:
-        told: dict[str, str] = {}
+        annotations: dict[str, str] = {}
         for plugin in self._annotating:
-            told.update(plugin.binding_annotations(task, row))
-        return told or None
+            annotations.update(plugin.binding_annotations(task, row))
+        return annotations or None
 
 
 def _made(option: PluginOption) -> Plugin:

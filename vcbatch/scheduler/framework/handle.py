@@ -106,7 +106,7 @@ class Handle(Protocol):
         """Tasks of a gang in task order."""
         ...
 
-    def look_again(self, at: datetime) -> None:
+    def requeue_at(self, at: datetime) -> None:
         """Something changes by time alone: have a cycle then, whatever else happens."""
         ...
 

@@ -10,7 +10,7 @@ class Part(StrEnum):
     """A part of a cycle."""
 
     PLUGIN_OPENED = "plugin opened"
-    """A plugin saw the picture."""
+    """A plugin saw the snapshot."""
     OPENED = "opened"
     """All have, and the session can be worked on; no name."""
     ACTION = "action"

@@ -1,7 +1,7 @@
 """What a plugin may decide. A plugin overrides the methods it has an opinion on; the session asks only those.
 
-A plugin is made anew for every cycle: `open` sees the whole picture once, and the other methods are asked while
-actions run. They must be pure functions of the picture, the class or the gang they are asked about, and what `placed`
+A plugin is made anew for every cycle: `open` sees the whole snapshot once, and the other methods are asked while
+actions run. They must be pure functions of the snapshot, the class or the gang they are asked about, and what `placed`
 told them. Methods with arrays decide about all nodes at once.
 """
 
@@ -162,7 +162,7 @@ class Leaning(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class DomainWish:
+class DomainRequest:
     """Tasks of a gang, or of one gang inside it, that look for a domain of the network: so many, asking for `amount`
     together, [R]. `spare` is how many more of them each domain would take, [D]."""
 
@@ -485,7 +485,7 @@ class Plugin:
 
     # Domains of the network, by their numbers in the tree (`vcbatch.scheduler.topology.domains`)
 
-    def domain_scores(self, wish: DomainWish, domains: Rows) -> Floats | None:
+    def domain_scores(self, request: DomainRequest, domains: Rows) -> Floats | None:
         """Points for domains that have room for the tasks; [len(domains)]."""
         return None
 
@@ -503,7 +503,7 @@ class Plugin:
 
     def moved(self, task: Task, row: int, step: int) -> None:
         """One task was placed on the node of this row (`step` 1), or taken back or evicted from it (-1). Called besides
-        `placed`, for plugins that keep books per pod or node."""
+        `placed`, for plugins that keep their own accounting per pod or node."""
 
     def binding_annotations(self, task: Task, row: int) -> Mapping[str, str]:
         """What the pod is to be told with its binding to this node."""

@@ -1,4 +1,4 @@
-"""One cycle: the picture, what the plugins say of it, and what was decided so far."""
+"""One cycle: the snapshot, what the plugins say of it, and what was decided so far."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ class Session(Answers):
         above = preemptor.queue is job.queue and preemptor.priority > job.priority
         return job.key in self.promised and not above
 
-    def look_again(self, at: datetime) -> None:
+    def requeue_at(self, at: datetime) -> None:
         """Something changes by time alone: have a cycle then, whatever else happens."""
         if at > self.now and (self.wake_at is None or at < self.wake_at):
             self.wake_at = at
@@ -244,7 +244,7 @@ class Session(Answers):
             self.state.evicted(task)
 
     def abandon(self) -> None:
-        """Put the picture back to what it was when the session began, whatever came in between, and ask no plugin."""
+        """Put the snapshot back to what it was when the session began, whatever came in between, and ask no plugin."""
         state = self.state
         for tasks, before in reversed(self.journal):
             for task in tasks:

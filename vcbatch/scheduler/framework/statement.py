@@ -1,4 +1,4 @@
-"""An undoable list of placements: applied to the picture at once, then committed as a whole or taken back exactly."""
+"""An undoable list of placements: applied to the snapshot at once, then committed as a whole or taken back exactly."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ class Statement:
         return tuple(self._done)
 
     def replay(self, recorded: Sequence[object]) -> None:
-        """Do again what another try did on the same picture."""
+        """Do again what another try did on the same snapshot."""
         session = self._session
         for done in recorded:
             if isinstance(done, _Evicted):

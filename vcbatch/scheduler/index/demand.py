@@ -39,7 +39,7 @@ class QueueDemand:
 _PARTS = len(fields(QueueDemand))
 
 
-class DemandBooks:
+class DemandTracker:
     """Keeps the sums up: what each gang adds to them is remembered, and found anew for the gangs that changed."""
 
     def __init__(self, table: JobTable) -> None:

@@ -11,7 +11,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 class Facts:
-    """The objects of every kind that isn't part of the picture proper, by `namespace/name`.
+    """The objects of every kind that isn't part of the snapshot proper, by `namespace/name`.
 
     Who derives something from them keeps it as long as `stamp` of the kind is the same.
     """

@@ -1,6 +1,6 @@
 """What queues and gangs hold and wait for, for whoever draws it: of a cycle only what isn't as it was after the last.
 
-Amounts are in the units of the picture: thousandths of cpu and of scalars, bytes of memory.
+Amounts are in the units of the snapshot: thousandths of cpu and of scalars, bytes of memory.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Figures:
 
 @dataclass(slots=True)
 class Measured:
-    """What plugins and the picture say in a cycle; rows are those of `names`, which is the same list as long as no
+    """What plugins and the snapshot say in a cycle; rows are those of `names`, which is the same list as long as no
     queue changes."""
 
     amounts: dict[Amount, tuple[Sequence[str], Matrix]] = field(
@@ -108,7 +108,7 @@ class Measured:
     """By gang row."""
 
 
-class FigureBooks:
+class FigureTracker:
     """Remembers what was told."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""What the picture holds of each pod, gang, queue and node. Amounts are in the arrays of the tables; these objects
+"""What the snapshot holds of each pod, gang, queue and node. Amounts are in the arrays of the tables; these objects
 hold the rest and their row."""
 
 from __future__ import annotations
@@ -98,12 +98,12 @@ class Task:
         "pod",
         "preemptable",
         "priority",
+        "reported",
         "role",
         "seat",
         "status",
         "stays",
         "sub",
-        "told",
         "uid",
     )
 
@@ -140,7 +140,7 @@ class Task:
         self.condition = ""
         """What its PodScheduled=False condition says, as far as is known: the kind of the blocker that was told, or
         the condition's reason where an earlier scheduler wrote it (`told` is false then)."""
-        self.told = False
+        self.reported = False
         self.seat = -1
         """Its row in the victim table; -1 where it isn't in it."""
 
@@ -163,18 +163,18 @@ class Job:
         phase: as decided so far, which the API may not have seen yet.
         written: the status as last seen or last sent, whichever is newer.
         seen: the status as last seen.
-        parked: what the picture's stamps were when it failed to start, None while it is to be tried.
+        parked: what the snapshot's stamps were when it failed to start, None while it is to be tried.
         blocker: what parked it.
         searches: how often in turn a search for a placement of it ended without an answer.
         searched: what it was last searched for in vain on; None while it wasn't.
         verdict: whether it can't start even on empty nodes, and what that was found on; None while nobody asked.
-        told: what the last event about it was about.
+        reported: what the last event about it was about.
         set_aside: why it isn't tried at all; empty where it is.
         topology: how near to each other its pods are to be.
         domain: the domain that it holds places in, as the PodGroup says or was told last.
         groupless_since: since when its pods wait for a PodGroup that doesn't exist, as far as cycles saw; None where
             none do.
-        told_groupless: whether pods were told so, and nothing else since.
+        reported_groupless: whether that was reported of its pods, and nothing else since.
     """
 
     __slots__ = (
@@ -191,6 +191,8 @@ class Job:
         "phase",
         "priority",
         "queue",
+        "reported",
+        "reported_groupless",
         "roles",
         "row",
         "rules",
@@ -201,8 +203,6 @@ class Job:
         "set_aside",
         "subs",
         "tasks",
-        "told",
-        "told_groupless",
         "topology",
         "uid",
         "verdict",
@@ -233,12 +233,12 @@ class Job:
         self.searches = 0
         self.searched: object = None
         self.verdict: tuple[object, bool] | None = None
-        self.told: tuple[str, ...] = ()
+        self.reported: tuple[str, ...] = ()
         self.set_aside = ""
         self.topology: NetworkTopology | None = None
         self.domain = ""
         self.groupless_since: datetime | None = None
-        self.told_groupless = False
+        self.reported_groupless = False
 
     @property
     def bound_to_domains(self) -> bool:
@@ -449,7 +449,7 @@ class NodeInfo:
 
     @property
     def tasks(self) -> dict[str, Task]:
-        """The pods on it, by UID. Those that a cycle placed are entered when somebody looks: the books of a node that
+        """The pods on it, by UID. Those that a cycle placed are entered when somebody looks: the usage of a node that
         nobody looked at for long are slow to reach, which is most of what placing a pod would cost."""
         if self._arrivals:
             for tasks, infos in self._arrivals:

@@ -243,7 +243,7 @@ AHEAD_SHOWN = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CycleResult:
-    """All decisions of one cycle, already assumed in the scheduler's own picture.
+    """All decisions of one cycle, already assumed in the scheduler's own snapshot.
 
     `binds` come gang by gang, a gang's pods together. `explain` has the gangs that waited and were looked at in this
     cycle. `look_again_at` is set when time alone changes something (a message that may be refreshed then); otherwise

@@ -37,7 +37,7 @@ from vcbatch.scheduler.queues.gates import reserving
 from vcbatch.scheduler.queues.quotas import Limits, anything, flat_limits, quotas_of, tree_limits
 from vcbatch.scheduler.queues.remedies import raise_limit
 from vcbatch.scheduler.queues.tree import QueueTree
-from vcbatch.scheduler.queues.usage import Excess, PlainLimits, QueueBooks
+from vcbatch.scheduler.queues.usage import Excess, PlainLimits, QueueUsage
 from vcbatch.scheduler.snapshot.state import ClusterState
 
 _MEMORY = "capacity"
@@ -74,13 +74,13 @@ class Capacity(Plugin):
         demand = state.demand.by_queue(tree.rows)
         own = np.concatenate([demand.allocated, demand.inqueue, demand.elastic], axis=1)
         allocated, inqueue, elastic = np.split(tree.upwards(tree.by_index(own)), 3, axis=1)
-        self._books = QueueBooks(tree, layout.plain, allocated=allocated, inqueue=inqueue, elastic=elastic)
+        self._usage = QueueUsage(tree, layout.plain, allocated=allocated, inqueue=inqueue, elastic=elastic)
         self._kept: dict[str, dict[int, _Kept]] = {}
         if state.queue_gates:
             self._keep_room(state)
         self._quotas = self._device_quotas(session)
         amounts = None if self._quotas is None else self._quotas.amounts
-        self._victims = Victims(self._books, levels=self._levels, amounts=amounts)
+        self._victims = Victims(self._usage, levels=self._levels, amounts=amounts)
         self.barring = self._quotas is not None
 
     def _device_quotas(self, session: Handle) -> DeviceQuotas | None:
@@ -91,7 +91,7 @@ class Capacity(Plugin):
         quotas = DeviceQuotas(session, self._tree, capacity=capacity)
         for i, name in enumerate(self._tree.names):
             for column, amount in quotas.columns(name):
-                self._books.record(i, column, amount)
+                self._usage.record(i, column, amount)
         return quotas
 
     def close(self, session: Handle) -> None:
@@ -101,7 +101,7 @@ class Capacity(Plugin):
         names = layout.names
         deserved = layout.limits.deserved
         # Lists have no columns where there are no queues.
-        held, inqueue = (np.array(rows).reshape(deserved.shape) for rows in (self._books.held, self._books.inqueue))
+        held, inqueue = (np.array(rows).reshape(deserved.shape) for rows in (self._usage.held, self._usage.inqueue))
         parts = np.divide(held, deserved, out=np.zeros_like(held), where=deserved >= EPS)
         shares = np.where(anything(deserved), parts.max(axis=1, initial=0.0), 1.0)
         measured.shares = (names, shares, shares > 1)
@@ -118,7 +118,7 @@ class Capacity(Plugin):
         i = self._at(queue)
         key: tuple[float, ...] = self._heads[i]
         for q in self._paths[i]:
-            key += self._books.standing(q)
+            key += self._usage.standing(q)
         return key
 
     def queue_terms(self, queue: Queue) -> Sequence[OrderTerm]:
@@ -131,7 +131,7 @@ class Capacity(Plugin):
     def queue_kin(self, queue: Queue) -> tuple[object, int]:
         """Those with the same queues above them."""
         head, above = self._heads[self._at(queue)], self._paths[self._at(queue)][:-1]
-        return (head, above), len(head) + sum(len(self._books.standing(q)) for q in above)
+        return (head, above), len(head) + sum(len(self._usage.standing(q)) for q in above)
 
     def victim_queue_key(self, victim: Queue, preemptor: Queue) -> tuple[float, ...]:
         """The closest relatives lose first."""
@@ -162,7 +162,7 @@ class Capacity(Plugin):
         if not self._table.has_minimum[job.row]:
             return Verdict(Vote.PERMIT)
         minimum: list[float] = self._table.minimum[job.row].tolist()
-        excess = self._books.excess(self._at(queue), minimum)
+        excess = self._usage.excess(self._at(queue), minimum)
         return Verdict(Vote.PERMIT) if excess is None else self._refusal(excess, minimum)
 
     def _refusal(self, excess: Excess, minimum: Sequence[float]) -> Verdict:
@@ -170,14 +170,14 @@ class Capacity(Plugin):
         short: list[Shortage] = []
         parts: list[str] = []
         for r in excess.columns:
-            most = self._books.most[q][r]
-            left = max(self._books.left_to_admit(q, r), 0.0)
+            most = self._usage.most[q][r]
+            left = max(self._usage.left_to_admit(q, r), 0.0)
             asked, available = dims.format(r, minimum[r]), dims.format(r, left)
             short.append(Shortage(dims.names[r], asked, available, dims.format(r, minimum[r] - left)))
             parts.append(f"{dims.names[r]}: {asked} asked, {available} left of {dims.format(r, most)}")
         names = ", ".join(f"insufficient {s.resource}" for s in short)
         growing = self._session.shared(Judge).nodes.growing
-        ever = self._layout.capability[q].tolist() if growing else self._books.most[q]
+        ever = self._layout.capability[q].tolist() if growing else self._usage.most[q]
         never = any(minimum[r] > ever[r] for r in excess.columns)
         text = f"queue resource quota insufficient: {names} ({'; '.join(parts)} in queue {self._tree.names[q]})"
         reason, name = WaitReason.IMPOSSIBLE if never else WaitReason.QUEUE_LIMIT, self._tree.names[q]
@@ -190,7 +190,7 @@ class Capacity(Plugin):
 
     def count_admission(self, job: Job, sign: int) -> None:
         if job.queue is not None and self._table.has_minimum[job.row]:
-            self._books.admit(self._at(job.queue), (sign * self._table.admission(job.row)).tolist())
+            self._usage.admit(self._at(job.queue), (sign * self._table.admission(job.row)).tolist())
 
     def admission_key(self, job: Job) -> object:
         return None if self._quotas is None else self._quotas.wanted(job)
@@ -203,7 +203,7 @@ class Capacity(Plugin):
     def room(self, queue: Queue, request: Vector) -> int:
         if not queue.open or self._tree.fault(queue) is not None:
             return 0
-        return self._books.room(self._at(queue), request.tolist())
+        return self._usage.room(self._at(queue), request.tolist())
 
     def room_of(self, job: Job, request: Vector) -> int:
         queue = job.queue
@@ -212,11 +212,11 @@ class Capacity(Plugin):
         if not job.queue_takes or self._tree.fault(queue) is not None:
             return 0
         if job.key not in self._kept:
-            return self._books.room(self._at(queue), request.tolist())
+            return self._usage.room(self._at(queue), request.tolist())
         own = np.zeros(len(request))
         for kept in self._kept[job.key].values():
             own += kept.rest * kept.cls.request
-        return self._books.room(self._at(queue), request.tolist(), own.tolist())
+        return self._usage.room(self._at(queue), request.tolist(), own.tolist())
 
     def _keep_room(self, state: ClusterState) -> None:
         for key, classes in reserving(state).items():
@@ -228,35 +228,35 @@ class Capacity(Plugin):
             kept = self._kept.setdefault(job.key, {}).setdefault(cls.id, _Kept(cls))
             before = kept.rest
             kept.wanted += count
-            self._books.keep(self._at(job.queue), cls.amounts, kept.rest - before)
+            self._usage.keep(self._at(job.queue), cls.amounts, kept.rest - before)
 
     def ledger(self, queue: Queue, request: Vector) -> Ledger | None:
-        i = self._books.tightest(self._at(queue), request.tolist())
-        held, most = np.array(self._books.held[i]), np.array(self._books.most[i])
-        if self._books.kept is not None:
-            held += self._books.kept[i]
+        i = self._usage.tightest(self._at(queue), request.tolist())
+        held, most = np.array(self._usage.held[i]), np.array(self._usage.most[i])
+        if self._usage.kept is not None:
+            held += self._usage.kept[i]
         return Ledger(held, most, word="allowed", queue=self._tree.names[i], ever=most)
 
     def barred(self, task: Task) -> Verdict | None:
         return None if self._quotas is None else self._quotas.barred(task)
 
     def limit_stamp(self, queue: Queue) -> object:
-        return (queue.open, self._books.stamp(self._at(queue)))
+        return (queue.open, self._usage.stamp(self._at(queue)))
 
     def placed(self, job: Job, cls: TaskClass, count: int) -> None:
         if job.queue is None:
             return
         i = self._at(job.queue)
-        self._books.move(i, cls.amounts, count)
+        self._usage.move(i, cls.amounts, count)
         if self._quotas is not None and self._quotas.concern(cls):
             for q in self._tree.chains[i]:
                 for column, amount in self._quotas.columns(self._tree.names[q]):
-                    self._books.record(q, column, amount)
+                    self._usage.record(q, column, amount)
         kept = self._kept[job.key].get(cls.id) if job.key in self._kept else None
         if kept is not None:
             before = kept.rest
             kept.placed += count
-            self._books.keep(i, cls.amounts, kept.rest - before)
+            self._usage.keep(i, cls.amounts, kept.rest - before)
 
     # Victims ---------------------------------------------------------------------------------------------------------
 
@@ -266,11 +266,11 @@ class Capacity(Plugin):
         if not queue.open or self._tree.fault(queue) is not None:
             return False
         i, amounts = self._at(queue), request.tolist()
-        if not self._books.fits_alone(i, amounts):
+        if not self._usage.fits_alone(i, amounts):
             return False
         chain = self._tree.chains[i]
         deserving = (i, *chain[1 : min(self._levels + 1, len(chain) - 1)])
-        return any(self._books.deserves(q, amounts) for q in deserving)
+        return any(self._usage.deserves(q, amounts) for q in deserving)
 
     def reclaimable(self, reclaimer: Task, candidates: Sequence[Task]) -> Sequence[Task] | None:
         queue = reclaimer.job.queue if reclaimer.job is not None else None
@@ -296,7 +296,7 @@ class Capacity(Plugin):
         i, dims = self._at(queue), self._dims
         found: list[Shortage] = []
         for r, amount in enumerate(np.sum([self._amounts(task) for task in victims], axis=0).tolist()):
-            has, deserves = self._books.held[i][r], self._books.deserved[i][r]
+            has, deserves = self._usage.held[i][r], self._usage.deserved[i][r]
             if r != PODS and amount > 0 and deserves >= EPS and has > deserves > has - amount:
                 left = has - amount
                 short = dims.format(r, deserves - left)
@@ -326,7 +326,7 @@ class _Layout:
         index: by row of a queue.
         heads: by index, what decides before shares: priority, and that leaves go first.
         paths: by index, the queues whose shares decide, the highest first.
-        plain: the limits as the books go by them, with where each queue stands by age.
+        plain: the limits that usage is compared with, with where each queue stands by age.
         capability: what the specs name, infinite where they don't; [Q, R].
         names: by index, empty for a root that is no object.
     """

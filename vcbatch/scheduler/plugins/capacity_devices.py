@@ -61,16 +61,16 @@ class _Excess(NamedTuple):
 
 
 class DeviceQuotas:
-    """The quotas of one cycle, on the books of the picture."""
+    """The quotas of one cycle, on the devices that the snapshot counts."""
 
     def __init__(self, session: Handle, tree: QueueTree, *, capacity: bool) -> None:
         state = session.state
         self._session = session
         self._claimed = state.claimed
         self._chains, above, self._limits, self._named = _layout(session, tree)
-        self._books = state.count_devices(capacity=capacity)
-        self._books.settle(above)
-        self._held = self._books.whole if tree.hierarchical else self._books.own
+        self._usage = state.count_devices(capacity=capacity)
+        self._usage.settle(above)
+        self._held = self._usage.whole if tree.hierarchical else self._usage.own
         self._promised: dict[str, Held] | None = None
         self._claims: dict[str, tuple[str, ...]] = {}
 
@@ -94,10 +94,10 @@ class DeviceQuotas:
         dims, out = self._session.dims, list(task.cls.amounts)
         users = self._held.get(queue.name, _EMPTY).users
         alone = 1 if task.node else 0
-        for claim in dict.fromkeys(self._books.claims(task)[0]):
+        for claim in dict.fromkeys(self._usage.claims(task)[0]):
             if users.get(claim, 0) > alone:
                 continue
-            for key, amount in self._books.charge(claim).items():
+            for key, amount in self._usage.charge(claim).items():
                 column = dims.column(key)
                 if column is not None:
                     out[column] += known(amount)
@@ -110,7 +110,7 @@ class DeviceQuotas:
         queue = task.job.queue if task.job is not None else None
         if queue is None:
             return None
-        claims, unmade = self._books.claims(task)
+        claims, unmade = self._usage.claims(task)
         there = self._session.state.facts.of(ResourceClaim)
         missing = next((key for key in claims if key not in there and not is_unmade(key)), None)
         if unmade or missing:
@@ -134,7 +134,7 @@ class DeviceQuotas:
             return ()
         needed = max(job.min_member - job.ready_count, 0)
         first = pending if needed >= len(pending) else self._session.ordered(pending)[:needed]
-        return tuple(sorted({claim for task in first for claim in self._books.claims(task)[0]}))
+        return tuple(sorted({claim for task in first for claim in self._usage.claims(task)[0]}))
 
     def refusal(self, job: Job) -> Verdict | None:
         """Why the gang may not be admitted for its claims; None where it may."""
@@ -162,13 +162,13 @@ class DeviceQuotas:
         for claim in self._wanted(job, gated=False) if job.queue is not None else ():
             for queue in self._chains.get(job.queue_name, ()):
                 if claim not in self._held.get(queue, _EMPTY).users:
-                    promised.setdefault(queue, Held()).use(claim, self._books.charge(claim), 1)
+                    promised.setdefault(queue, Held()).use(claim, self._usage.charge(claim), 1)
 
     # Limits -----------------------------------------------------------------------------------------------------------
 
     def _excess(self, queue: str, claims: Sequence[str], *, admission: bool) -> list[_Excess]:
         """What these claims would take a queue beyond its limits in: of it and those above the nearest one."""
-        asked = _sum(map(self._books.charge, claims))
+        asked = _sum(map(self._usage.charge, claims))
         chain = self._chains.get(queue, (queue,))
         unnamed = [
             _Excess(queue, key, amount, amount, 0, None)
@@ -183,20 +183,20 @@ class DeviceQuotas:
             if limits:
                 held, also = self._held.get(name, _EMPTY), promised.get(name, _EMPTY)
                 new = [claim for claim in claims if claim not in held.users and claim not in also.users]
-                over = list(_over(name, limits, asked, _sum(map(self._books.charge, new)), (held, also)))
+                over = list(_over(name, limits, asked, _sum(map(self._usage.charge, new)), (held, also)))
                 if over:
                     return over
         return []
 
 
 def _over(
-    queue: str, limits: Mapping[str, int], asked: Charge, added: Charge, books: Sequence[Held]
+    queue: str, limits: Mapping[str, int], asked: Charge, added: Charge, usage: Sequence[Held]
 ) -> Iterator[_Excess]:
     for key, amount in sorted(added.items()):
         most = limits.get(key)
         if most is None or amount <= 0 or (is_count(key) and most <= 0):
             continue
-        held = sum(book.amounts.get(key, 0) for book in books)
+        held = sum(book.amounts.get(key, 0) for book in usage)
         if held + amount > most:
             yield _Excess(queue, key, asked[key], amount, held, most)
 

@@ -10,16 +10,16 @@ import numpy.typing as npt
 from vcbatch.scheduler.index.victims import Candidates
 from vcbatch.scheduler.model.objects import Task
 from vcbatch.scheduler.model.resources import CPU, EPS, MEMORY, PODS, Mask, Vector
-from vcbatch.scheduler.queues.usage import Amounts, QueueBooks
+from vcbatch.scheduler.queues.usage import Amounts, QueueUsage
 
 
 class Victims:
-    """Picks victims in the order of the candidates, each on the books without those picked before it."""
+    """Picks victims in the order of the candidates, each by the usage without those picked before it."""
 
-    def __init__(self, books: QueueBooks, *, levels: int, amounts: Callable[[Task], Amounts] | None = None) -> None:
+    def __init__(self, usage: QueueUsage, *, levels: int, amounts: Callable[[Task], Amounts] | None = None) -> None:
         """`levels`: over how many levels of queues above the victim's must hold more than they deserve as well.
         `amounts`: what a task takes, where that is more than its class says."""
-        self._books = books
+        self._usage = usage
         self._amounts = _by_class if amounts is None else amounts
         self._by_class = amounts is None
         self._levels = levels
@@ -52,9 +52,9 @@ class Victims:
     def possible(self, request: Vector, rows: npt.NDArray[np.int64], candidates: Candidates) -> Mask:
         """Which of the candidates, whose queues have these rows, a task with this request could get at most: those that
         are lent or beyond what their queue deserves now. Guarantees and queues above only rule out more."""
-        books = self._books
-        held, deserved = np.array(books.held), np.array(books.deserved)
-        counts = np.array(books.named)
+        usage = self._usage
+        held, deserved = np.array(usage.held), np.array(usage.deserved)
+        counts = np.array(usage.named)
         counts[:, [CPU, MEMORY]] &= deserved[:, [CPU, MEMORY]] >= EPS
         beyond = counts & (held > deserved)
         beyond[:, PODS] = False
@@ -63,7 +63,7 @@ class Victims:
         lent = ~((deserved >= EPS) @ (candidates.requests >= EPS).T)
         allowed = (lent | (beyond @ takes.T)) & useful
         nobody = np.zeros((1, allowed.shape[1]), dtype=bool)
-        return np.concatenate([allowed, nobody])[books.tree.index[rows], candidates.classes]
+        return np.concatenate([allowed, nobody])[usage.tree.index[rows], candidates.classes]
 
     def for_gang(self, candidates: Sequence[Task]) -> list[Task]:
         """For a whole gang of another queue."""
@@ -81,17 +81,17 @@ class Victims:
 
     def _index(self, task: Task) -> int | None:
         queue = task.job.queue if task.job is not None else None
-        return None if queue is None else int(self._books.tree.index[queue.row])
+        return None if queue is None else int(self._usage.tree.index[queue.row])
 
     def _above(self, index: int) -> tuple[int, ...]:
         """The queues that count above this one, nearest first, the root never among them."""
-        tree = self._books.tree
+        tree = self._usage.tree
         chain = tree.chains[index]
         return chain[1 : min(self._levels + 1, len(chain) - 1)]
 
     def _shared(self, index: int, amounts: Amounts) -> bool:
         """Whether the queue deserves something of what these amounts are of."""
-        deserved = self._books.deserved[index]
+        deserved = self._usage.deserved[index]
         return any(a >= EPS and deserved[r] >= EPS for r, a in enumerate(amounts))
 
     def _at_once(self, index: int, task: Task) -> bool:
@@ -106,9 +106,9 @@ class Victims:
 
     def _exceeds(self, index: int, amounts: Amounts, running: dict[int, list[float]]) -> bool:
         """Whether the queue holds more than it deserves of a resource that the task takes."""
-        books = self._books
-        held = running.get(index) or books.held[index]
-        deserved, named = books.deserved[index], books.named[index]
+        usage = self._usage
+        held = running.get(index) or usage.held[index]
+        deserved, named = usage.deserved[index], usage.named[index]
         return any(
             amount > 0
             and r != PODS
@@ -119,15 +119,15 @@ class Victims:
 
     def _spares(self, index: int, amounts: Amounts, running: dict[int, list[float]]) -> bool:
         """Whether the queue has its guarantee without the task."""
-        held = running.get(index) or self._books.held[index]
-        guarantee = self._books.guarantee[index]
+        held = running.get(index) or self._usage.held[index]
+        guarantee = self._usage.guarantee[index]
         return all(g < held[r] - amounts[r] + EPS for r, g in enumerate(guarantee))
 
     def _take(self, indexes: Sequence[int], amounts: Amounts, running: dict[int, list[float]]) -> None:
         for q in indexes:
             held = running.get(q)
             if held is None:
-                held = running[q] = list(self._books.held[q])
+                held = running[q] = list(self._usage.held[q])
             for r, amount in enumerate(amounts):
                 held[r] -= amount
 

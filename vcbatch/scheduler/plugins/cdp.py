@@ -82,7 +82,7 @@ class CoolDown(Plugin):
             return False
         if self._memory.ends is None or ends < self._memory.ends:
             self._memory.ends = ends
-        self._session.look_again(ends)
+        self._session.requeue_at(ends)
         return True
 
 

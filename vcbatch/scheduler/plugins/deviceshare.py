@@ -23,7 +23,7 @@ from vcbatch.scheduler.model.columns import Columns
 from vcbatch.scheduler.model.facts import Facts
 from vcbatch.scheduler.model.objects import Task
 from vcbatch.scheduler.model.result import WaitReason
-from vcbatch.scheduler.snapshot.card_usage import CardBooks, Settings, books_of, config_of
+from vcbatch.scheduler.snapshot.card_usage import CardUsage, Settings, card_usage_of, config_of
 
 NO_CARDS = "node(s) didn't have enough free cards, or memory or cores of cards"
 NOT_ALONE = "node(s) had free cards only with pods that this one must not share a card with"
@@ -115,14 +115,14 @@ class DeviceShare(Plugin):
         self._now = session.now.timestamp()
         self._weight: int = self.arguments[_WEIGHT]
         self._rules: tuple[Rule, ...] = self.arguments[_RULES]
-        self._books = books_of(session.state, _settings(self.arguments))
+        self._usage = card_usage_of(session.state, _settings(self.arguments))
 
-    def _asked(self, cls: TaskClass) -> Iterator[tuple[CardBooks, PodAsks]]:
+    def _asked(self, cls: TaskClass) -> Iterator[tuple[CardUsage, PodAsks]]:
         """What pods of the class ask of which family."""
-        for books in self._books:
-            asks = books.asks(cls)
+        for usage in self._usage:
+            asks = usage.asks(cls)
             if asks is not None:
-                yield books, asks
+                yield usage, asks
 
     # Where pods fit --------------------------------------------------------------------------------------------------
 
@@ -133,21 +133,21 @@ class DeviceShare(Plugin):
         return self._caps(cls, rows, promising=True)
 
     def _caps(self, cls: TaskClass, rows: Rows, *, promising: bool) -> Sequence[Cap]:
-        return [self._cap(books, asks, rows, promising=promising) for books, asks in self._asked(cls)]
+        return [self._cap(usage, asks, rows, promising=promising) for usage, asks in self._asked(cls)]
 
-    def _cap(self, books: CardBooks, asks: PodAsks, rows: Rows, *, promising: bool) -> Cap:
-        fault = books.fault(asks)
+    def _cap(self, usage: CardUsage, asks: PodAsks, rows: Rows, *, promising: bool) -> Cap:
+        fault = usage.fault(asks)
         if fault:
-            said = f"node(s) with {fault}" if books.family.fault else fault
+            said = f"node(s) with {fault}" if usage.family.fault else fault
             return Cap(said, np.zeros(len(rows)), WaitReason.DEVICE_SHARE)
-        slots = books.table.slots(asks, len(self._infos), rows, promising=promising)
+        slots = usage.table.slots(asks, len(self._infos), rows, promising=promising)
         return Cap(NO_CARDS, slots, WaitReason.DEVICE_SHARE)
 
     def caps_empty(self, task: Task) -> Floats | None:
         count = len(self._infos)
         found = [
-            np.zeros(count) if books.fault(asks) else books.slots_of_empty(asks, count)
-            for books, asks in self._asked(task.cls)
+            np.zeros(count) if usage.fault(asks) else usage.slots_of_empty(asks, count)
+            for usage, asks in self._asked(task.cls)
         ]
         return np.minimum.reduce(found) if found else None
 
@@ -157,14 +157,14 @@ class DeviceShare(Plugin):
             return None
         out = np.zeros(columns.shape)
         steps: list[int] = columns.steps[:, 0].astype(int).tolist()
-        for books, asks in rated:
-            for place, (fitting, points) in enumerate(books.table.runs(asks, columns.rows, promising=False)):
+        for usage, asks in rated:
+            for place, (fitting, points) in enumerate(usage.table.runs(asks, columns.rows, promising=False)):
                 for depth, step in enumerate(steps):
                     if step < fitting:
                         out[depth, place] += points[step]
         return self._weight * np.floor(out + 0.5)
 
-    def _rated(self, cls: TaskClass) -> list[tuple[CardBooks, PodAsks]]:
+    def _rated(self, cls: TaskClass) -> list[tuple[CardUsage, PodAsks]]:
         """What pods of the class ask of which family, as far as nodes get points for their cards."""
         if not self._weight or self.arguments[_POLICY] not in (BINPACK, SPREAD):
             return []
@@ -179,10 +179,10 @@ class DeviceShare(Plugin):
         if not self.couples(task):
             return ()
         refused = np.zeros(len(self._infos), dtype=bool)
-        for books, asks in self._asked(task.cls):
+        for usage, asks in self._asked(task.cls):
             for info in self._infos:
-                barred = self._barred(task, books, asks, info.name)
-                if barred and books.table.assign(info.name, asks, promising=True, barred=barred) is None:
+                barred = self._barred(task, usage, asks, info.name)
+                if barred and usage.table.assign(info.name, asks, promising=True, barred=barred) is None:
                     refused[info.row] = True
         return (Rejection(NOT_ALONE, refused, word=WaitReason.DEVICE_SHARE),) if refused.any() else ()
 
@@ -193,21 +193,21 @@ class DeviceShare(Plugin):
         if not rated or not self.couples(task):
             return None
         plain, barred = np.zeros(len(candidates)), np.zeros(len(candidates))
-        for books, asks in rated:
-            runs = books.table.runs(asks, candidates, promising=False)
+        for usage, asks in rated:
+            runs = usage.table.runs(asks, candidates, promising=False)
             rows: list[int] = candidates.tolist()
             for place, (row, (fitting, points)) in enumerate(zip(rows, runs, strict=True)):
                 plain[place] += points[0] if fitting else 0.0
                 node = self._infos[row].name
-                cards = self._barred(task, books, asks, node)
+                cards = self._barred(task, usage, asks, node)
                 if cards:
-                    found = books.table.assign(node, asks, promising=False, barred=cards)
+                    found = usage.table.assign(node, asks, promising=False, barred=cards)
                     barred[place] += 0.0 if found is None else found[1]
                 else:
                     barred[place] += points[0] if fitting else 0.0
         return self._weight * (np.floor(barred + 0.5) - np.floor(plain + 0.5))
 
-    def _barred(self, task: Task, books: CardBooks, asks: PodAsks, node: str) -> set[int]:
+    def _barred(self, task: Task, usage: CardUsage, asks: PodAsks, node: str) -> set[int]:
         """The node's cards that somebody is on whom the task must not meet."""
         rules = [rule for rule in self._rules if _matches(rule, task)]
         if not rules and not asks.apart:
@@ -220,7 +220,7 @@ class DeviceShare(Plugin):
             same = asks.apart and task.job is not None and other.job is task.job
             return same or any(_matches(rule, other) for rule in rules)
 
-        return books.table.barred(node, minds)
+        return usage.table.barred(node, minds)
 
     # Books -----------------------------------------------------------------------------------------------------------
 
@@ -228,23 +228,23 @@ class DeviceShare(Plugin):
         if row < 0:
             return
         node = self._infos[row].name
-        for books, asks in self._asked(task.cls):
+        for usage, asks in self._asked(task.cls):
             if step > 0:
-                books.place(task, node, asks, barred=self._barred(task, books, asks, node))
+                usage.place(task, node, asks, barred=self._barred(task, usage, asks, node))
             else:
-                books.take_back(task)
+                usage.take_back(task)
 
     def binding_annotations(self, task: Task, row: int) -> Mapping[str, str]:
-        told: dict[str, str] = {}
-        for books, _ in self._asked(task.cls):
-            hold = books.table.holds.get(task.uid)
+        recorded: dict[str, str] = {}
+        for usage, _ in self._asked(task.cls):
+            hold = usage.table.holds.get(task.uid)
             if hold is not None:
-                cards = books.table.nodes[hold.node].cards
-                told |= books.family.told(hold.assignment, cards, node=hold.node, now=self._now)
-        return told
+                cards = usage.table.nodes[hold.node].cards
+                recorded |= usage.family.recorded(hold.assignment, cards, node=hold.node, now=self._now)
+        return recorded
 
     def node_lock(self, task: Task) -> str:
-        locks = (books.family.lock for books, _ in self._asked(task.cls)) if self.arguments[_LOCK] else ()
+        locks = (usage.family.lock for usage, _ in self._asked(task.cls)) if self.arguments[_LOCK] else ()
         return next(iter(locks), "")
 
 

@@ -55,7 +55,7 @@ class Disruption(Plugin):
         if past.lapse is not None and self._now >= past.lapse:
             past.lapse, past.lapses = None, past.lapses + 1
         elif past.lapse is not None:
-            session.look_again(past.lapse)
+            session.requeue_at(past.lapse)
         for uid, times in list(past.lost.items()):
             recent = [at for at in times if at > self._now - _HOUR]
             if recent:
@@ -124,7 +124,7 @@ class Disruption(Plugin):
             until = until if until is not None and until > self._now else None
             self._until[job.key] = until
             if until is not None:
-                self._session.look_again(until)
+                self._session.requeue_at(until)
                 self._past.lapse = until if self._past.lapse is None else min(self._past.lapse, until)
         return self._until[job.key]
 

@@ -80,9 +80,9 @@ class Extender(Plugin):
         self._moves = 0
         self._known: dict[tuple[object, ...], Any] = {}
         if self._verbs["onSessionOpen"]:
-            self._tell("onSessionOpen", self._picture())
+            self._tell("onSessionOpen", self._snapshot())
         if session.state.waiting and self._has_say:
-            session.look_again(session.now + RETRY)
+            session.requeue_at(session.now + RETRY)
 
     @property
     def _has_say(self) -> bool:
@@ -92,7 +92,7 @@ class Extender(Plugin):
         if self._verbs["onSessionClose"]:
             self._tell("onSessionClose", {})
 
-    def _picture(self) -> wire.Json:
+    def _snapshot(self) -> wire.Json:
         state, dims = self._session.state, self._session.dims
         return {
             "Jobs": {key: wire.job(dims, job) for key, job in state.jobs.items() if job.group is not None},

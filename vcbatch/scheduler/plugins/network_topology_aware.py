@@ -8,7 +8,7 @@ import numpy as np
 
 from vcbatch.scheduler.framework.arguments import Argument, ArgumentSpec
 from vcbatch.scheduler.framework.handle import Handle
-from vcbatch.scheduler.framework.plugin import DomainWish, Leaning, Plugin
+from vcbatch.scheduler.framework.plugin import DomainRequest, Leaning, Plugin
 from vcbatch.scheduler.model.classes import TaskClass
 from vcbatch.scheduler.model.columns import Floats, Rows
 from vcbatch.scheduler.model.objects import Job
@@ -89,14 +89,14 @@ class NetworkTopologyAware(Plugin):
                 left -= len(order[-1])
         return order
 
-    def domain_scores(self, wish: DomainWish, domains: Rows) -> Floats | None:
+    def domain_scores(self, request: DomainRequest, domains: Rows) -> Floats | None:
         """The fullest best, or with `best-fit` the one that would have the fewest slots to spare; among equals the one
         that has most of the gang already."""
         if self.arguments[_BEST_FIT]:
-            scores = 1.0 / (1.0 + np.maximum(wish.spare[domains], 0.0))
+            scores = 1.0 / (1.0 + np.maximum(request.spare[domains], 0.0))
         else:
-            scores = self.fullness.after(wish.amount)[domains]
-        share = self._share(wish.job, wish.sub)
+            scores = self.fullness.after(request.amount)[domains]
+        share = self._share(request.job, request.sub)
         if share is not None and len(domains):
             scores = scores + np.where(scores == scores.max(), share[domains], 0.0)
         return self._points * scores

@@ -95,7 +95,7 @@ class _Holdings:
         self.groups = groups
         self.by_job: dict[str, dict[int, Vector]] = {}
         self.changed: set[str] = set()
-        """Gangs that the last cycle touched, whose tasks moved without the books here."""
+        """Gangs that the last cycle touched, whose tasks moved without being counted here."""
 
     def of(self, state: ClusterState, job: Job) -> dict[int, Vector]:
         known = self.by_job.get(job.key)

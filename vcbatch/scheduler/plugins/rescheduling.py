@@ -100,10 +100,10 @@ class Rescheduling(Plugin):
         session, interval = self._session, self.arguments["interval"]
         last: datetime | None = session.state.memory.get(_MEMORY)
         if last is not None and last <= session.now < last + interval:
-            session.look_again(last + interval)
+            session.requeue_at(last + interval)
             return None
         session.state.memory[_MEMORY] = session.now
-        session.look_again(session.now + interval)
+        session.requeue_at(session.now + interval)
         measured = _Measured(session, self.arguments["metricsPeriod"])
         found: dict[str, Task] = {}
         for strategy in self.arguments["strategies"]:

@@ -59,7 +59,7 @@ class Sla(Plugin):
             at = self._at(job)
             if at is None:
                 continue
-            session.look_again(at)
+            session.requeue_at(at)
             if at <= self._now and job.queue is not None:
                 self._over[job.queue.name] = self._over.get(job.queue.name, 0) + 1
 

@@ -42,7 +42,7 @@ class StaleGang(Plugin):
         for key in [key for key in self._since if key not in state.jobs]:
             del self._since[key]
         for at in self._since.values():
-            session.look_again(at + self.arguments[_GRACE])
+            session.requeue_at(at + self.arguments[_GRACE])
 
     def close(self, session: Handle) -> None:
         self._note(session.state.touched.values())

@@ -106,7 +106,7 @@ class Tdm(Plugin):
         self._lent: Mask = np.array([zone in self._open for zone in zones], dtype=bool)
         self._closed = [row for row, zone in enumerate(zones) if zone in windows and zone not in self._open]
         for window in windows.values():
-            session.look_again(window.next_edge(local).astimezone(session.now.tzinfo))
+            session.requeue_at(window.next_edge(local).astimezone(session.now.tzinfo))
 
     def limit_stamp(self, queue: Queue) -> object:
         return self._open
@@ -156,10 +156,10 @@ class Tdm(Plugin):
         memory = self._session.state.memory
         last: datetime | None = memory.get(_MEMORY)
         if last is not None and last <= self._now < last + self._period:
-            self._session.look_again(last + self._period)
+            self._session.requeue_at(last + self._period)
             return None
         memory[_MEMORY] = self._now
-        self._session.look_again(self._now + self._period)
+        self._session.requeue_at(self._now + self._period)
         return _some_of_each(found)
 
 

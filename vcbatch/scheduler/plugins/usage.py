@@ -209,7 +209,7 @@ class Usage(Plugin):
         busy = (self._too_busy("cpu", CPU) | self._too_busy("mem", MEMORY)).nonzero()[0]
         if len(busy) and session.state.waiting:
             first = datetime.fromtimestamp(float(self._measured.at[busy].min()), session.now.tzinfo)
-            session.look_again(first + USABLE + timedelta(seconds=1))
+            session.requeue_at(first + USABLE + timedelta(seconds=1))
 
     def close(self, session: Handle) -> None:
         self._recent.changed = set(session.state.touched)

@@ -89,8 +89,8 @@ class QueueAmounts:
         totals = tree.upwards(tree.by_index(state.demand.by_queue(tree.rows).allocated))
         moved = (totals != self._totals).any(axis=1)
         self._totals = totals
-        books = state.queue_devices
-        devices = (books, 0 if books is None else books.stamp)
+        usage = state.queue_devices
+        devices = (usage, 0 if usage is None else usage.stamp)
         devices_moved = devices != self._devices
         self._devices = devices
         out: list[tuple[Queue, Vector]] = []

@@ -16,17 +16,17 @@ from vcbatch.scheduler.model.objects import Job, Queue, Task, TaskStatus
 from vcbatch.scheduler.model.reading import asks_for_room
 from vcbatch.scheduler.model.resources import Vector
 from vcbatch.scheduler.model.result import GateRemoval, WaitReason
-from vcbatch.scheduler.snapshot.snapshot import Picture
+from vcbatch.scheduler.snapshot.snapshot import Snapshot
 
 _MEMORY = "opened gates"
 
 
-def opened(state: Picture) -> set[str]:
+def opened(state: Snapshot) -> set[str]:
     """UIDs of the pods whose gate is being removed, until that is seen."""
     return state.memory.setdefault(_MEMORY, set())
 
 
-def reserving(state: Picture) -> dict[str, dict[int, tuple[TaskClass, int]]]:
+def reserving(state: Snapshot) -> dict[str, dict[int, tuple[TaskClass, int]]]:
     """By gang and class, how many pods have room kept for them: pending ones whose gate is open, or is being opened."""
     done = opened(state)
     found: dict[str, dict[int, tuple[TaskClass, int]]] = {}

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from vcbatch.api.remedies import Remedy, RemedyAction
 from vcbatch.scheduler.model.resources import Vector
 from vcbatch.scheduler.model.result import Shortage
-from vcbatch.scheduler.snapshot.snapshot import Picture
+from vcbatch.scheduler.snapshot.snapshot import Snapshot
 
 
-def raise_limit(state: Picture, name: str, short: Sequence[Shortage]) -> list[Remedy]:
+def raise_limit(state: Snapshot, name: str, short: Sequence[Shortage]) -> list[Remedy]:
     """How the queue of this name may hold more: by its capability where that is its limit, else as others are
     guaranteed less. Where its share is less by what others ask for, it has to wait."""
     queues, dims = state.queues, state.dims
@@ -35,7 +35,7 @@ def raise_limit(state: Picture, name: str, short: Sequence[Shortage]) -> list[Re
     return list(dict.fromkeys(found))
 
 
-def _guarantees(state: Picture, name: str) -> list[tuple[str, Vector]]:
+def _guarantees(state: Snapshot, name: str) -> list[tuple[str, Vector]]:
     """What queues other than this one are guaranteed."""
     kept = [(other, state.queues[other].guarantee) for other in sorted(state.queues) if other != name]
     return [(other, state.dims.padded(guarantee)) for other, guarantee in kept if guarantee is not None]

@@ -47,7 +47,7 @@ class PlainLimits:
         self.ranks = ranks
 
 
-class QueueBooks:
+class QueueUsage:
     """Queues by the index of their tree; what a queue holds, those below it hold with it.
 
     Attributes:

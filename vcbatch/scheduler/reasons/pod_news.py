@@ -41,9 +41,11 @@ class PodNews:
         news = [t for t in waiting if t.uid in nominated]
         if blocker is not None:
             kind = "/".join(blocker.kind)
-            news = [t for t in waiting if t.uid in nominated or (t.condition != kind and (t.told or not t.condition))]
+            news = [
+                t for t in waiting if t.uid in nominated or (t.condition != kind and (t.reported or not t.condition))
+            ]
             for task in waiting:
-                task.condition, task.told = kind, True
+                task.condition, task.reported = kind, True
         why = _NO_LONGER_KEPT if blocker is None else _pod_message(blocker)
         for nth, task in enumerate(sorted(news, key=lambda t: t.name)):
             place = self._places.get(task.uid)
@@ -60,17 +62,17 @@ class PodNews:
         message = messages.waits_for(kind, messages.no_pod_group(job.key))
         first = len(news) == len(waiting)
         for task in news[:GROUPLESS_AT_ONCE]:
-            task.condition, task.told = kind, True
+            task.condition, task.reported = kind, True
             self._condition(task, PodReason.SCHEDULER_ERROR, message)
             if first:
                 self.event(task, message)
                 first = False
-        job.told_groupless = True
+        job.reported_groupless = True
         return len(news) <= GROUPLESS_AT_ONCE
 
     def found_group(self, job: Job, blocker: Blocker | None) -> None:
         """Pods that still say that their PodGroup doesn't exist say what holds now that it does."""
-        job.told_groupless = False
+        job.reported_groupless = False
         kind = WaitReason.POD_GROUP_MISSING
         for task in sorted(job.tasks.values(), key=lambda task: task.name):
             if task.status is TaskStatus.PENDING and task.condition == kind:
@@ -85,7 +87,7 @@ class PodNews:
             if task is None:
                 continue
             message = messages.shorten(f"binding was refused: {error}")
-            task.condition, task.told = PodReason.SCHEDULER_ERROR, True
+            task.condition, task.reported = PodReason.SCHEDULER_ERROR, True
             self._condition(task, PodReason.SCHEDULER_ERROR, message)
             self.event(task, message)
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.model.blocker import KeptShare
-from vcbatch.scheduler.model.figures import FigureBooks, Figures, GangShare
+from vcbatch.scheduler.model.figures import Figures, FigureTracker, GangShare
 from vcbatch.scheduler.model.objects import Job
 from vcbatch.scheduler.model.result import CycleResult, Explanation, GateRemoval, Held, Protected, WaitReason
 from vcbatch.scheduler.queues.amounts import QueueAmounts
@@ -23,7 +23,7 @@ class Reporter:
         """`pods_grace` is how long a gang may lack pods, and pods their PodGroup, before that is said."""
         self._said = Said(pods_grace=pods_grace)
         self._queues = QueueAmounts()
-        self._books = FigureBooks()
+        self._usage = FigureTracker()
         self._weighed = -1
         self._total = b""
         self._gone: list[str] = []
@@ -39,7 +39,7 @@ class Reporter:
         return self._said.explanations.get(uid)
 
     def report(self, session: Session, held: list[Held], gate_removals: Sequence[GateRemoval]) -> CycleResult:
-        """Everything to be said about this cycle, in which these gates are opened. The session's picture is as it will
+        """Everything to be said about this cycle, in which these gates are opened. The session's snapshot is as it will
         stay."""
         writer = ReportWriter(self._said, session, held)
         for job in self._due(session):
@@ -47,12 +47,12 @@ class Reporter:
         self._said.forget_groupless(session.state.jobs)
         turn = self._said.line.again(session.now)
         if turn is not None:
-            writer.look_again(turn)
+            writer.requeue_at(turn)
         writer.pods.refused_binds()
         writer.evictions()
         updates, later = self._queues.updates(session.state, session.now)
         if later is not None:
-            writer.look_again(later)
+            writer.requeue_at(later)
         self._measure(session, writer.figures)
         return writer.result(updates, gate_removals)
 
@@ -76,12 +76,12 @@ class Reporter:
         """What changed of the amounts of queues, and who is gone."""
         state, measured = session.state, session.measured
         self._queues.measure(state, measured)
-        figures.amounts = self._books.amounts(measured, state.dims)
-        figures.shares = self._books.shares(measured)
+        figures.amounts = self._usage.amounts(measured, state.dims)
+        figures.shares = self._usage.shares(measured)
         if state.queues_stamp != self._weighed:
             self._weighed = state.queues_stamp
             weights = {queue.name: queue.weight for queue in state.queues.values()}
-            figures.weights, figures.queues_gone = self._books.weights(weights)
+            figures.weights, figures.queues_gone = self._usage.weights(weights)
         total = session.total.tobytes()
         if total != self._total:
             self._total = total

@@ -84,7 +84,7 @@ class ReportWriter:
         if group is None:
             self._groupless(job)
             return
-        self._said.groupless(job.key, told=False)
+        self._said.groupless(job.key, reported=False)
         ready = self._session.ready(job) and self._session.ready_without_hope(job)
         short = not ready and bool(job.tasks) and self._session.lacks_members(job) and not only_ending(job)
         blocker = self._blocker(job, short=short)
@@ -111,7 +111,7 @@ class ReportWriter:
         lacks_pods = found is not None and found.reason is WaitReason.NOT_ENOUGH_PODS
         why = PodGroupReason.NOT_ENOUGH_TASKS if lacks_pods else PodGroupReason.NOT_ENOUGH_RESOURCES
         waiting = message if waits else ""
-        news = waits and blocker is not None and job.told != blocker.kind
+        news = waits and blocker is not None and job.reported != blocker.kind
         status = self._conditions_by.status(job, phase, waits=waiting, reason=why, ready=ready)
         self._write(job, status, blocker if waits else None, news=news)
         self._tell(job, blocker if waits else None, message, ready=ready)
@@ -119,7 +119,7 @@ class ReportWriter:
         of_pods = None if lacks_pods else blocker
         if of_pods is not None or job.key in self._nominating:
             self.pods.gang(job, of_pods)
-        if job.told_groupless and later is None:
+        if job.reported_groupless and later is None:
             self.pods.found_group(job, blocker)
 
     def _groupless(self, job: Job) -> None:
@@ -127,11 +127,11 @@ class ReportWriter:
         waiting = self._state.groupless(job)
         if not waiting:
             job.groupless_since = None
-            self._said.groupless(job.key, told=False)
+            self._said.groupless(job.key, reported=False)
             return
         job.groupless_since = job.groupless_since or self._now
         later = self._said.made_by(job.groupless_since, self._now)
-        self._said.groupless(job.key, told=later is None)
+        self._said.groupless(job.key, reported=later is None)
         if later is None and not self.pods.groupless(job, waiting):
             later = self._now + _NEXT_GROUPLESS
         if later is not None:
@@ -266,11 +266,11 @@ class ReportWriter:
         """One event when a gang starts to wait, when it waits for something else, and when it starts."""
         if blocker is not None:
             key = blocker.kind
-            if job.told != key:
-                job.told = key
+            if job.reported != key:
+                job.reported = key
                 self._event(job, "Warning", SchedulingEvent.UNSCHEDULABLE, message)
-        elif ready and job.tasks and job.told != ("ready",):
-            job.told = ("ready",)
+        elif ready and job.tasks and job.reported != ("ready",):
+            job.reported = ("ready",)
             self._event(job, "Normal", SchedulingEvent.SCHEDULED, messages.POD_GROUP_READY)
 
     def _event(self, job: Job, kind: str, reason: str, message: str) -> None:
@@ -355,8 +355,8 @@ class ReportWriter:
 
     def _again(self, job: Job, when: datetime) -> None:
         self._said.defer(job)
-        self.look_again(when)
+        self.requeue_at(when)
 
-    def look_again(self, when: datetime) -> None:
+    def requeue_at(self, when: datetime) -> None:
         """A cycle is due then, whatever changes."""
         self._look = when if self._look is None else min(self._look, when)

@@ -84,12 +84,12 @@ class Said:
         """The gang lacks no pods."""
         self._lacking_since.pop(uid, None)
 
-    def groupless(self, key: str, *, told: bool) -> None:
+    def groupless(self, key: str, *, reported: bool) -> None:
         """Whether pods say that the PodGroup they name, `namespace/name`, doesn't exist."""
-        if told == (key in self._groupless):
+        if reported == (key in self._groupless):
             return
-        self.waiting["", WaitReason.POD_GROUP_MISSING] += 1 if told else -1
-        if told:
+        self.waiting["", WaitReason.POD_GROUP_MISSING] += 1 if reported else -1
+        if reported:
             self._groupless.add(key)
         else:
             self._groupless.discard(key)
@@ -97,7 +97,7 @@ class Said:
     def forget_groupless(self, known: Collection[str]) -> None:
         """Of all PodGroups that don't exist, no pod names any but these."""
         for key in [key for key in self._groupless if key not in known]:
-            self.groupless(key, told=False)
+            self.groupless(key, reported=False)
 
     def explain(self, uid: str, explanation: Explanation | None) -> None:
         """Why the gang waits now; None where it doesn't."""

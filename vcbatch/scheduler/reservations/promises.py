@@ -83,7 +83,7 @@ class Promises:
             since = session.now if promise is None or promise.lacking is None else promise.lacking
             if session.now < since + ANEW:
                 self._note_pods(job, since=since)
-                session.look_again(since + ANEW)
+                session.requeue_at(since + ANEW)
                 self._lacking.add(key)
                 out.append(job)
         return out
@@ -254,7 +254,7 @@ class Promises:
             promise = Promise.to(job, until=until)
         state.promised[job.key] = promise
         if nodes:
-            session.look_again(promise.until)
+            session.requeue_at(promise.until)
 
     def _grace(self, node: str) -> timedelta:
         """How long the pods that are ending on a node may take."""

@@ -1,6 +1,6 @@
 """What decisions read of the cluster: nodes, gangs and pods in arrays and counters, and each pod's part in them.
 
-Whatever moves a pod keeps the same books: node columns, gang rows and counters.
+Whatever moves a pod keeps the same accounting: node columns, gang rows and counters.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from vcbatch.api.scheduling import PriorityClassView
-from vcbatch.scheduler.index.demand import DemandBooks
+from vcbatch.scheduler.index.demand import DemandTracker
 from vcbatch.scheduler.index.devices.holders import DeviceHolders
 from vcbatch.scheduler.index.dra.claimed import ClaimedDevices
 from vcbatch.scheduler.index.dra.queue_devices import QueueDevices
@@ -32,7 +32,7 @@ from vcbatch.scheduler.model.resources import Dimensions, Vector
 from vcbatch.scheduler.model.tables import JobTable, NodeTable
 
 
-class Books:
+class Accounting:
     """All that decisions read, and how one pod is entered in it and left out of it.
 
     Attributes:
@@ -60,7 +60,7 @@ class Books:
         self.classes = ClassTable(self.dims)
         self.nodes = NodeTable(self.dims)
         self.jobs_table = JobTable(self.dims)
-        self.demand = DemandBooks(self.jobs_table)
+        self.demand = DemandTracker(self.jobs_table)
         self.jobs: dict[str, Job] = {}
         self.queues: dict[str, Queue] = {}
         self.tasks: dict[str, Task] = {}

@@ -42,7 +42,7 @@ class Settings(NamedTuple):
     config_map: tuple[str, str]
 
 
-class CardBooks:
+class CardUsage:
     """The table of one family's cards, and what pods hold of them that aren't known to hold it yet (`assumed`)."""
 
     def __init__(self, family: Family, policy: str) -> None:
@@ -152,15 +152,15 @@ class CardBooks:
 
 @dataclass(slots=True)
 class Shelf:
-    """The books of all families, and by what they were opened."""
+    """The usage of cards of all families, and by what it was made."""
 
     settings: Settings
     config: DeviceConfig
-    books: tuple[CardBooks, ...]
+    usage: tuple[CardUsage, ...]
 
 
-def books_of(state: ClusterState, settings: Settings | None) -> tuple[CardBooks, ...]:
-    """The books of this cluster, up to date; none where nothing is shared."""
+def card_usage_of(state: ClusterState, settings: Settings | None) -> tuple[CardUsage, ...]:
+    """The usage of the cards of this cluster, up to date; none where nothing is shared."""
     if settings is None:
         state.devices.stop()
         state.memory.pop(_MEMORY, None)
@@ -169,25 +169,25 @@ def books_of(state: ClusterState, settings: Settings | None) -> tuple[CardBooks,
     known = state.memory.get(_MEMORY)
     shelf = known if isinstance(known, Shelf) else None
     if shelf is None or shelf.settings != settings or shelf.config != config or not state.devices.active:
-        shelf = state.memory[_MEMORY] = _opened(settings, config, () if shelf is None else shelf.books)
+        shelf = state.memory[_MEMORY] = _opened(settings, config, () if shelf is None else shelf.usage)
         state.devices.start(state.nodes.infos)
-    for books in shelf.books:
-        books.refresh(state)
+    for usage in shelf.usage:
+        usage.refresh(state)
     state.devices.seen()
-    return shelf.books
+    return shelf.usage
 
 
-def _opened(settings: Settings, config: DeviceConfig, before: Iterable[CardBooks]) -> Shelf:
+def _opened(settings: Settings, config: DeviceConfig, before: Iterable[CardUsage]) -> Shelf:
     families: list[tuple[Family, str]] = []
     if settings.sharing is not None:
         policy = settings.policy if settings.sharing is Sharing.VGPU else LOWEST
         families.append((Gpus(settings.sharing, config), policy))
     if settings.npus:
         families += [(Npus(chip, config.npu_fault), settings.policy) for chip in config.chips]
-    shelf = Shelf(settings, config, tuple(CardBooks(family, policy) for family, policy in families))
-    assumed = {books.family.key: books.assumed for books in before}
-    for books in shelf.books:
-        books.assumed.update(assumed.get(books.family.key, {}))
+    shelf = Shelf(settings, config, tuple(CardUsage(family, policy) for family, policy in families))
+    assumed = {usage.family.key: usage.assumed for usage in before}
+    for usage in shelf.usage:
+        usage.assumed.update(assumed.get(usage.family.key, {}))
     return shelf
 
 

@@ -13,11 +13,11 @@ from vcbatch.scheduler.model.objects import ALLOCATED_STATUSES, STATUSES, Job, P
 from vcbatch.scheduler.model.reading import domain_of, same_notes
 from vcbatch.scheduler.model.share import WHOLE, Share
 from vcbatch.scheduler.model.sub_gangs import SubGangRule, rules_of, sub_of
-from vcbatch.scheduler.snapshot.snapshot import Picture
+from vcbatch.scheduler.snapshot.snapshot import Snapshot
 
 
-class GangDeltas(Picture):
-    """The picture, told of gangs."""
+class GangDeltas(Snapshot):
+    """The snapshot, told of gangs."""
 
     def __init__(self, *, scheduler_names: Collection[str], default_queue: str, share: Share = WHOLE) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class GangDeltas(Picture):
                 self._by_group_uid.pop(before.metadata.uid, None)
             self._by_group_uid[group.metadata.uid] = job
             job.written = {}
-            job.told = ()
+            job.reported = ()
             self.set_phase(job, Phase.PENDING)
         elif before.spec == group.spec and same_notes(before, group):
             self._group_status(job, group)

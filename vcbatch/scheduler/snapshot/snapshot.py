@@ -1,4 +1,4 @@
-"""How a cycle moves pods in the picture of the cluster, by the batch, and what is done before and after it."""
+"""How a cycle moves pods in the snapshot of the cluster, by the batch, and what is done before and after it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from vcbatch.api.namespace import Namespace
 from vcbatch.scheduler.model.classes import TaskClass
 from vcbatch.scheduler.model.objects import Job, Phase, Task, TaskStatus
 from vcbatch.scheduler.model.reading import status_of
-from vcbatch.scheduler.snapshot.accounting import Books
+from vcbatch.scheduler.snapshot.accounting import Accounting
 
 _FORGET_CLASSES_ABOVE = 4096
 
 
-class Picture(Books):
+class Snapshot(Accounting):
     """The cluster as a cycle sees it and changes it: every move of a decision can be taken back, exactly."""
 
     # Placements -------------------------------------------------------------------------------------------------------

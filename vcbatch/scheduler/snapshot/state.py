@@ -1,6 +1,6 @@
-"""What the deltas tell: objects as the API server has them, brought into the picture.
+"""What the deltas tell: objects as the API server has them, brought into the snapshot.
 
-A picture reached by any stream of deltas equals the one built from the objects at its end.
+A snapshot reached by any stream of deltas equals the one built from the objects at its end.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from vcbatch.scheduler.snapshot.gang_deltas import GangDeltas
 
 
 class ClusterState(GangDeltas):
-    """The picture, told by deltas. Pods of other schedulers than `scheduler_names` count where they run and are never
+    """The snapshot, told by deltas. Pods of other schedulers than `scheduler_names` count where they run and are never
     placed; a PodGroup without a queue is in `default_queue`. What isn't in its `share` is another instance's."""
 
     def __init__(self, *, scheduler_names: Collection[str], default_queue: str, share: Share = WHOLE) -> None:
@@ -71,7 +71,7 @@ class ClusterState(GangDeltas):
         if status in FINISHED_STATUSES and not self.ours(pod):
             return
         nominated = known.nominated if known.nominating else None
-        self._add_pod(pod, status, condition=known.condition, told=known.told, nominated=nominated)
+        self._add_pod(pod, status, condition=known.condition, reported=known.reported, nominated=nominated)
 
     def _nominate(self, task: Task, pod: Pod) -> None:
         """Take over which node the pod says is kept for it, which is no reason to try it again by itself. What was
@@ -122,7 +122,7 @@ class ClusterState(GangDeltas):
         )
 
     def _add_pod(
-        self, pod: Pod, status: TaskStatus, *, condition: str = "", told: bool = False, nominated: str | None = None
+        self, pod: Pod, status: TaskStatus, *, condition: str = "", reported: bool = False, nominated: str | None = None
     ) -> None:
         meta = pod.metadata
         key = self._job_key(pod) if self.ours(pod) else ""
@@ -149,11 +149,11 @@ class ClusterState(GangDeltas):
         task.awaits_room = awaits_room(pod)
         task.condition = condition or unscheduled_reason(pod)
         groupless = task.condition == WaitReason.POD_GROUP_MISSING
-        task.told = told or groupless
+        task.reported = reported or groupless
         self.tasks[task.uid] = task
         if job is not None:
             job.tasks[task.uid] = task
-            job.told_groupless = job.told_groupless or groupless
+            job.reported_groupless = job.reported_groupless or groupless
             if job.group is None:
                 self._changed_hands(key)
         self._note_promise(task)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from vcbatch.scheduler.framework.plugin import DomainWish
+from vcbatch.scheduler.framework.plugin import DomainRequest
 from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.model.classes import TaskClass
 from vcbatch.scheduler.model.columns import Floats
@@ -163,11 +163,11 @@ class DomainSearch:
         """Candidates of one tier, the best first: those that have the room now before those that will have it, then by
         the plugins' points, then by name."""
         free = self.could_hold(job, group, Room.FREE, sub=sub)
-        points = self._session.domain_scores(self.wish(job, sub), group)
+        points = self._session.domain_scores(self.request(job, sub), group)
         for i in np.lexsort((group, -points, ~free)):  # numbers follow the names
             yield Candidate(self.tree.domain(int(group[i])), bool(free[i]), float(points[i]))
 
-    def wish(self, job: Job, sub: SubKey | None = None) -> DomainWish:
+    def request(self, job: Job, sub: SubKey | None = None) -> DomainRequest:
         """The first tasks in order of those that are missing, and what is spare besides them."""
         runs = self._session.runs(job) if sub is None else self._runs(job, sub)
         missing = self.missing(job) if sub is None else self.missing_of(job, sub)
@@ -183,7 +183,7 @@ class DomainSearch:
                 taken[cls.id] = (cls, taken.get(cls.id, (cls, 0))[1] + count)
         for cls, count in taken.values():
             spare = np.minimum(spare, self.slots(cls, Room.FUTURE) - count)
-        return DomainWish(job, sub, missing - left, amount, spare)
+        return DomainRequest(job, sub, missing - left, amount, spare)
 
     # Counts ----------------------------------------------------------------------------------------------------------
 

@@ -210,7 +210,7 @@ def _flaw_of(places: Mapping[str, Place], ordered: Sequence[str]) -> TreeFault |
 
 
 class _Keeper:
-    """The tree of a picture, and what it was made of."""
+    """The tree of a snapshot, and what it was made of."""
 
     def __init__(self) -> None:
         self._topology = Topology()
@@ -254,7 +254,7 @@ class _Keeper:
 
 
 def domains_of(state: ClusterState) -> Domains:
-    """The tree as the picture has it. Good for the cycle: nodes and HyperNodes don't change in one."""
+    """The tree as the snapshot has it. Good for the cycle: nodes and HyperNodes don't change in one."""
     keeper: _Keeper | None = state.memory.get(_MEMORY)
     if keeper is None:
         keeper = state.memory[_MEMORY] = _Keeper()

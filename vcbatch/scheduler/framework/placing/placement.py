@@ -24,7 +24,7 @@ from vcbatch.scheduler.snapshot.state import ClusterState
 
 
 class Placer:
-    """Chooses nodes for tasks on the picture as it is; what it chose is placed by the caller.
+    """Chooses nodes for tasks on the snapshot as it is; what it chose is placed by the caller.
 
     `log` has which nodes were changed by which view, so that each view re-scores no more than what others changed.
     """
@@ -275,7 +275,7 @@ class Placer:
 
     def will_take(self, task: Task, row: int, *, coupled: bool) -> bool:
         """Whether the node has room for the task once everything that is ending there is gone, and the filters, as
-        the picture is now, let it in."""
+        the snapshot is now, let it in."""
         room = self.nodes.future_of(row)[task.cls.needed]
         if not (task.cls.need[:, 0] < room + EPS).all():
             return False

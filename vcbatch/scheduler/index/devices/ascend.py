@@ -129,7 +129,7 @@ class Npus:
                 return f"several {chip.resource} are given whole only; {chip.memory_resource} must be left out"
         return ""
 
-    def told(self, assignment: Assignment, cards: Sequence[Card], *, node: str, now: float) -> dict[str, str]:
+    def recorded(self, assignment: Assignment, cards: Sequence[Card], *, node: str, now: float) -> dict[str, str]:
         word, seconds = self.chip.word, str(int(now))
         ids = "".join(
             "".join(f"{cards[piece.card].uuid},{word},{piece.memory},0:" for piece in pieces) + ";"

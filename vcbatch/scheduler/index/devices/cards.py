@@ -99,7 +99,9 @@ def _numbers(text: str) -> set[int]:
 # Pods -----------------------------------------------------------------------------------------------------------------
 
 
-def told(assignment: Assignment, cards: Sequence[Card], sharing: Sharing, *, node: str, now: float) -> dict[str, str]:
+def recorded(
+    assignment: Assignment, cards: Sequence[Card], sharing: Sharing, *, node: str, now: float
+) -> dict[str, str]:
     """The annotations by which the node's device plugin learns what a pod gets. `now` is in seconds since 1970."""
     if sharing is not Sharing.VGPU:
         numbers = ",".join(str(piece.card) for pieces in assignment for piece in pieces)

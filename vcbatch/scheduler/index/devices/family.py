@@ -10,7 +10,7 @@ from vcbatch.api import names
 from vcbatch.api.node import Node
 from vcbatch.api.pod import PodSpec
 from vcbatch.scheduler.index.devices.asks import PodAsks, Sharing, asks_of
-from vcbatch.scheduler.index.devices.cards import Assignment, Card, cards_of, held, told
+from vcbatch.scheduler.index.devices.cards import Assignment, Card, cards_of, held, recorded
 from vcbatch.scheduler.index.devices.config import DeviceConfig
 
 
@@ -45,7 +45,7 @@ class Family(Protocol):
         """What a pod with that spec and those annotations asks; None where that is nothing."""
         ...
 
-    def told(self, assignment: Assignment, cards: Sequence[Card], *, node: str, now: float) -> dict[str, str]:
+    def recorded(self, assignment: Assignment, cards: Sequence[Card], *, node: str, now: float) -> dict[str, str]:
         """The annotations by which the node's device plugin learns what a pod gets. `now` is in seconds since 1970."""
         ...
 
@@ -83,8 +83,8 @@ class Gpus:
     def asks(self, spec: PodSpec, notes: Mapping[str, str]) -> PodAsks | None:
         return asks_of(spec, notes, self.sharing)
 
-    def told(self, assignment: Assignment, cards: Sequence[Card], *, node: str, now: float) -> dict[str, str]:
-        return told(assignment, cards, self.sharing, node=node, now=now)
+    def recorded(self, assignment: Assignment, cards: Sequence[Card], *, node: str, now: float) -> dict[str, str]:
+        return recorded(assignment, cards, self.sharing, node=node, now=now)
 
     def held(self, notes: Mapping[str, str], asks: PodAsks | None, cards: Sequence[Card]) -> Assignment | None:
         return held(notes, asks, cards, self.sharing)

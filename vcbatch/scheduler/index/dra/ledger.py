@@ -92,7 +92,7 @@ class DeviceLedger:
 
 
 def _add(amounts: dict[_Key, int], key: _Key, amount: int) -> None:
-    """What comes to nothing is forgotten, so that equal books are equal."""
+    """What comes to nothing is forgotten, so that equal ledgers are equal."""
     left = amounts.get(key, 0) + amount
     if left:
         amounts[key] = left

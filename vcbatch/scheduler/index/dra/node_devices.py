@@ -17,7 +17,7 @@ MOST_ALTERNATIVES: Final = 8
 CANNOT_ALLOCATE: Final = "node(s) couldn't serve all resourceclaims"
 LACKING: Final = "node(s) lacked the devices of a resourceclaim, even if nobody had any"
 TAINTED: Final = "node(s) whose devices for a resourceclaim have the taint {%s}, which it doesn't tolerate"
-UNTOLD: Final = (
+UNREPORTED: Final = (
     "node(s) whose devices for a resourceclaim take counters that their pool lacks or have capacity that can't be read"
 )
 GIVEN_UP: Final = "node(s) on which the search for devices was given up"
@@ -88,7 +88,7 @@ class NodeDevices:
                 return ""
             refused = self._inventory.refused(info.name, info.row)
             if any(self._wanted(refused, claims)):
-                return UNTOLD
+                return UNREPORTED
             return self._lacks(info, claims, told, steps) or CANNOT_ALLOCATE
         except OutOfSteps:
             return GIVEN_UP

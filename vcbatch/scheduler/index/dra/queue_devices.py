@@ -167,8 +167,8 @@ class QueueDevices:
 
     def _book(self, queue: str, claims: Iterable[str], step: int) -> None:
         chain = self.chains.get(queue, (queue,))
-        books = [self.own.setdefault(queue, Held()), *[self.whole.setdefault(name, Held()) for name in chain]]
+        usage = [self.own.setdefault(queue, Held()), *[self.whole.setdefault(name, Held()) for name in chain]]
         for claim in claims:
             charge = self._charges[claim][1]
-            for held in books:
+            for held in usage:
                 held.use(claim, charge, step)
