@@ -11,7 +11,7 @@ from tests.unit.scheduler.cluster import Cluster
 from tests.unit.scheduler.domains import SOFT, hard, racks
 from tests.unit.scheduler.scoring import policy, session
 from vcbatch.scheduler.model.domain import Purpose
-from vcbatch.scheduler.topology.domain_search import Room, domains_for
+from vcbatch.scheduler.topology.domain_search import DomainSearch, Room, domains_for
 
 NAME = "network-topology-aware"
 
@@ -26,7 +26,7 @@ def test_a_wish_is_of_what_is_missing_and_of_what_will_be_spare() -> None:
     cluster.change("old-worker-0", deleting=True)
     cluster.gang("g", 5, minimum=3, cpu="2", networkTopology=SOFT)
     opened = session(cluster, policy(NAME, {}, "predicates"))
-    search, job = opened.domain_search, opened.state.jobs["ns/g"]
+    search, job = opened.shared(DomainSearch), opened.state.jobs["ns/g"]
     wish = search.wish(job)
     assert wish.count == 3
     assert wish.amount.tolist() == opened.dims.vector({"cpu": "6", "memory": "3Gi", "pods": "3"}).tolist()
@@ -65,7 +65,7 @@ def test_a_domain_has_to_have_room_for_as_many_parts_as_have_to_start(parts: Any
     _parts(cluster, *parts)
     opened = session(cluster, policy(NAME, {}, "predicates"))
     job = opened.state.jobs["ns/g"]
-    assert opened.domain_search.could_hold(job, np.array([0]), Room.FREE).tolist() == [holds]
+    assert opened.shared(DomainSearch).could_hold(job, np.array([0]), Room.FREE).tolist() == [holds]
 
 
 def test_to_evict_only_nodes_that_filters_admit_count() -> None:
@@ -92,7 +92,7 @@ def test_domains_with_room_now_go_before_fuller_ones_that_will_have_it() -> None
     cluster.change("old-worker-0", deleting=True)
     cluster.gang("g", 1, cpu="4", networkTopology=hard(1))
     opened = session(cluster, policy(NAME, {}, "predicates"))
-    search, job = opened.domain_search, opened.state.jobs["ns/g"]
+    search, job = opened.shared(DomainSearch), opened.state.jobs["ns/g"]
     (group,) = search.groups(job, Purpose.ALLOCATE)
     found = list(search.ranked(job, group))
     assert [(c.domain.name, c.now) for c in found] == [("c", True), ("b", True), ("a", False)]
@@ -107,7 +107,7 @@ def test_a_gang_that_is_elsewhere_has_no_domain_within_one() -> None:
     cluster.gang("g", 2, networkTopology=hard(2))
     cluster.change("g-worker-0", node="a-0", phase="Running")
     opened = session(cluster, policy(NAME, {}, "predicates"))
-    search, job = opened.domain_search, opened.state.jobs["ns/g"]
+    search, job = opened.shared(DomainSearch), opened.state.jobs["ns/g"]
 
     def allowed(within: str) -> list[str]:
         return [search.tree.names[d] for d in search.allowed(job, within=search.tree.index[within])]

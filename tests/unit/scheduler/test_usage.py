@@ -15,6 +15,7 @@ from vcbatch.api.node import Node
 from vcbatch.api.resources import NODE_USAGES, NODES
 from vcbatch.api.usage import NodeUsage
 from vcbatch.scheduler import Policy, PolicyError, build_policy
+from vcbatch.scheduler.cycle import Cycle
 from vcbatch.scheduler.framework.statement import Statement
 from vcbatch.scheduler.model.columns import Columns, Depths
 from vcbatch.scheduler.plugins.usage import Usage
@@ -250,7 +251,7 @@ def test_a_pod_counts_until_it_ran_for_an_interval() -> None:
         cluster.now += timedelta(seconds=later)
         opened = session(cluster, given)
         seen.append(float(plugin_of(opened, Usage)._shadow[0, 0]))
-        opened.close()
+        Cycle(opened).close()
         opened.state.finish()
     assert seen == [700, 700, 0]
 
