@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.support.examples import examples
 from tests.unit.scheduler.cluster import Cluster
-from tests.unit.scheduler.test_backfill import POLICY
+from tests.unit.scheduler.reservations.test_backfill import POLICY
 from vcbatch.scheduler import parse_policy
 
 GANGS = st.lists(

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.examples import examples
-from tests.unit.scheduler.test_device_counters import HALF, WHOLE
-from tests.unit.scheduler.test_device_gangs import Gangs
+from tests.unit.scheduler.index.dra.test_device_counters import HALF, WHOLE
+from tests.unit.scheduler.index.dra.test_device_gangs import Gangs
 
 SIZES = {"whole": 2, "half": 1}
 

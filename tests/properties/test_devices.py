@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from tests.support.examples import examples
 from tests.unit.scheduler.cluster import Json
-from tests.unit.scheduler.test_device_counters import counters
-from tests.unit.scheduler.test_device_shares import Shares
-from tests.unit.scheduler.test_device_taints import Tainted
-from tests.unit.scheduler.test_devices_by_claim import DRIVER
+from tests.unit.scheduler.index.dra.test_device_counters import counters
+from tests.unit.scheduler.index.dra.test_device_shares import Shares
+from tests.unit.scheduler.index.dra.test_device_taints import Tainted
+from tests.unit.scheduler.index.dra.test_devices_by_claim import DRIVER
 from vcbatch.api.dra import ResourceSlice
 from vcbatch.api.names import extended_claim_name
 from vcbatch.api.quantity import of_value

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from tests.unit.scheduler.test_devices_by_claim import DRIVER, Claims, Json
+from tests.unit.scheduler.index.dra.test_devices_by_claim import DRIVER, Claims, Json
 from vcbatch.api.dra import DeviceClass
 from vcbatch.api.names import extended_claim_name
 from vcbatch.api.resources import DEVICECLASSES

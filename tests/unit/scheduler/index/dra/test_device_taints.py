@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from tests.unit.scheduler.cluster import Json
-from tests.unit.scheduler.test_devices_by_claim import DRIVER, Claims
+from tests.unit.scheduler.index.dra.test_devices_by_claim import DRIVER, Claims
 from vcbatch.api.dra import DeviceTaintRule
 from vcbatch.api.resources import DEVICETAINTRULES
 from vcbatch.scheduler import WaitReason

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from tests.unit.scheduler.cluster import Cluster, Json
-from tests.unit.scheduler.test_filters import Rules
+from tests.unit.scheduler.plugins.test_filters import Rules
 from vcbatch.api.node import Node
 from vcbatch.api.resources import NODES
 from vcbatch.scheduler import build_policy

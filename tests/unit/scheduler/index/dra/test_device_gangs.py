@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import pytest
 
 from tests.unit.scheduler.cluster import Json
-from tests.unit.scheduler.test_device_counters import HALF, WHOLE, Partitions
-from tests.unit.scheduler.test_devices_by_claim import DRIVER
+from tests.unit.scheduler.index.dra.test_device_counters import HALF, WHOLE, Partitions
+from tests.unit.scheduler.index.dra.test_devices_by_claim import DRIVER
 from vcbatch.scheduler.actions.search_attempt import MOST_ORDERS
 
 PARTS = {"whole": ("gpu-0", WHOLE), "half-0": ("gpu-0", HALF), "half-1": ("gpu-0", HALF)}

@@ -9,7 +9,7 @@ import pytest
 
 from vcbatch.scheduler import default_policy, parse_policy
 
-DOCS = Path(__file__).parents[3] / "docs"
+DOCS = Path(__file__).parents[4] / "docs"
 BLOCK = re.compile(r"^```yaml\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from tests.unit.scheduler.actions.test_gang_eviction import evicted, policy, running
 from tests.unit.scheduler.cluster import Cluster
 from tests.unit.scheduler.domains import hard, racks
-from tests.unit.scheduler.test_gang_eviction import evicted, policy, running
 from vcbatch.scheduler import Policy, WaitReason
 
 

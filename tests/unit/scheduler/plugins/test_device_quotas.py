@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.scheduler.test_devices_by_claim import DRIVER, Claims, Json
+from tests.unit.scheduler.index.dra.test_devices_by_claim import DRIVER, Claims, Json
 from vcbatch.api.dra import DeviceClass
 from vcbatch.api.resources import DEVICECLASSES
 from vcbatch.scheduler import WaitReason, build_policy

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.scheduler.cluster import Cluster
+from tests.unit.scheduler.plugins.test_capacity import cluster, cpus, opened_with, policy
 from tests.unit.scheduler.scoring import requests, task_of
-from tests.unit.scheduler.test_capacity import cluster, cpus, opened_with, policy
 from vcbatch.scheduler.framework.plugin import EvictionKind, GangEviction
 
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from tests.unit.scheduler.actions.test_preempt import cluster, evicted, policy, promised, running
 from tests.unit.scheduler.cluster import Cluster
 from tests.unit.scheduler.domains import hard, racks
-from tests.unit.scheduler.test_preempt import cluster, evicted, policy, promised, running
 from vcbatch.scheduler import parse_policy
 from vcbatch.scheduler.framework.plugin import Plugin
 from vcbatch.scheduler.model.objects import Task

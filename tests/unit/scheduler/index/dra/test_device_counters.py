@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.scheduler.cluster import Json
-from tests.unit.scheduler.test_devices_by_claim import DRIVER, Claims
+from tests.unit.scheduler.index.dra.test_devices_by_claim import DRIVER, Claims
 from vcbatch.api.dra import ResourceSlice
 from vcbatch.api.resources import RESOURCESLICES
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.unit.scheduler.cluster import Cluster
-from tests.unit.scheduler.test_capacity import cpus, policy
+from tests.unit.scheduler.plugins.test_capacity import cpus, policy
 from vcbatch.api.names import QUEUE_ALLOCATION_GATE
 from vcbatch.scheduler import CycleResult, Scheduler, WaitReason
 

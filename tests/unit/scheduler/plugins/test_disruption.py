@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.unit.scheduler.actions.test_gang_eviction import evicted, running
 from tests.unit.scheduler.cluster import Cluster
-from tests.unit.scheduler.test_gang_eviction import evicted, running
 from vcbatch.api.messages import protected_until
 from vcbatch.api.reasons import DisruptionLimit
 from vcbatch.api.timestamps import format_time

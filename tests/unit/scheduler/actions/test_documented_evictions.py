@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.unit.scheduler.cluster import Cluster
-from tests.unit.scheduler.test_disruption import began
+from tests.unit.scheduler.plugins.test_disruption import began
 from vcbatch.scheduler import CycleResult, Policy, parse_policy
 
-DOCS = Path(__file__).parents[3] / "docs"
+DOCS = Path(__file__).parents[4] / "docs"
 BLOCK = re.compile(r"^```yaml\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from tests.unit.scheduler.cluster import Json
-from tests.unit.scheduler.test_device_counters import Partitions
-from tests.unit.scheduler.test_devices_by_claim import DRIVER
+from tests.unit.scheduler.index.dra.test_device_counters import Partitions
+from tests.unit.scheduler.index.dra.test_devices_by_claim import DRIVER
 from vcbatch.api.dra import ResourceClaim
 from vcbatch.scheduler.index.dra.readiness import Readiness, due, readiness_of
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.unit.scheduler.cluster import Json
-from tests.unit.scheduler.test_volumes import ZONE, Storage, nodes_of, with_rules
+from tests.unit.scheduler.index.test_volumes import ZONE, Storage, nodes_of, with_rules
 from vcbatch.api.resources import CSIDRIVERS, CSISTORAGECAPACITIES
 from vcbatch.api.storage import CsiDriver, CsiStorageCapacity
 from vcbatch.scheduler.plugins.storage_shape import Point, storage_score

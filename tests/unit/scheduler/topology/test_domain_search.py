@@ -16,7 +16,7 @@ from vcbatch.scheduler.topology.domain_search import DomainSearch, Room, domains
 NAME = "network-topology-aware"
 
 
-def test_a_wish_is_of_what_is_missing_and_of_what_will_be_spare() -> None:
+def test_a_request_is_of_what_is_missing_and_of_what_will_be_spare() -> None:
     """scheduler.md 3.17: the PodGroup's minimum is looked for, by what will be free. Rack a takes eight pods of two
     cpus, rack b four once the pod that fills it is gone."""
     cluster = Cluster(policy(NAME, {}, "predicates"))
@@ -27,10 +27,10 @@ def test_a_wish_is_of_what_is_missing_and_of_what_will_be_spare() -> None:
     cluster.gang("g", 5, minimum=3, cpu="2", networkTopology=SOFT)
     opened = session(cluster, policy(NAME, {}, "predicates"))
     search, job = opened.shared(DomainSearch), opened.state.jobs["ns/g"]
-    wish = search.wish(job)
-    assert wish.count == 3
-    assert wish.amount.tolist() == opened.dims.vector({"cpu": "6", "memory": "3Gi", "pods": "3"}).tolist()
-    assert wish.spare.tolist() == [8 - 3, 4 - 3, 12 - 3]
+    request = search.request(job)
+    assert request.count == 3
+    assert request.amount.tolist() == opened.dims.vector({"cpu": "6", "memory": "3Gi", "pods": "3"}).tolist()
+    assert request.spare.tolist() == [8 - 3, 4 - 3, 12 - 3]
     free = search.could_hold(job, np.arange(3), Room.FREE)
     assert free.tolist() == [True, False, True]
 

@@ -12,7 +12,7 @@ from vcbatch.cli.plugin_files import load
 from vcbatch.scheduler import PolicyError, parse_policy
 from vcbatch.scheduler.framework.policy import Extensions
 
-PAGE = Path(__file__).parents[3] / "docs" / "own-plugins.md"
+PAGE = Path(__file__).parents[4] / "docs" / "own-plugins.md"
 TEXT = """
 actions: "enqueue, allocate, tidy-up"
 tiers:
