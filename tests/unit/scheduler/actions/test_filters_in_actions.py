@@ -19,14 +19,14 @@ ACTIONS = ("allocate", "preempt", "reclaim", "gangpreempt", "gangreclaim", "back
 
 
 def busy(cluster: Cluster) -> Json:
-    """The node uses 99% of its cpu (scheduler.md 3.19)."""
+    """The node uses 99% of its cpu."""
     raw = {"metadata": {"name": "n"}, "cpu": 0.99, "memory": 0.1, "observedAt": cluster.now.timestamp()}
     cluster.scheduler.apply(NODE_USAGES, "ADDED", msgspec.convert(raw, NodeUsage))
     return {}
 
 
 def outside(cluster: Cluster) -> Json:
-    """The node is in another group than the queues may use (scheduler.md 3.18)."""
+    """The node is in another group than the queues may use."""
     required = {"requiredDuringSchedulingIgnoredDuringExecution": ["b"]}
     for queue in ("default", "lender"):
         cluster.queue(queue, event="MODIFIED", affinity={"nodeGroupAffinity": required})
@@ -34,14 +34,14 @@ def outside(cluster: Cluster) -> Json:
 
 
 def unaligned(cluster: Cluster) -> Json:
-    """Nothing is known of the node's NUMA nodes (scheduler.md 3.16)."""
+    """Nothing is known of the node's NUMA nodes."""
     amounts = {"cpu": "1", "memory": "1Gi"}
     containers = [{"name": "main", "resources": {"requests": amounts, "limits": amounts}}]
     return {"notes": {"volcano.sh/numa-topology-policy": "restricted"}, "containers": containers}
 
 
 def kept(cluster: Cluster) -> Json:
-    """The node's idle devices keep all its cpus (scheduler.md 3.12)."""
+    """The node's idle devices keep all its cpus."""
     return {}
 
 

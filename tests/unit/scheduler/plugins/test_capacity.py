@@ -197,7 +197,7 @@ def opened_with(made: Cluster, given: Policy) -> tuple[Session, Capacity]:
 
 
 def test_a_queue_that_is_closed_or_has_no_place_has_no_room_and_no_claim() -> None:
-    """scheduler.md 3.7: AL, PV and EQ want an open queue that is a leaf and has a place in the tree."""
+    """`room`, `preemptive` and `enqueueable` want an open queue that is a leaf and has a place in the tree."""
     given = policy(hierarchy=True)
     made = cluster()
     made.queue("open", deserved=cpus(4))
@@ -222,7 +222,7 @@ def test_a_queue_that_is_closed_or_has_no_place_has_no_room_and_no_claim() -> No
 
 
 def test_leaves_go_before_queues_with_others_below_them() -> None:
-    """scheduler.md 3.7: QO with a hierarchy, priority first; shares don't count between the two kinds."""
+    """With a hierarchy `queue_key` has priority first; shares don't count between the two kinds."""
     given = policy(hierarchy=True)
     made = cluster()
     made.queue("inner", deserved=cpus(4))
@@ -237,7 +237,7 @@ def test_leaves_go_before_queues_with_others_below_them() -> None:
 
 @pytest.mark.parametrize("hierarchy", [True, False])
 def test_of_equal_shares_the_queue_that_deserves_something_goes_first(hierarchy: bool) -> None:
-    """scheduler.md 3.7: a queue that deserves nothing has a share of 1, like one that holds all it deserves."""
+    """A queue that deserves nothing has a share of 1, like one that holds all it deserves."""
     given = policy(hierarchy=hierarchy)
     made = cluster(hierarchy=hierarchy)
     for name, deserved in (("a", None), ("b", cpus(2)), ("c", cpus(3))):
@@ -249,7 +249,7 @@ def test_of_equal_shares_the_queue_that_deserves_something_goes_first(hierarchy:
 
 
 def test_numbers_of_pods_are_no_quota() -> None:
-    """scheduler.md 1.7: `pods` is left out where a queue's limits are compared with what is asked for."""
+    """`pods` is left out where a queue's limits are compared with what is asked for."""
     given = policy(hierarchy=True)
     made = cluster()
     made.queue("a", capability={"pods": "1"}, deserved={"pods": "5"})
@@ -265,7 +265,7 @@ def test_numbers_of_pods_are_no_quota() -> None:
 
 
 def test_what_gangs_hold_beyond_their_minimum_is_no_obstacle_to_admission() -> None:
-    """scheduler.md 3.7: EQ adds the minimum to what is held and admitted, less what is elastic; 3 + 4 - 3 = 4."""
+    """`enqueueable` adds the minimum to what is held and admitted, less what is elastic; 3 + 4 - 3 = 4."""
     made = cluster()
     made.queue("a", capability=cpus(4))
     made.gang("old", 4, minimum=1, queue="a", minResources=cpus(1))
@@ -311,7 +311,7 @@ def test_a_queue_that_holds_more_than_it_may_by_now_has_nothing_left() -> None:
 
 
 def test_without_a_hierarchy_a_queue_deserves_no_more_than_it_may_hold() -> None:
-    """scheduler.md 3.7: deserved is min(deserved, real capability), but at least the guarantee."""
+    """What is deserved is min(deserved, real capability), but at least the guarantee."""
     made = cluster(cpu=10, hierarchy=False)
     made.queue("a", deserved=cpus(100), capability=cpus(8))
     made.queue("b", guarantee={"resource": cpus(4)}, deserved=cpus(1))
@@ -323,7 +323,7 @@ def test_without_a_hierarchy_a_queue_deserves_no_more_than_it_may_hold() -> None
 
 
 def test_guarantees_beyond_the_cluster_leave_each_its_own_and_others_nothing() -> None:
-    """scheduler.md 3.7: real capability is max(total - guarantees, 0) + its own guarantee."""
+    """The real capability is max(total - guarantees, 0) + its own guarantee."""
     given = policy(hierarchy=False)
     made = cluster(cpu=4, hierarchy=False)
     for name in ("a", "b"):
@@ -335,8 +335,8 @@ def test_guarantees_beyond_the_cluster_leave_each_its_own_and_others_nothing() -
 
 
 def test_guarantees_beyond_the_queue_above_are_kept_as_far_as_its_capability_goes() -> None:
-    """scheduler.md 3.7: min(max(parent - guarantees, 0) + own guarantee, capability), the parent's capability where a
-    queue names none: 3 and 3 of 4, and 2 of a guarantee of 3."""
+    """The real capability is min(max(parent - guarantees, 0) + own guarantee, capability), with the parent's capability
+    where a queue names none: 3 and 3 of 4, and 2 of a guarantee of 3."""
     given = policy(hierarchy=True)
     made = cluster()
     for parent, capability, children in (("eng", 4, ("a", "b")), ("ops", 2, ("c",))):

@@ -17,7 +17,7 @@ from vcbatch.scheduler.framework.plugin import EvictionKind, GangEviction
 def test_a_claim_is_a_queue_s_own_or_that_of_so_many_queues_above(
     deserving: str, least: int | None, levels: int | None
 ) -> None:
-    """scheduler.md 3.7: PV looks at the ancestors 1..L, the root excluded, which deserves what `beside` does; L is 0 by
+    """`preemptive` looks at the ancestors 1..L, the root excluded, which deserves what `beside` does; L is 0 by
     default."""
     given = policy(hierarchy=True) if levels is None else policy(hierarchy=True, ancestorReclaimLevel=levels)
     made = cluster()
@@ -30,7 +30,7 @@ def test_a_claim_is_a_queue_s_own_or_that_of_so_many_queues_above(
 
 
 def test_a_claim_is_not_lessened_by_what_a_queue_above_holds() -> None:
-    """scheduler.md 3.7: PV compares the queue's own real capability alone, as it is from relatives that it may take."""
+    """`preemptive` compares the queue's own real capability alone, as it is from relatives that it may take."""
     given = policy(hierarchy=True)
     made = cluster()
     made.queue("eng", capability=cpus(4))
@@ -45,7 +45,7 @@ def test_a_claim_is_not_lessened_by_what_a_queue_above_holds() -> None:
 
 
 def test_of_several_resources_one_that_is_deserved_is_claim_enough() -> None:
-    """scheduler.md 3.7: PV wants *some* requested dimension below deserved, and all within the real capability."""
+    """`preemptive` wants *some* requested dimension below deserved, and all within the real capability."""
     given = policy(hierarchy=False)
     made = cluster(hierarchy=False)
     made.queue("a", deserved=cpus(1), capability={"cpu": "9", "memory": "3Gi"})
@@ -56,7 +56,7 @@ def test_of_several_resources_one_that_is_deserved_is_claim_enough() -> None:
 
 
 def test_within_a_queue_its_quota_protects_nobody_from_a_whole_gang() -> None:
-    """scheduler.md 3.7: UE permits all in preempt; in reclaim the guarantee and what is deserved stay."""
+    """`evictable` permits all in preempt; in reclaim the guarantee and what is deserved stay."""
     given = policy(hierarchy=False)
     made = cluster(hierarchy=False)
     made.queue("a", guarantee={"resource": cpus(1)}, deserved=cpus(2))
@@ -73,7 +73,7 @@ def test_within_a_queue_its_quota_protects_nobody_from_a_whole_gang() -> None:
     ("levels", "deserved", "goes"), [(0, None, True), (1, None, False), (1, 4, True), (1, "memory", False)]
 )
 def test_what_is_lent_stays_among_relatives_that_deserve_none_of_it(levels: int, deserved: object, goes: bool) -> None:
-    """scheduler.md 3.7, RE: a pod of which its queue deserves nothing goes, unless both queues have a common ancestor
+    """`reclaimable`: a pod of which its queue deserves nothing goes, unless both queues have a common ancestor
     within L levels, and who takes it deserves nothing of what it asks for either."""
     given = policy(hierarchy=True, ancestorReclaimLevel=levels)
     made = cluster()
@@ -109,7 +109,7 @@ def test_what_is_lent_stays_among_relatives_that_deserve_none_of_it(levels: int,
 def test_queues_above_the_victims_have_to_hold_too_much_as_well(
     taker: str, levels: int, above: int | None, gone: int
 ) -> None:
-    """scheduler.md 3.7, RE: queue c holds 3 and deserves 1; so many levels above it count, but for those that are the
+    """`reclaimable`: queue c holds 3 and deserves 1; so many levels above it count, but for those that are the
     taker's at the same level, and the root."""
     given = policy(hierarchy=True, ancestorReclaimLevel=levels)
     made = cluster()
@@ -140,7 +140,7 @@ def test_queues_above_the_victims_have_to_hold_too_much_as_well(
     ],
 )
 def test_what_goes_is_lent_or_more_than_is_deserved_of_something(deserved: dict[str, str], gone: int) -> None:
-    """scheduler.md 1.7 and 3.7, RE: of three pods of a cpu, 1Gi and a device each."""
+    """`reclaimable`: of three pods of a cpu, 1Gi and a device each."""
     given = policy(hierarchy=False)
     made = cluster(hierarchy=False)
     made.node("gpus", x_gpu="8", x_other="8", cpu="8")
@@ -158,7 +158,7 @@ def test_what_goes_is_lent_or_more_than_is_deserved_of_something(deserved: dict[
 
 
 def test_a_guarantee_is_kept_whatever_is_held_beyond_it() -> None:
-    """scheduler.md 3.7, RE and UE: without the pod of 3 cpus nothing of the 2 would be left, without another one 3."""
+    """`reclaimable`, `evictable`: without the pod of 3 cpus nothing of the 2 would be left, without another one 3."""
     given = policy(hierarchy=False)
     made = cluster(hierarchy=False)
     made.queue("a", guarantee={"resource": cpus(2)})
@@ -179,7 +179,7 @@ def test_a_guarantee_is_kept_whatever_is_held_beyond_it() -> None:
     ("hierarchy", "order"), [(True, ["beside", "cousin", "other"]), (False, ["other", "cousin", "beside"])]
 )
 def test_the_closest_relatives_of_who_takes_lose_first(hierarchy: bool, order: list[str]) -> None:
-    """scheduler.md 3.7: VQO by the depth of the common ancestor, and without a hierarchy the last in queue order first,
+    """`victim_queue_key` by the depth of the common ancestor, and without a hierarchy the last in queue order first,
     here the youngest."""
     given = policy(hierarchy=hierarchy)
     made = Cluster(given)

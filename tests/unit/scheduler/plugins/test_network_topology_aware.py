@@ -136,7 +136,7 @@ def test_where_the_gang_is_counts_among_the_fullest_domains_only() -> None:
 @pytest.mark.parametrize("weight", [1, 3])
 def test_a_part_s_share_is_of_its_own_pods(weight: int) -> None:
     """Of the first part's two pods one is in rack c; of the gang's five, of which it needs one, two are in rack a.
-    With what is missing, b and c would be equally full, and by scheduler.md 3.17 where pods are decides."""
+    With what is missing, b and c would be equally full, and then where pods are decides."""
     made = policy({"weight": weight})
     cluster = Cluster(made)
     racks(cluster, {"a": 2, "b": 2, "c": 2})
@@ -164,7 +164,7 @@ def test_a_part_s_share_is_of_its_own_pods(weight: int) -> None:
 
 
 def test_other_resources_count_where_they_are_named() -> None:
-    """scheduler.md 3.17: `hypernode.binpack.resources` is empty by default, and a resource named there weighs 1."""
+    """`hypernode.binpack.resources` is empty by default, and a resource named there weighs 1."""
     named = {
         "hypernode.binpack.cpu": 0,
         "hypernode.binpack.memory": 0,
@@ -195,7 +195,7 @@ def test_other_resources_count_where_they_are_named() -> None:
 def test_points_of_pods_without_a_topology_by_default(
     arguments: dict[str, Any], cpu: int, memory: int, weight: int
 ) -> None:
-    """scheduler.md 3.17: the mean over the tiers, of which the second counts 0.8. Racks a and b are below a spine, rack
+    """The mean over the tiers, of which the second counts 0.8. Racks a and b are below a spine, rack
     c and node d below none; a pod of 1 cpu and 1Gi is in rack a, and one more is looked at."""
     made = policy(arguments)
     cluster = Cluster(made)
@@ -301,7 +301,7 @@ def test_nodes_near_the_gang_s_other_pods() -> None:
 
 
 def test_nodes_of_the_gang_s_own_domain_are_as_near_as_can_be_whatever_its_tier() -> None:
-    """scheduler.md 3.17: 1 where the node's domain is the gang's, else by the tier at which they meet, of 1 to 3."""
+    """1 where the node's domain is the gang's, else by the tier at which they meet, of 1 to 3."""
     cluster = Cluster(policy())
     for name in ("a", "b", "c"):
         cluster.node(name)
@@ -313,7 +313,7 @@ def test_nodes_of_the_gang_s_own_domain_are_as_near_as_can_be_whatever_its_tier(
 
 
 def test_what_the_gang_is_promised_is_held_and_what_it_says_counts_where_its_nodes_are_gone() -> None:
-    """scheduler.md 3.17: the search starts from the domain that the gang has, which its PodGroup names."""
+    """The search starts from the domain that the gang has, which its PodGroup names."""
     cluster = Cluster(policy())
     racks(cluster, {"a": 2, "b": 2})
     cluster.gang("g", 2, networkTopology=hard(1))
@@ -352,7 +352,7 @@ def test_to_evict_wide_domains_come_first_and_not_too_many() -> None:
 
 
 def test_room_by_eviction_is_looked_for_in_eight_domains_by_default() -> None:
-    """scheduler.md 3.17: `hypernode.gradient.evict.max-hypernodes` is 8, counted over all tiers."""
+    """`hypernode.gradient.evict.max-hypernodes` is 8, counted over all tiers."""
     cluster = Cluster(policy())
     cluster.gang("g", 1)
     session = session_of(cluster, policy())

@@ -82,7 +82,7 @@ def test_how_groups_are_preferred(affinity: dict[str, Any], ordered: bool, point
 
 
 def test_preferred_groups_are_equal_where_nothing_is_said_of_their_order() -> None:
-    """scheduler.md 3.18: `enablePreferredOrder` is false by default."""
+    """`enablePreferredOrder` is false by default."""
     given = policy(NAME)
     cluster = _cluster(given, preferred=["a", "b"])
     cluster.gang("g", 1, queue="q")
@@ -230,7 +230,7 @@ def test_limits_that_cannot_be_read_keep_the_queue_out(limits: str) -> None:
 
 
 def test_limits_that_cannot_be_read_keep_the_queue_off_nodes_of_no_group_too() -> None:
-    """scheduler.md 3.18: with such an annotation every node refuses."""
+    """With such an annotation every node refuses."""
     cluster = Cluster(policy(NAME, {"strict": False}))
     cluster.node("n-none")
     cluster.queue("q", annotations={LIMITS: "{"})

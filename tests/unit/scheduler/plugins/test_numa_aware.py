@@ -286,7 +286,7 @@ def _placed(cluster: Cluster, *gangs: str) -> list[str]:
 
 
 def test_cpus_of_a_pod_that_runs_are_taken_until_the_node_reports_otherwise() -> None:
-    """scheduler.md 3.16: decisions of bound pods count until the node's object reflects them."""
+    """Decisions of bound pods count until the node's object reflects them."""
     cluster = _wide()
     _pod(cluster, "a", cpus="8")
     cluster.cycle()
@@ -335,7 +335,7 @@ def test_what_is_promised_takes_cpus_too_and_gives_them_back() -> None:
 
 
 def test_a_node_without_a_policy_aligns_nothing() -> None:
-    """scheduler.md 3.16: where neither pod nor node has a policy no hints are evaluated, and no cpus are counted."""
+    """Where neither pod nor node has a policy no hints are evaluated, and no cpus are counted."""
     cluster = Cluster(policy(NAME, {}, "predicates"))
     cluster.node("n", cpu="64")
     _tell(cluster, "n", policies={"TopologyManagerPolicy": "none"})
@@ -370,7 +370,7 @@ AMOUNTS = {"cpu": "4", "memory": "1Gi"}
 def test_every_container_has_to_have_its_limits_as_requests(
     requests: dict[str, str], limits: dict[str, str], init: dict[str, Any] | None
 ) -> None:
-    """scheduler.md 3.16: only pods of Guaranteed quality that ask for cpu. Node n has none to give away."""
+    """Only pods of Guaranteed quality that ask for cpu. Node n has none to give away."""
     cluster = _cluster("n")
     _tell(cluster, "n", "")
     cluster.gang("g", 1)
@@ -385,7 +385,7 @@ def test_every_container_has_to_have_its_limits_as_requests(
 
 
 def test_init_containers_get_no_cpus_beside_the_others() -> None:
-    """scheduler.md 3.16: the cpus are those of the containers; what runs before them is gone by then."""
+    """The cpus are those of the containers; what runs before them is gone by then."""
     cluster = _cluster("n")
     _tell(cluster, "n")
     cluster.gang("g", 1)
@@ -417,7 +417,7 @@ def _sockets(cluster: Cluster, node: str, sockets: int) -> None:
 
 
 def test_points_are_whole_numbers_and_count_once_by_default() -> None:
-    """scheduler.md 3.16: NUMA nodes used, normalised and reversed as Kubernetes does it: 100 - 100 * 1 // 3."""
+    """NUMA nodes used, normalised and reversed as Kubernetes does it: 100 - 100 * 1 // 3."""
     cluster = Cluster(policy(NAME))
     _sockets(cluster, "three", 3)
     cluster.node("one", cpu="64")

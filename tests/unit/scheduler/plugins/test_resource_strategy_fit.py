@@ -99,7 +99,7 @@ def test_wishes_that_make_no_sense_leave_it_to_the_policy(wishes: dict[str, str]
 
 
 def test_a_resource_of_weight_zero_counts_for_nothing_not_even_when_it_is_overdrawn() -> None:
-    """Of `half` 24 of 32Gi are free; as in binpack's rules (scheduler.md 3.11), a weight of 0 leaves a resource out."""
+    """Of `half` 24 of 32Gi are free; as in binpack's rules, a weight of 0 leaves a resource out."""
     wishes = {TYPE: "MostAllocated", WEIGHT: '{"cpu": 1, "memory": 0}'}
     assert _points({}, wishes, cpu="2", memory="25Gi")["half"] == pytest.approx(1000 * 6 / 8)
     given = policy(NAME)
@@ -157,7 +157,7 @@ def test_scarce_resources_are_avoided(asked: dict[str, str], want: dict[str, flo
     ],
 )
 def test_how_much_scarce_resources_are_avoided_by_default(sra: dict[str, Any], t4: float, plain: float) -> None:
-    """scheduler.md 3.12: 100 * w * (1 - what is there of the weights); by docs/scheduler.md w is 10 and each resource's
+    """100 * w * (1 - what is there of the weights); by docs/scheduler.md w is 10 and each resource's
     weight 1. No node has ever had an x/a10, which is absent therefore."""
     given = policy(NAME, {"resourceStrategyFitWeight": 0, "sra": {"enable": True, "resources": "x/t4,x/a10", **sra}})
     cluster = Cluster(given)
@@ -170,7 +170,7 @@ def test_how_much_scarce_resources_are_avoided_by_default(sra: dict[str, Any], t
 
 @pytest.mark.parametrize("enable", [{}, {"enable": False}])
 def test_scarce_resources_are_avoided_and_proportions_kept_only_where_that_is_enabled(enable: dict[str, Any]) -> None:
-    """scheduler.md 3.12: both are off by default."""
+    """Both are off by default."""
     given = policy(NAME, {"sra": {"resources": "x/a", **enable}, "proportional": {"resources": "x/a", **enable}})
     cluster = Cluster(given)
     cluster.node("a", cpu="8", memory="32Gi", x_a="16")
@@ -248,7 +248,7 @@ def _kept(rates: dict[str, Any], asked: dict[str, str], held: dict[str, str] | N
     ],
 )
 def test_what_is_kept_for_each_idle_device(rates: dict[str, Any], asked: dict[str, str], slots: float) -> None:
-    """scheduler.md 3.12: idle cpu less the request >= idle devices * rate, and so for memory; a missing rate is 1."""
+    """Idle cpu less the request >= idle devices * rate, and so for memory; a missing rate is 1."""
     assert _kept(rates, asked) == slots
 
 
@@ -269,7 +269,7 @@ def test_who_asks_for_one_of_the_devices_is_free_of_what_is_kept_for_the_others(
 
 
 def test_a_full_node_without_the_device_is_refused_by_what_is_full_alone() -> None:
-    """The rule is of devices that the node has (scheduler.md 3.12), so it doesn't keep a pod from a node that others
+    """The rule is of devices that the node has, so it doesn't keep a pod from a node that others
     are leaving."""
     given = policy(NAME, {"proportional": KEPT})
     cluster = Cluster(given)

@@ -63,7 +63,7 @@ def test_annotations_are_read(
 
 @pytest.mark.parametrize(("order", "ranked"), [("", "dcba"), ("a,c", "acdb")])
 def test_roles_rank_by_the_users_order_and_then_by_what_they_have_to_do_with_others(order: str, ranked: str) -> None:
-    """scheduler.md 3.15: apart from themselves 4, together with others 3, with themselves 2, apart from others 1."""
+    """Apart from themselves 4, together with others 3, with themselves 2, apart from others 1."""
     read = TaskTopology.read({ANTI: "d;a,b", AFFINITY: "c,d;b", ORDER: order}, "abcd")
     assert read is not None
     assert [int(read.relations[role]) for role in "abcd"] == [1, 2, 3, 4]
@@ -141,7 +141,7 @@ def test_tasks_join_where_most_friends_are_and_the_lightest_of_several() -> None
 def test_the_lightest_bucket_is_the_one_of_least_milli_cores_mebibytes_and_devices(
     one: dict[str, str], other: dict[str, str], joined: int
 ) -> None:
-    """scheduler.md 3.15: ties by reqScore, cpu in thousandths + MiB + scalars, which are in thousandths."""
+    """Ties by reqScore, cpu in thousandths + MiB + scalars, which are in thousandths."""
     given = policy(NAME)
     cluster = Cluster(given)
     cluster.node("a", x_gpu="8", **{"ephemeral-storage": "1Gi"})
@@ -165,7 +165,7 @@ def test_of_equal_buckets_the_older_goes_first() -> None:
 
 
 def test_what_waits_of_a_bucket_counts_and_not_what_is_placed_of_it() -> None:
-    """Both have two tasks, but one of the first runs (scheduler.md 3.15: the larger *remaining* bucket first)."""
+    """Both have two tasks, but one of the first runs (the larger *remaining* bucket first)."""
     given = policy(NAME)
     cluster = Cluster(given)
     cluster.node("a")
@@ -185,7 +185,7 @@ def test_what_waits_of_a_bucket_counts_and_not_what_is_placed_of_it() -> None:
 
 
 def test_what_is_being_released_counts_as_free() -> None:
-    """scheduler.md 3.15: tasks fit in Idle + Releasing."""
+    """Tasks fit in Idle + Releasing."""
     given = policy(NAME)
     cluster = Cluster(given)
     cluster.node("full", cpu="2")

@@ -51,7 +51,7 @@ def test_the_less_busy_the_better_and_nothing_for_what_is_not_known() -> None:
 
 
 def test_by_default_cpu_and_memory_count_alike_and_the_plugin_five_times() -> None:
-    """scheduler.md 3.19: `usage.weight` 5, `cpu.weight` and `memory.weight` 1."""
+    """`usage.weight` 5, `cpu.weight` and `memory.weight` 1."""
     cluster = _cluster(policy(NAME))
     _measure(cluster, "a", 0.5, 0.1)
     cluster.gang("g", 1)
@@ -59,7 +59,7 @@ def test_by_default_cpu_and_memory_count_alike_and_the_plugin_five_times() -> No
 
 
 def test_a_measurement_of_five_minutes_ago_counts() -> None:
-    """scheduler.md 3.19: what is older says nothing."""
+    """What is older says nothing."""
     cluster = _cluster(policy(NAME))
     _measure(cluster, "a", 0.5, 0.1, age=300)
     _measure(cluster, "b", 0.5, 0.1, age=300.5)
@@ -201,7 +201,7 @@ def _in_turn(cluster: Cluster, given: Policy, count: int, *, promising: bool = F
 
 
 def test_each_of_a_batch_finds_the_node_as_those_before_it_leave_it() -> None:
-    """scheduler.md 3.19: 60% of 10 cores in use make the first count for 2 * 0.7 * 1.2, and so those after it, until
+    """60% of 10 cores in use make the first count for 2 * 0.7 * 1.2, and so those after it, until
     nothing is left. What is only promised leaves the node as it is."""
     given = policy(NAME, {"usage.weight": 1, "memory.weight": 0})
     cluster = _cluster(given)
@@ -214,7 +214,7 @@ def test_each_of_a_batch_finds_the_node_as_those_before_it_leave_it() -> None:
 
 
 def test_what_was_placed_is_a_part_of_the_capacity_and_not_of_what_may_be_given_away() -> None:
-    """scheduler.md 3.19: shadow / capacity. The kubelet keeps 6 of 16 cores for the system."""
+    """What was placed since counts as shadow / capacity. The kubelet keeps 6 of 16 cores for the system."""
     given = policy(NAME, {"usage.weight": 1, "memory.weight": 0})
     cluster = Cluster(given)
     status = {"allocatable": {"cpu": "10", "memory": "1Gi"}, "capacity": {"cpu": "16", "memory": "1Gi"}}
@@ -274,7 +274,7 @@ def test_an_eviction_that_is_taken_back_leaves_the_estimate_as_it_was() -> None:
 
 @pytest.mark.parametrize(("seconds", "shadow"), [(29, 700), (30, 0)])
 def test_a_pod_counts_for_half_a_minute_where_no_interval_is_given(seconds: int, shadow: float) -> None:
-    """scheduler.md 3.19: pods that run for less than the metrics interval, which is 30 s by default."""
+    """Pods that run for less than the metrics interval, which is 30 s by default."""
     given = policy(NAME)
     cluster = _cluster(given)
     cluster.gang("g", 1)

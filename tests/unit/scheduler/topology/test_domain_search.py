@@ -17,7 +17,7 @@ NAME = "network-topology-aware"
 
 
 def test_a_request_is_of_what_is_missing_and_of_what_will_be_spare() -> None:
-    """scheduler.md 3.17: the PodGroup's minimum is looked for, by what will be free. Rack a takes eight pods of two
+    """The PodGroup's minimum is looked for, by what will be free. Rack a takes eight pods of two
     cpus, rack b four once the pod that fills it is gone."""
     cluster = Cluster(policy(NAME, {}, "predicates"))
     racks(cluster, {"a": 2, "b": 1})
@@ -69,7 +69,7 @@ def test_a_domain_has_to_have_room_for_as_many_parts_as_have_to_start(parts: Any
 
 
 def test_to_evict_only_nodes_that_filters_admit_count() -> None:
-    """scheduler.md 3.17: by what is allocatable; the gang's pods may go to rack b alone."""
+    """By what is allocatable; the gang's pods may go to rack b alone."""
     cluster = Cluster(policy(NAME, {}, "predicates"))
     racks(cluster, {"a": 2, "b": 2})
     cluster.gang("old", 4, cpu="8", phase="Running")
@@ -100,7 +100,7 @@ def test_domains_with_room_now_go_before_fuller_ones_that_will_have_it() -> None
 
 
 def test_a_gang_that_is_elsewhere_has_no_domain_within_one() -> None:
-    """scheduler.md 3.17: the search root is the given domain and the one that the gang has, whichever is the lower; if
+    """The search root is the given domain and the one that the gang has, whichever is the lower; if
     neither is below the other there is none."""
     cluster = Cluster(policy(NAME, {}, "predicates"))
     racks(cluster, {"a": 2, "b": 2, "c": 2}, spines={"s": ["a", "b"], "t": ["c"]})

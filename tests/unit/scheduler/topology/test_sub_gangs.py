@@ -88,7 +88,7 @@ def test_rules_that_come_after_the_pods_count_all_the_same() -> None:
 
 
 def test_a_rule_that_says_little_wants_one_pod_of_each_part_and_no_part() -> None:
-    """volcano-controllers.md 1.5: subGroupSize is 1 and minSubGroups 0 by default."""
+    """`subGroupSize` is 1 and `minSubGroups` 0 by default."""
     (rule,) = rules_of([{"name": "w"}])
     assert (rule.size, rule.least, rule.keys, rule.topology) == (1, 0, (), None)
     assert rules_of(None) == ()
@@ -108,7 +108,7 @@ def test_a_rule_that_says_little_wants_one_pod_of_each_part_and_no_part() -> Non
 def test_the_first_rule_that_selects_a_pod_and_whose_labels_it_has_says_its_part(
     labels: dict[str, str], part: tuple[int, tuple[str, ...]] | None
 ) -> None:
-    """scheduler.md 1.6: by labelSelector, then by the tuple of values of matchLabelKeys."""
+    """By labelSelector, then by the tuple of values of matchLabelKeys."""
     rules = rules_of(
         [
             {"labelSelector": {"matchLabels": {"kind": "b"}}, "matchLabelKeys": ["part", "row"]},
