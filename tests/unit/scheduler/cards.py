@@ -102,9 +102,9 @@ class Cards(Cluster):
         return [record.split(",")[0] for part in ids.split(";") for record in part.split(":") if record]
 
     @property
-    def books(self) -> CardUsage:
-        """Those of the first family."""
-        return self.scheduler._state.memory["deviceshare"].books[0]
+    def usage(self) -> CardUsage:
+        """That of the first family."""
+        return self.scheduler._state.memory["deviceshare"].usage[0]
 
     @property
     def opened(self) -> bool:

@@ -330,7 +330,7 @@ def test_a_bind_that_failed_gives_its_card_back() -> None:
     bind = cluster.scheduler.cycle(cluster.now).binds[0]
     cluster.scheduler.bind_failed(bind.uid, "no")
     assert len(cluster.scheduler.cycle(cluster.now).binds) == 1
-    assert cluster.books.table.totals() == {"a": ((0, 0, 1),)}
+    assert cluster.usage.table.totals() == {"a": ((0, 0, 1),)}
 
 
 def test_the_node_is_locked_where_the_policy_says_so() -> None:
@@ -351,7 +351,7 @@ def test_amounts_per_card_count_for_nobody_else() -> None:
     assert not cluster.cycle().binds, "now they are resources that no node has"
     cluster.scheduler.set_policy(policy(VGPUEnable=True))
     assert len(cluster.cycle().binds) == 1
-    assert cluster.books.table.totals() == {"a": ((16000, 10, 2),)}
+    assert cluster.usage.table.totals() == {"a": ((16000, 10, 2),)}
 
 
 @pytest.mark.parametrize(
@@ -389,7 +389,7 @@ _DEEDS = st.lists(
 
 @given(deeds=_DEEDS, policy=st.sampled_from(["", "binpack", "spread"]), cut=st.booleans())
 @settings(max_examples=120)
-def test_no_card_is_given_away_twice_and_books_equal_those_of_a_new_scheduler(
+def test_no_card_is_given_away_twice_and_usage_equals_that_of_a_new_scheduler(
     deeds: list[tuple[str, int, int]], policy: str, cut: bool
 ) -> None:
     cluster = Cards(VGPUEnable=True, SchedulePolicy=policy, ScheduleWeight=1)
@@ -422,13 +422,13 @@ def test_no_card_is_given_away_twice_and_books_equal_those_of_a_new_scheduler(
         _check(cluster, records)
     cluster.cycle()
     _check(cluster, records)
-    assert cluster.books.table.totals() == _anew(cluster, records, policy, cut)
+    assert cluster.usage.table.totals() == _anew(cluster, records, policy, cut)
 
 
 def _check(cluster: Cards, records: dict[str, list[str]]) -> None:
     if not cluster.opened:
         return
-    for name, cards in cluster.books.table.totals().items():
+    for name, cards in cluster.usage.table.totals().items():
         for record, (memory, cores, users) in zip(records[name], cards, strict=True):
             _, places, size, *_ = record.split(",")
             assert 0 <= memory <= int(size), record
@@ -439,7 +439,7 @@ def _check(cluster: Cards, records: dict[str, list[str]]) -> None:
 
 
 def _anew(cluster: Cards, records: dict[str, list[str]], policy: str, cut: bool) -> object:
-    """The books of a scheduler that starts now and knows what pods and nodes say."""
+    """The usage that a scheduler counts which starts now and knows what pods and nodes say."""
     fresh = Cards(VGPUEnable=True, SchedulePolicy=policy, ScheduleWeight=1)
     if cut:
         fresh.config(MIG_CONFIG)
@@ -450,4 +450,4 @@ def _anew(cluster: Cards, records: dict[str, list[str]], policy: str, cut: bool)
             fresh.scheduler.apply(PODS, "ADDED", msgspec.convert(raw, Pod))
     assert isinstance(fresh.scheduler, Scheduler)
     fresh.scheduler.cycle(fresh.now)
-    return fresh.books.table.totals()
+    return fresh.usage.table.totals()

@@ -265,7 +265,7 @@ _CORES = {3072: 1, 6144: 2, 12288: 4, 21527: 8}
 
 @given(deeds=_DEEDS, policy=st.sampled_from(["", "binpack", "spread"]))
 @settings(max_examples=100)
-def test_no_chip_is_given_away_twice_none_is_passed_over_and_books_equal_those_of_a_new_scheduler(
+def test_no_chip_is_given_away_twice_none_is_passed_over_and_usage_equals_that_of_a_new_scheduler(
     deeds: list[tuple[str, int, int]], policy: str
 ) -> None:
     cluster = _cluster(SchedulePolicy=policy, ScheduleWeight=1)
@@ -296,7 +296,7 @@ def test_no_chip_is_given_away_twice_none_is_passed_over_and_books_equal_those_o
     cluster.cycle()
     told = _told(cluster)
     _within(told)
-    assert cluster.books.table.totals() == _anew(cluster)
+    assert cluster.usage.table.totals() == _anew(cluster)
     if not any(pod["metadata"].get("deletionTimestamp") for pod in cluster.pods.values()):
         for gang, which in alive:
             if not cluster.placed(gang) and f"{gang}-worker-1" not in cluster.pods:
@@ -331,7 +331,7 @@ def _fits(told: dict[str, Counter[str]], which: int) -> bool:
 
 
 def _anew(cluster: Cards) -> object:
-    """The books of a scheduler that starts now and knows what pods and nodes say."""
+    """The usage that a scheduler counts which starts now and knows what pods and nodes say."""
     fresh = _cluster()
     for name in "ab":
         fresh.npus(name, [_chip(f"{name}{i}", count=5) for i in range(2)])
@@ -339,4 +339,4 @@ def _anew(cluster: Cards) -> object:
         if raw["spec"].get("nodeName"):
             fresh.scheduler.apply(PODS, "ADDED", msgspec.convert(raw, Pod))
     fresh.scheduler.cycle(fresh.now)
-    return fresh.books.table.totals()
+    return fresh.usage.table.totals()
