@@ -34,7 +34,8 @@ from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.index.victims import Candidates
 from vcbatch.scheduler.model.objects import Task
 from vcbatch.scheduler.plugins.capacity import Capacity
-from vcbatch.scheduler.snapshot.state import ClusterState
+from vcbatch.scheduler.snapshot.cluster_events import ClusterEvents
+from vcbatch.scheduler.snapshot.snapshot import Snapshot
 
 WORLDS = settings(
     max_examples=examples(60),
@@ -58,18 +59,21 @@ class World:
     def oracle(self) -> Quota:
         return Quota(self.queues, self.total, hierarchy=self.hierarchy, levels=self.levels)
 
-    def state(self) -> ClusterState:
-        state = ClusterState(scheduler_names=["volcano"], default_queue="default")
+    def state(self) -> Snapshot:
+        state = Snapshot(scheduler_names=["volcano"], default_queue="default")
+        events = ClusterEvents(state)
         for age, (name, spec) in enumerate(self.queues.items()):
-            state.apply_queue(_queue(name, spec, age))
-        state.apply_node(Node(metadata=ObjectMeta(name="n", uid="n"), status=NodeStatus(allocatable=_wire(self.total))))
+            events.gangs.apply_queue(_queue(name, spec, age))
+        events.apply_node(
+            Node(metadata=ObjectMeta(name="n", uid="n"), status=NodeStatus(allocatable=_wire(self.total)))
+        )
         for name, spec in self.queues.items():
             for g, gang in enumerate(spec.gangs):
                 _tell(state, f"{name}-{g}", name, gang)
         state.settle()
         return state
 
-    def session(self, state: ClusterState) -> Session:
+    def session(self, state: Snapshot) -> Session:
         return Session(state, _policy(self.hierarchy, self.levels), StaticCache(), now=NOW, uid="cycle")
 
 
@@ -95,23 +99,27 @@ def _queue(name: str, spec: Spec, age: int) -> QueueView:
     return QueueView(metadata=ObjectMeta(name=name, uid=f"{age:02}", creation_timestamp=f"{age:02}"), spec=given)
 
 
-def _tell(state: ClusterState, name: str, queue: str, gang: Gang) -> None:
+def _tell(state: Snapshot, name: str, queue: str, gang: Gang) -> None:
     spec = PodGroupSpecView(
         min_member=1, queue=queue, min_resources=None if gang.minimum is None else _wire(gang.minimum)
     )
     phase = "Inqueue" if gang.admitted else "Pending"
     meta = ObjectMeta(name=name, namespace="ns", uid=name)
-    state.apply_podgroup(PodGroupView(metadata=meta, spec=spec, status=PodGroupStatusView(phase=phase)))
+    ClusterEvents(state).gangs.apply_podgroup(
+        PodGroupView(metadata=meta, spec=spec, status=PodGroupStatusView(phase=phase))
+    )
     for i, request in enumerate(gang.held):
         _pod(state, name, str(i), request, node="n")
 
 
-def _pod(state: ClusterState, gang: str, name: str, request: Amounts, *, node: str = "") -> Task:
+def _pod(state: Snapshot, gang: str, name: str, request: Amounts, *, node: str = "") -> Task:
     notes = {"scheduling.k8s.io/group-name": gang}
     meta = ObjectMeta(name=f"{gang}-{name}", namespace="ns", uid=f"{gang}-{name}", annotations=notes)
     container = Container(name="main", image="i", resources=ResourceRequirements(requests=_wire(request)))
     spec = PodSpec(scheduler_name="volcano", node_name=node, containers=[container])
-    state.apply_pod(Pod(metadata=meta, spec=spec, status=PodStatus(phase="Running" if node else "Pending")))
+    ClusterEvents(state).apply_pod(
+        Pod(metadata=meta, spec=spec, status=PodStatus(phase="Running" if node else "Pending"))
+    )
     return state.tasks[meta.uid]
 
 

@@ -17,7 +17,7 @@ from vcbatch.scheduler.model.result import Held
 from vcbatch.scheduler.queues.gates import Gates
 from vcbatch.scheduler.reasons.blockers import queue_limit
 from vcbatch.scheduler.reservations.promises import Promises
-from vcbatch.scheduler.snapshot.state import ClusterState
+from vcbatch.scheduler.snapshot.snapshot import Snapshot
 
 
 class Cycle:
@@ -37,7 +37,7 @@ class Cycle:
     @classmethod
     def open(
         cls,
-        state: ClusterState,
+        state: Snapshot,
         policy: Policy,
         cache: StaticCache,
         *,

@@ -38,7 +38,8 @@ from vcbatch.scheduler.reasons.report import Reporter
 from vcbatch.scheduler.reasons.said import PODS_GRACE
 from vcbatch.scheduler.reasons.standing import Standings, StandingsError, standings
 from vcbatch.scheduler.snapshot.assumed import Assumed, assume, assumed
-from vcbatch.scheduler.snapshot.state import ClusterState
+from vcbatch.scheduler.snapshot.cluster_events import ClusterEvents
+from vcbatch.scheduler.snapshot.snapshot import Snapshot
 
 _FACTS = {read.struct: read for read in (*READS, *MEASURED)}
 
@@ -81,8 +82,9 @@ class Scheduler:
         self.laps: Laps = NoLaps()
         """Told how far a cycle is, for whoever measures its parts."""
         self._policy = parse_policy(DEFAULT_POLICY) if policy is None else policy
-        self._state = ClusterState(scheduler_names=scheduler_names, default_queue=default_queue, share=share)
+        self._state = Snapshot(scheduler_names=scheduler_names, default_queue=default_queue, share=share)
         self._state.queue_gates = queue_gates
+        self._events = ClusterEvents(self._state)
         self._cache = StaticCache()
         self._reporter = Reporter(pods_grace=pods_grace)
         self._cycles = 0
@@ -93,9 +95,9 @@ class Scheduler:
 
     def _adapt(self) -> None:
         """Have the snapshot keep what the policy reads."""
-        self._state.ignore_resources(self._policy.ignored_resources(self._state.facts))
+        self._events.ignore_resources(self._policy.ignored_resources(self._state.facts))
         self._state.claimed.enabled = self._policy.devices_by_claim
-        self._state.class_by_queue(self._policy.by_queue)
+        self._events.gangs.class_by_queue(self._policy.by_queue)
         self._state.keep_victims(
             kept=not (EVICTING | self._policy.extensions.actions.keys()).isdisjoint(self._policy.actions)
         )
@@ -109,7 +111,7 @@ class Scheduler:
         """Use another policy from the next cycle on. Every gang is tried again."""
         self._policy = policy
         self._failed, self._retry_at = 0, None
-        self._state.restore()
+        self._events.gangs.restore()
         for job in self._state.jobs.values():
             job.parked = None
         self._adapt()
@@ -134,24 +136,24 @@ class Scheduler:
         if event not in ("ADDED", "MODIFIED", "DELETED"):
             return
         gone = event == "DELETED"
-        state = self._state
+        events, gangs = self._events, self._events.gangs
         match obj:
             case Pod():
-                state.delete_pod(obj.metadata.uid) if gone else state.apply_pod(obj)
+                events.delete_pod(obj.metadata.uid) if gone else events.apply_pod(obj)
             case Node():
-                state.delete_node(obj.metadata.name) if gone else state.apply_node(obj)
+                events.delete_node(obj.metadata.name) if gone else events.apply_node(obj)
             case PodGroupView():
                 if gone:
-                    state.delete_podgroup(obj)
+                    gangs.delete_podgroup(obj)
                     self._reporter.forget(obj.metadata.uid)
                 else:
-                    state.apply_podgroup(obj)
+                    gangs.apply_podgroup(obj)
             case QueueView():
-                state.delete_queue(obj) if gone else state.apply_queue(obj)
+                gangs.delete_queue(obj) if gone else gangs.apply_queue(obj)
             case PriorityClassView():
-                state.delete_priority_class(obj) if gone else state.apply_priority_class(obj)
+                gangs.delete_priority_class(obj) if gone else gangs.apply_priority_class(obj)
             case Claim() | PersistentVolume() | StorageClass() | CsiNode():
-                state.delete_storage(obj) if gone else state.apply_storage(obj)
+                events.delete_storage(obj) if gone else events.apply_storage(obj)
             case _:
                 self._fact(resource, obj, gone=gone)
 
@@ -166,7 +168,7 @@ class Scheduler:
             state.room_stamp += 1
             state.static_stamp += read.of_nodes
             if isinstance(obj, ConfigMap):
-                state.ignore_resources(self._policy.ignored_resources(state.facts))
+                self._events.ignore_resources(self._policy.ignored_resources(state.facts))
 
     def eviction_failed(self, uid: str, error: str) -> None:
         """The eviction of this pod couldn't be carried out: it holds its place again."""
@@ -222,7 +224,7 @@ class Scheduler:
             job = self._state.jobs.get(tried.gang)
             if job is None or job.set_aside:
                 break
-            self._state.set_aside(job, tried.sentence)
+            self._events.gangs.set_aside(job, tried.sentence)
         self._failed += 1
         self._retry_at = now + min(_RETRY * 2 ** (self._failed - 1), _LONGEST_RETRY)
         self._state.changed = False

@@ -15,7 +15,7 @@ from vcbatch.scheduler.feasibility.gangs import GangProblem, Shape, shape_of
 from vcbatch.scheduler.feasibility.search import placeable
 from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.model.objects import Job
-from vcbatch.scheduler.snapshot.state import ClusterState
+from vcbatch.scheduler.snapshot.snapshot import Snapshot
 
 STEPS: Final = 20_000
 """How long one gang is searched a placement for, in pods tried on nodes."""
@@ -42,7 +42,7 @@ class _Memory:
         self.verdicts[key] = verdict
 
 
-def forget_where_nodes_changed(state: ClusterState) -> None:
+def forget_where_nodes_changed(state: Snapshot) -> None:
     """Before a cycle: where nodes changed, any gang may fit now, and counts as one that does until it is tried."""
     stamp = (
         state.ground_stamp,

@@ -15,7 +15,7 @@ from vcbatch.scheduler.model.objects import Task
 from vcbatch.scheduler.model.resources import Dimensions, Vector
 from vcbatch.scheduler.model.result import Eviction
 from vcbatch.scheduler.model.tables import NodeTable
-from vcbatch.scheduler.snapshot.state import ClusterState
+from vcbatch.scheduler.snapshot.snapshot import Snapshot
 
 _T = TypeVar("_T")
 
@@ -48,7 +48,7 @@ class Handle(Protocol):
     withheld: int
 
     @property
-    def state(self) -> ClusterState:
+    def state(self) -> Snapshot:
         """The snapshot, with `memory` that lasts from cycle to cycle."""
         ...
 

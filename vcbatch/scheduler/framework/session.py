@@ -24,7 +24,7 @@ from vcbatch.scheduler.model.figures import Measured
 from vcbatch.scheduler.model.objects import Job, Phase, Queue, Task, TaskStatus
 from vcbatch.scheduler.model.resources import Vector
 from vcbatch.scheduler.model.result import Bind, Eviction, Protected
-from vcbatch.scheduler.snapshot.state import ClusterState
+from vcbatch.scheduler.snapshot.snapshot import Snapshot
 
 _T = TypeVar("_T")
 
@@ -36,7 +36,7 @@ class Session(Answers):
 
     def __init__(
         self,
-        state: ClusterState,
+        state: Snapshot,
         policy: Policy,
         cache: StaticCache,
         *,

@@ -12,7 +12,7 @@ from vcbatch.scheduler.framework.placing.placement import Placer
 from vcbatch.scheduler.model.objects import Job, Task, TaskStatus
 from vcbatch.scheduler.model.resources import Vector
 from vcbatch.scheduler.model.result import Bind, Eviction, Held
-from vcbatch.scheduler.snapshot.state import ClusterState
+from vcbatch.scheduler.snapshot.snapshot import Snapshot
 
 
 class _Placement(NamedTuple):
@@ -35,7 +35,7 @@ class Ground(Protocol):
     journal: list[tuple[Sequence[Task], TaskStatus | None]]
 
     @property
-    def state(self) -> ClusterState:
+    def state(self) -> Snapshot:
         """The snapshot."""
         ...
 

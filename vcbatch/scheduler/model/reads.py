@@ -68,7 +68,7 @@ READS: Sequence[Read] = (
     Read("podGroups", resources.PODGROUPS, PodGroupView),
     Read("pods", resources.PODS, Pod),
 )
-"""A kind that is none of the snapshot's own is kept in `ClusterState.facts`; to have another one read, add its line."""
+"""A kind that is none of the snapshot's own is kept in `Snapshot.facts`; to have another one read, add its line."""
 
 MEASURED: Sequence[Read] = (Read("nodeUsages", resources.NODE_USAGES, NodeUsage),)
 """What no API serves as it is read: the runtime makes these objects of what it measures."""

@@ -38,7 +38,7 @@ from vcbatch.scheduler.queues.quotas import Limits, anything, flat_limits, quota
 from vcbatch.scheduler.queues.remedies import raise_limit
 from vcbatch.scheduler.queues.tree import QueueTree
 from vcbatch.scheduler.queues.usage import Excess, PlainLimits, QueueUsage
-from vcbatch.scheduler.snapshot.state import ClusterState
+from vcbatch.scheduler.snapshot.snapshot import Snapshot
 
 _MEMORY = "capacity"
 _DEVICES = "capacity.DynamicResourceAllocationEnable"
@@ -218,7 +218,7 @@ class Capacity(Plugin):
             own += kept.rest * kept.cls.request
         return self._usage.room(self._at(queue), request.tolist(), own.tolist())
 
-    def _keep_room(self, state: ClusterState) -> None:
+    def _keep_room(self, state: Snapshot) -> None:
         for key, classes in reserving(state).items():
             for cls, count in classes.values():
                 self.reserve(state.jobs[key], cls, count)
@@ -341,7 +341,7 @@ class _Layout:
     names: list[str]
 
 
-def _layout(state: ClusterState, total: Vector, *, hierarchical: bool) -> _Layout:
+def _layout(state: Snapshot, total: Vector, *, hierarchical: bool) -> _Layout:
     stamp = (state.queues_stamp, hierarchical, len(total), b"" if hierarchical else total.tobytes())
     known = state.memory.get(_MEMORY)
     if known is not None and known[0] == stamp:

@@ -23,7 +23,7 @@ from vcbatch.scheduler.framework.structures import duration
 from vcbatch.scheduler.model.classes import TaskClass
 from vcbatch.scheduler.model.objects import Job, Queue
 from vcbatch.scheduler.model.resources import EPS, Vector
-from vcbatch.scheduler.snapshot.state import ClusterState
+from vcbatch.scheduler.snapshot.snapshot import Snapshot
 
 _MEMORY = "fair-share"
 _FORGET_ABOVE = 4096
@@ -102,7 +102,7 @@ class FairShare(Plugin):
     def _account(self, job: Job) -> int:
         return int(self._usage.accounts[job.row])
 
-    def _enter_gangs(self, state: ClusterState, *, everybody: bool) -> None:
+    def _enter_gangs(self, state: Snapshot, *, everybody: bool) -> None:
         """Give every gang that is new, or changed, its account, and every queue its number."""
         usage, rows = self._usage, len(state.jobs_table.queue)
         missing = rows - len(usage.accounts)
@@ -118,7 +118,7 @@ class FairShare(Plugin):
             return (job.group.metadata.labels or {}).get(self._label, "")
         return job.key.partition("/")[0]
 
-    def _held(self, state: ClusterState) -> Vector:
+    def _held(self, state: Snapshot) -> Vector:
         """The part of the cluster that each account and each queue holds."""
         table, usage = state.jobs_table, self._usage
         parts = (table.allocated / self._total).max(axis=1, initial=0.0)
@@ -141,7 +141,7 @@ class FairShare(Plugin):
         self._usage.average = self._usage.average * kept + held * (1.0 - kept)
         self._usage.at = max(now, self._usage.at)
 
-    def _forget(self, state: ClusterState) -> None:
+    def _forget(self, state: Snapshot) -> None:
         """Drop accounts that nobody has any more and whose usage has faded away."""
         usage = self._usage
         if len(usage.number) <= _FORGET_ABOVE + 2 * (len(state.jobs) + len(state.queues)):

@@ -21,7 +21,7 @@ from vcbatch.scheduler.model.columns import Floats
 from vcbatch.scheduler.model.objects import ALLOCATED_STATUSES, Job, Queue, Task
 from vcbatch.scheduler.model.resources import EPS, Vector
 from vcbatch.scheduler.model.result import WaitReason
-from vcbatch.scheduler.snapshot.state import ClusterState
+from vcbatch.scheduler.snapshot.snapshot import Snapshot
 
 OUTSIDE = "node(s) didn't match the node groups of the queue"
 FULL = "node(s) were in a node group in which the queue holds all it may"
@@ -80,7 +80,7 @@ class _Affinity(NamedTuple):
 class _Groups:
     """The groups by number, in the order of their names, 0 standing for none; and the number of each node's, [N]."""
 
-    def __init__(self, state: ClusterState) -> None:
+    def __init__(self, state: Snapshot) -> None:
         self.stamp = state.static_stamp
         labels = [info.labels.get(names.NODEGROUP_NAME, "") for info in state.nodes.infos]
         self.names = ["", *sorted(set(labels) - {""})]
@@ -97,13 +97,13 @@ class _Holdings:
         self.changed: set[str] = set()
         """Gangs that the last cycle touched, whose tasks moved without being counted here."""
 
-    def of(self, state: ClusterState, job: Job) -> dict[int, Vector]:
+    def of(self, state: Snapshot, job: Job) -> dict[int, Vector]:
         known = self.by_job.get(job.key)
         if known is None or job.key in self.changed or job.key in state.touched:
             known = self.by_job[job.key] = self._count(state, job)
         return known
 
-    def _count(self, state: ClusterState, job: Job) -> dict[int, Vector]:
+    def _count(self, state: Snapshot, job: Job) -> dict[int, Vector]:
         held: dict[int, Vector] = {}
         if not job.allocated_count:
             return held

@@ -22,7 +22,7 @@ from vcbatch.scheduler.index.numa import Cpus, Layout, Place, TopologyPolicy, as
 from vcbatch.scheduler.model.columns import Floats, Rows
 from vcbatch.scheduler.model.objects import HOLDING, Task, TaskStatus
 from vcbatch.scheduler.model.result import WaitReason
-from vcbatch.scheduler.snapshot.state import ClusterState
+from vcbatch.scheduler.snapshot.snapshot import Snapshot
 
 UNKNOWN = "node(s) had no NUMA information"
 SHARED = "node(s) didn't run the static cpu manager"
@@ -72,7 +72,7 @@ class _Nodes:
 
     MOST_KINDS = 1 << 16
 
-    def __init__(self, state: ClusterState) -> None:
+    def __init__(self, state: Snapshot) -> None:
         self.stamp = _stamp(state)
         self.kinds: list[_Node | None] = [None]
         self.kind_of: npt.NDArray[np.intp] = np.zeros(len(state.nodes), dtype=np.intp)
@@ -110,7 +110,7 @@ class _Kept:
         self.decisions: dict[str, _Decision] = {}
 
 
-def _stamp(state: ClusterState) -> tuple[int, ...]:
+def _stamp(state: Snapshot) -> tuple[int, ...]:
     return state.facts.stamp(NumatopologyView), state.static_stamp, len(state.nodes)
 
 

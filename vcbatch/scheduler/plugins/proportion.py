@@ -24,7 +24,7 @@ from vcbatch.scheduler.model.objects import Job, Queue, Task
 from vcbatch.scheduler.model.resources import CPU, EPS, MEMORY, PODS, Mask, Matrix, Vector, exceeding
 from vcbatch.scheduler.model.result import Shortage, WaitReason
 from vcbatch.scheduler.queues.remedies import raise_limit
-from vcbatch.scheduler.snapshot.state import ClusterState
+from vcbatch.scheduler.snapshot.snapshot import Snapshot
 
 _MEMORY = "proportion"
 _MOST_ROUNDS = 1000
@@ -101,7 +101,7 @@ class _Standing:
     names: list[str]
 
 
-def _standing(state: ClusterState, total: Vector) -> _Standing:
+def _standing(state: Snapshot, total: Vector) -> _Standing:
     stamp = (state.queues_stamp, total.tobytes())
     known = state.memory.get(_MEMORY)
     if known is not None and known[0] == stamp:

@@ -25,7 +25,7 @@ from vcbatch.scheduler.model.objects import Job, Queue, Task, TaskStatus
 from vcbatch.scheduler.model.reading import with_oversubscription
 from vcbatch.scheduler.model.resources import CPU, MEMORY, Mask
 from vcbatch.scheduler.model.result import WaitReason
-from vcbatch.scheduler.snapshot.state import ClusterState
+from vcbatch.scheduler.snapshot.snapshot import Snapshot
 
 USABLE = timedelta(minutes=5)
 """Older measurements say nothing."""
@@ -77,7 +77,7 @@ class _Measured:
     """The measurements by row: fractions of cpu and memory, [2, N], 0 where there are none; when, [N], in seconds
     since the epoch, -inf where never; and what nodes have of both, [2, N]."""
 
-    def __init__(self, state: ClusterState) -> None:
+    def __init__(self, state: Snapshot) -> None:
         self.stamp = _stamp(state)
         infos = state.nodes.infos
         self.real: Floats = np.zeros((2, len(infos)))
@@ -96,7 +96,7 @@ class _Measured:
             self.capacity[:, row] = np.maximum(vector[_CORES_AND_BYTES], 1.0)
 
 
-def _stamp(state: ClusterState) -> tuple[int, ...]:
+def _stamp(state: Snapshot) -> tuple[int, ...]:
     return state.facts.stamp(NodeUsage), state.static_stamp, len(state.nodes)
 
 
@@ -109,7 +109,7 @@ class _Recent:
         """Gangs that changed in the last cycle; None before the first."""
         self.by_job: dict[str, list[Task]] = {}
 
-    def update(self, state: ClusterState) -> None:
+    def update(self, state: Snapshot) -> None:
         keys = state.jobs.keys() if self.changed is None else self.changed | state.touched.keys()
         for key in keys:
             job = state.jobs.get(key)

@@ -13,7 +13,7 @@ from vcbatch.scheduler.model.objects import Queue
 from vcbatch.scheduler.model.resources import CPU, MEMORY, Matrix, Vector
 from vcbatch.scheduler.model.result import QueueStatusUpdate
 from vcbatch.scheduler.queues.tree import QueueTree
-from vcbatch.scheduler.snapshot.state import ClusterState
+from vcbatch.scheduler.snapshot.snapshot import Snapshot
 
 AMOUNTS_EVERY = timedelta(seconds=1)
 """How often a queue's amounts are written at most."""
@@ -34,7 +34,7 @@ class QueueAmounts:
         self._amounts: dict[str, dict[str, str]] = {}
         """As they are written, of queues looked at again with the same totals: formatting is most of a look."""
 
-    def updates(self, state: ClusterState, now: datetime) -> tuple[list[QueueStatusUpdate], datetime | None]:
+    def updates(self, state: Snapshot, now: datetime) -> tuple[list[QueueStatusUpdate], datetime | None]:
         """The queues whose amounts differ from what was last seen or sent, and when the first of those is due that
         were written a moment ago."""
         out: list[QueueStatusUpdate] = []
@@ -68,14 +68,14 @@ class QueueAmounts:
             )
         return out, soonest
 
-    def measure(self, state: ClusterState, measured: Measured) -> None:
+    def measure(self, state: Snapshot, measured: Measured) -> None:
         """What queues hold and ask for, as `updates` found it last."""
         tree = self._tree
         pending = tree.upwards(tree.by_index(state.demand.by_queue(tree.rows).pending))
         measured.amounts[Amount.ALLOCATED] = (self._names, self._totals)
         measured.amounts[Amount.REQUEST] = (self._names, self._totals + pending)
 
-    def _moved(self, state: ClusterState) -> list[tuple[Queue, Vector]]:
+    def _moved(self, state: Snapshot) -> list[tuple[Queue, Vector]]:
         """The queues, by name, that hold something else than when they last agreed, or are reported otherwise."""
         stamp = (state.queues_stamp, len(state.dims))
         if stamp != self._stamp:
@@ -118,7 +118,7 @@ def shown_names(tree: QueueTree) -> list[str]:
     return ["" if queue is None else queue.name for queue in tree.queues]
 
 
-def _devices(state: ClusterState, queue: Queue) -> dict[str, str]:
+def _devices(state: Snapshot, queue: Queue) -> dict[str, str]:
     """The devices by claim that the queue holds, each claim once."""
     held = state.queue_devices.whole.get(queue.name) if state.queue_devices is not None else None
     return {} if held is None else {key: shown(known(amount)) for key, amount in sorted(held.amounts.items())}

@@ -12,7 +12,7 @@ from vcbatch.api.time_limit import time_limit
 from vcbatch.api.timestamps import parse_time
 from vcbatch.scheduler.model.columns import Floats, Rows
 from vcbatch.scheduler.model.objects import HOLDING, Job, Task
-from vcbatch.scheduler.snapshot.state import ClusterState
+from vcbatch.scheduler.snapshot.snapshot import Snapshot
 
 _MEMORY = "run-limits"
 
@@ -43,7 +43,7 @@ def declared_limit(job: Job) -> timedelta | None:
     return None if seconds is None else timedelta(seconds=seconds)
 
 
-def releases(state: ClusterState, now: datetime) -> Sequence[Release]:
+def releases(state: Snapshot, now: datetime) -> Sequence[Release]:
     """What the gangs with a limit give back, first things first. Found again only for gangs whose pods changed."""
     known: dict[str, _Known] = state.memory.setdefault(_MEMORY, {})
     width = len(state.dims)
@@ -64,7 +64,7 @@ def releases(state: ClusterState, now: datetime) -> Sequence[Release]:
     return sorted(found, key=lambda release: (release.end, release.job.key))
 
 
-def _release(state: ClusterState, job: Job, now: datetime) -> Release | None:
+def _release(state: Snapshot, job: Job, now: datetime) -> Release | None:
     limit = declared_limit(job)
     if limit is None:
         return None

@@ -86,9 +86,9 @@ class Accounting:
         self.staying: dict[str, Task] = {}
         self.queues_stamp: int = 0
         self.static_stamp: int = 0
-        self._infos: dict[str, NodeInfo] = {}
+        self.known_nodes: dict[str, NodeInfo] = {}
         self._arrivals: Arrivals = []
-        self._nodes_moved = False
+        self.nodes_moved = False
         self._related_stamp = -1
         self._namespace_stamp = 0
         self._width = len(self.dims)
@@ -97,16 +97,16 @@ class Accounting:
 
     def node(self, name: str) -> NodeInfo | None:
         """What is known of the node of this name; None where nothing is."""
-        return self._infos.get(name)
+        return self.known_nodes.get(name)
 
     def row(self, node: str) -> int | None:
         """The row of the node of this name; None where there is no such node."""
-        info = self._infos.get(node)
+        info = self.known_nodes.get(node)
         return info.row if info is not None and info.row >= 0 else None
 
     def row_of(self, task: Task) -> int:
         """The row of the node that the task is on."""
-        return self._info(task.node).row
+        return self.info(task.node).row
 
     @property
     def queue_rows(self) -> int:
@@ -117,19 +117,19 @@ class Accounting:
         """What all nodes offer together, [R]."""
         return self.nodes.alloc.sum(axis=1)
 
-    def _info(self, name: str) -> NodeInfo:
-        info = self._infos.get(name)
+    def info(self, name: str) -> NodeInfo:
+        info = self.known_nodes.get(name)
         if info is None:
-            info = self._infos[name] = NodeInfo(name, self._arrivals)
+            info = self.known_nodes[name] = NodeInfo(name, self._arrivals)
         return info
 
     # One pod ----------------------------------------------------------------------------------------------------------
 
-    def _enter(self, task: Task) -> None:
+    def enter(self, task: Task) -> None:
         """The task counts, as what it is and where it is."""
         self._book(task, 1)
         if task.node:
-            info = self._info(task.node)
+            info = self.info(task.node)
             info.tasks[task.uid] = task
             self.volumes.moved(task, task.node, 1)
             self.devices.changed(task, 1)
@@ -146,7 +146,7 @@ class Accounting:
                 self.ground_stamp += 1
         self._note_change(task)
 
-    def _leave(self, task: Task) -> None:
+    def leave(self, task: Task) -> None:
         """The task counts nowhere, until it is entered again."""
         self._book(task, -1)
         if task.node:
@@ -155,7 +155,7 @@ class Accounting:
             if task.stays:
                 del self.staying[task.uid]
                 self.ground_stamp += 1
-            info = self._info(task.node)
+            info = self.info(task.node)
             del info.tasks[task.uid]
             self.volumes.moved(task, task.node, -1)
             self.devices.changed(task, -1)
@@ -164,11 +164,11 @@ class Accounting:
                 self._charge(task, info.row, -1.0)
                 self.inter_pod.moved(task, info.row, -1)
             elif not info.present and not info.tasks:
-                del self._infos[info.name]
+                del self.known_nodes[info.name]
             self.room_stamp += 1
         self._note_change(task)
 
-    def _progress(self, task: Task, status: TaskStatus) -> None:
+    def progress(self, task: Task, status: TaskStatus) -> None:
         """A pod went on where it is: no room came or went, so nobody who waits for room has to be asked again."""
         self._book(task, -1)
         task.status = status
@@ -261,7 +261,7 @@ class Accounting:
         elif not kept:
             self.victims = None
 
-    def _widen(self) -> None:
+    def widen(self) -> None:
         """Extend every table by the resource names learned since."""
         if self._width == len(self.dims):
             return

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from vcbatch.scheduler.model.objects import HOLDING, Phase, TaskStatus
 from vcbatch.scheduler.model.promise import Promise
-from vcbatch.scheduler.snapshot.state import ClusterState
+from vcbatch.scheduler.snapshot.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class Assumed:
     lacking: Mapping[str, datetime] = field(default_factory=dict[str, datetime])
 
 
-def assumed(state: ClusterState) -> Assumed:
+def assumed(state: Snapshot) -> Assumed:
     """What is assumed now, between cycles."""
     tasks = state.tasks.items()
     return Assumed(
@@ -44,7 +44,7 @@ def assumed(state: ClusterState) -> Assumed:
     )
 
 
-def assume(state: ClusterState, what: Assumed) -> None:
+def assume(state: Snapshot, what: Assumed) -> None:
     """Take over what another scheduler assumed; pods and nodes that aren't there are left out."""
     state.settle()
     if state.claimed.enabled:

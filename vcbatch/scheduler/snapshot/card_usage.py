@@ -21,7 +21,7 @@ from vcbatch.scheduler.model.classes import TaskClass
 from vcbatch.scheduler.model.columns import Floats
 from vcbatch.scheduler.model.facts import Facts
 from vcbatch.scheduler.model.objects import Task, TaskStatus
-from vcbatch.scheduler.snapshot.state import ClusterState
+from vcbatch.scheduler.snapshot.snapshot import Snapshot
 
 _MEMORY: Final = "deviceshare"
 _RENAMED: Final = {
@@ -75,7 +75,7 @@ class CardUsage:
 
     # What the cluster says --------------------------------------------------------------------------------------------
 
-    def refresh(self, state: ClusterState) -> None:
+    def refresh(self, state: Snapshot) -> None:
         """Take in what changed since the last cycle."""
         holders = state.devices
         for uid in holders.gone:
@@ -95,17 +95,17 @@ class CardUsage:
         for name in sorted(again):
             self._recount(state, name)
 
-    def _moved(self, state: ClusterState) -> bool:
+    def _moved(self, state: Snapshot) -> bool:
         infos = state.nodes.infos
         return len(infos) != len(self._rows) or any(self._rows.get(info.name) != info.row for info in infos)
 
-    def _cards_of(self, state: ClusterState, name: str) -> tuple[Card, ...]:
+    def _cards_of(self, state: Snapshot, name: str) -> tuple[Card, ...]:
         info = state.node(name)
         if info is None or info.node is None or not info.present:
             return ()
         return self.family.cards(info.node)
 
-    def _recount(self, state: ClusterState, name: str) -> None:
+    def _recount(self, state: Snapshot, name: str) -> None:
         """Who holds what of the node's cards, from its pods."""
         node = self.table.nodes[name]
         for uid in sorted(set[str]().union(*node.holders)):
@@ -159,7 +159,7 @@ class Shelf:
     usage: tuple[CardUsage, ...]
 
 
-def card_usage_of(state: ClusterState, settings: Settings | None) -> tuple[CardUsage, ...]:
+def card_usage_of(state: Snapshot, settings: Settings | None) -> tuple[CardUsage, ...]:
     """The usage of the cards of this cluster, up to date; none where nothing is shared."""
     if settings is None:
         state.devices.stop()
@@ -191,7 +191,7 @@ def _opened(settings: Settings, config: DeviceConfig, before: Iterable[CardUsage
     return shelf
 
 
-def _config(state: ClusterState, settings: Settings) -> DeviceConfig:
+def _config(state: Snapshot, settings: Settings) -> DeviceConfig:
     stamp = state.facts.stamp(ConfigMap)
     known = state.memory.get(f"{_MEMORY}/config")
     if known is None or known[0] != (stamp, settings):

@@ -1,58 +1,47 @@
-"""What the deltas tell of gangs: PodGroups, the queues that they wait in, and their priority."""
+"""What watches say of gangs: PodGroups, the queues that they wait in, and their priority."""
 
 from __future__ import annotations
-
-from collections.abc import Collection
 
 import msgspec
 
 from vcbatch.api.scheduling import PodGroupView, PriorityClassView, QueueView
-from vcbatch.scheduler.index.strangers import Strangers
 from vcbatch.scheduler.model.network_topology import NetworkTopology
-from vcbatch.scheduler.model.objects import ALLOCATED_STATUSES, STATUSES, Job, Phase, Queue, Task, TaskStatus
+from vcbatch.scheduler.model.objects import ALLOCATED_STATUSES, STATUSES, Job, Phase, Queue
 from vcbatch.scheduler.model.reading import domain_of, same_notes
-from vcbatch.scheduler.model.share import WHOLE, Share
 from vcbatch.scheduler.model.sub_gangs import SubGangRule, rules_of, sub_of
 from vcbatch.scheduler.snapshot.snapshot import Snapshot
 
 
-class GangDeltas(Snapshot):
-    """The snapshot, told of gangs."""
+class GangEvents:
+    """Brings PodGroups, queues and PriorityClasses into the snapshot."""
 
-    def __init__(self, *, scheduler_names: Collection[str], default_queue: str, share: Share = WHOLE) -> None:
-        super().__init__()
-        self.shards.share = share
-        self.scheduler_names = frozenset(scheduler_names)
-        self._strangers = Strangers(self.scheduler_names)
-        self.default_queue = default_queue
-        self._by_group_uid: dict[str, Job] = {}
-        self._elsewhere: set[str] = set()
-        """The PodGroups of which the cluster's other instances have the share, by `namespace/name`."""
+    def __init__(self, state: Snapshot) -> None:
+        self._state = state
 
     # PodGroups --------------------------------------------------------------------------------------------------------
 
     def apply_podgroup(self, group: PodGroupView) -> None:
         """A PodGroup is there, or changed."""
-        if not self.shards.share.owns(group.metadata):
+        if not self._state.shards.share.owns(group.metadata):
             self.delete_podgroup(group)  # where it was ours until its owner was known
-            self._elsewhere.add(group.metadata.key)
+            self._state.elsewhere.add(group.metadata.key)
             return
-        self._elsewhere.discard(group.metadata.key)
+        self._state.elsewhere.discard(group.metadata.key)
         if self._is_others(group):
             self.delete_podgroup(group)
-            self._strangers.groups[group.metadata.key] = group
+            self._state.strangers.groups[group.metadata.key] = group
             return
-        self._strangers.groups.pop(group.metadata.key, None)
-        job = self._job(group.metadata.key)
+        self._state.strangers.groups.pop(group.metadata.key, None)
+        job = self.job(group.metadata.key)
         before = job.group
         job.be_of(group)
         if before is None or before.metadata.uid != group.metadata.uid:
             if before is not None:
-                self._by_group_uid.pop(before.metadata.uid, None)
-            self._by_group_uid[group.metadata.uid] = job
+                self._state.by_group_uid.pop(before.metadata.uid, None)
+            self._state.by_group_uid[group.metadata.uid] = job
             job.written = {}
             job.reported = ()
-            self.set_phase(job, Phase.PENDING)
+            self._state.set_phase(job, Phase.PENDING)
         elif before.spec == group.spec and same_notes(before, group):
             self._group_status(job, group)
             return
@@ -60,16 +49,16 @@ class GangDeltas(Snapshot):
         self._group_spec(job, group)
 
     def _is_others(self, group: PodGroupView) -> bool:
-        job = self.jobs.get(group.metadata.key)
-        return self._strangers.judge(group, own_pods=job is not None and bool(job.tasks))
+        job = self._state.jobs.get(group.metadata.key)
+        return self._state.strangers.judge(group, own_pods=job is not None and bool(job.tasks))
 
-    def _changed_hands(self, key: str) -> None:
+    def changed_hands(self, key: str) -> None:
         """Pods of this gang came or went, so that its PodGroup may be ours now, or another's."""
-        group = self._strangers.groups.get(key)
+        group = self._state.strangers.groups.get(key)
         if group is None:
-            job = self.jobs.get(key)
+            job = self._state.jobs.get(key)
             group = job.group if job is not None else None
-        if group is not None and self._is_others(group) is not (key in self._strangers.groups):
+        if group is not None and self._is_others(group) is not (key in self._state.strangers.groups):
             self.apply_podgroup(group)
 
     def _group_status(self, job: Job, group: PodGroupView) -> None:
@@ -78,29 +67,31 @@ class GangDeltas(Snapshot):
         if job.seen == job.written:
             return
         job.written = job.seen
-        self.set_phase(job, Phase.parse(group.status.phase))
+        self._state.set_phase(job, Phase.parse(group.status.phase))
         job.parked = None
-        self.touched[job.key] = job
-        self.changed = True
+        self._state.touched[job.key] = job
+        self._state.changed = True
 
     def _group_spec(self, job: Job, group: PodGroupView) -> None:
-        table = self.jobs_table
+        table = self._state.jobs_table
         table.min_member[job.row] = group.spec.min_member
         minimum = group.spec.min_resources
-        self.dims.learn(minimum or ())
-        self._widen()
-        table.set_minimum(job.row, None if minimum is None else self.dims.bounded(self.dims.vector(minimum)))
+        self._state.dims.learn(minimum or ())
+        self._state.widen()
+        table.set_minimum(
+            job.row, None if minimum is None else self._state.dims.bounded(self._state.dims.vector(minimum))
+        )
         self._prioritise(job)
-        self.inputs += 1
+        self._state.inputs += 1
         job.topology = NetworkTopology.read(group.spec.network_topology)
         job.domain = domain_of(group)
         self._regroup(job, rules_of(group.spec.sub_group_policy))
         job.runs = None
         job.parked = None
-        self.doubt(job)
-        self._enqueue_in(job, self.queues.get(group.spec.queue or self.default_queue))
-        self.touched[job.key] = job
-        self.changed = True
+        self._state.doubt(job)
+        self._enqueue_in(job, self._state.queues.get(group.spec.queue or self._state.default_queue))
+        self._state.touched[job.key] = job
+        self._state.changed = True
 
     @staticmethod
     def _regroup(job: Job, rules: tuple[SubGangRule, ...]) -> None:
@@ -114,54 +105,38 @@ class GangDeltas(Snapshot):
             if task.sub is not None:
                 job.subs.setdefault(task.sub, [0] * STATUSES)[task.status] += 1
 
-    def set_phase(self, job: Job, phase: Phase) -> None:
-        """The gang's phase from now on, here and in the job table."""
-        job.phase = phase
-        self.jobs_table.phase[job.row] = phase
-        self.jobs_table.changed.add(job.row)
-
     def delete_podgroup(self, group: PodGroupView) -> None:
         """A PodGroup is gone; one of the same name with another UID stays."""
-        self._elsewhere.discard(group.metadata.key)
-        stranger = self._strangers.groups.get(group.metadata.key)
+        self._state.elsewhere.discard(group.metadata.key)
+        stranger = self._state.strangers.groups.get(group.metadata.key)
         if stranger is not None and stranger.metadata.uid == group.metadata.uid:
-            del self._strangers.groups[group.metadata.key]
-        job = self.jobs.get(group.metadata.key)
+            del self._state.strangers.groups[group.metadata.key]
+        job = self._state.jobs.get(group.metadata.key)
         if job is None or job.group is None or job.group.metadata.uid != group.metadata.uid:
             return
-        self._by_group_uid.pop(group.metadata.uid, None)
+        self._state.by_group_uid.pop(group.metadata.uid, None)
         job.be_of(None)
         self._regroup(job, ())
         self._enqueue_in(job, None)
-        self.touched[job.key] = job
-        self.changed = True
-        self.room_stamp += 1
-        self.inputs += 1
-        self._forget_if_empty(job)
+        self._state.touched[job.key] = job
+        self._state.changed = True
+        self._state.room_stamp += 1
+        self._state.inputs += 1
+        self.forget_if_empty(job)
 
-    def groupless(self, job: Job) -> list[Task]:
-        """The pods that wait to be placed and can't be, as the PodGroup that they name doesn't exist."""
-        if job.group is not None or job.key in self._elsewhere or job.key in self._strangers.groups:
-            return []
-        return [task for task in job.tasks.values() if task.status is TaskStatus.PENDING and not task.gated]
-
-    def job_of_group(self, uid: str) -> Job | None:
-        """The gang of the PodGroup with this UID; None where it isn't ours, or is gone."""
-        return self._by_group_uid.get(uid)
-
-    def _job(self, key: str) -> Job:
-        job = self.jobs.get(key)
+    def job(self, key: str) -> Job:
+        job = self._state.jobs.get(key)
         if job is None:
-            job = self.jobs[key] = Job(key, self.jobs_table.take_row())
-            self.jobs_table.queue[job.row] = -1
+            job = self._state.jobs[key] = Job(key, self._state.jobs_table.take_row())
+            self._state.jobs_table.queue[job.row] = -1
         return job
 
-    def _forget_if_empty(self, job: Job) -> None:
+    def forget_if_empty(self, job: Job) -> None:
         if job.group is None and not job.tasks:
-            self.jobs_table.give_row(job.row)
-            del self.jobs[job.key]
-            self.touched.pop(job.key, None)
-            self.waiting.pop(job.key, None)
+            self._state.jobs_table.give_row(job.row)
+            del self._state.jobs[job.key]
+            self._state.touched.pop(job.key, None)
+            self._state.waiting.pop(job.key, None)
 
     def _enqueue_in(self, job: Job, queue: Queue | None) -> None:
         if job.queue is not None:
@@ -170,57 +145,57 @@ class GangDeltas(Snapshot):
         if queue is not None:
             queue.jobs[job.key] = job
             job.set_aside = ""
-        self.jobs_table.queue[job.row] = -1 if queue is None else queue.row
-        self.jobs_table.changed.add(job.row)
-        if self.queue_devices is not None:
-            self.queue_devices.release(job.tasks.values())
-            self.queue_devices.hold(task for task in job.tasks.values() if task.status in ALLOCATED_STATUSES)
-        if self.classes.by_queue:
+        self._state.jobs_table.queue[job.row] = -1 if queue is None else queue.row
+        self._state.jobs_table.changed.add(job.row)
+        if self._state.queue_devices is not None:
+            self._state.queue_devices.release(job.tasks.values())
+            self._state.queue_devices.hold(task for task in job.tasks.values() if task.status in ALLOCATED_STATUSES)
+        if self._state.classes.by_queue:
             self._reclass(job)
 
     def set_aside(self, job: Job, why: str) -> None:
         """Try this gang no more, until its PodGroup or the policy changes."""
         self._enqueue_in(job, None)
         job.set_aside = why
-        self.touched[job.key] = job
+        self._state.touched[job.key] = job
 
     def restore(self) -> None:
         """Try gangs again that were set aside."""
-        for job in self.jobs.values():
+        for job in self._state.jobs.values():
             if job.set_aside and job.group is not None:
                 job.set_aside = ""
-                self._enqueue_in(job, self.queues.get(job.group.spec.queue or self.default_queue))
+                self._enqueue_in(job, self._state.queues.get(job.group.spec.queue or self._state.default_queue))
 
     def class_by_queue(self, by_queue: bool) -> None:
         """Whether pods of different queues are different classes from now on."""
-        if self.classes.by_queue is not by_queue:
-            self.classes.by_queue = by_queue
-            for job in self.jobs.values():
+        if self._state.classes.by_queue is not by_queue:
+            self._state.classes.by_queue = by_queue
+            for job in self._state.jobs.values():
                 self._reclass(job)
 
     def _reclass(self, job: Job) -> None:
         for task in job.tasks.values():
-            cls = self.classes.of(task.pod, job.queue_name)
+            cls = self._state.classes.of(task.pod, job.queue_name)
             if cls is not task.cls:
-                self._leave(task)
+                self._state.leave(task)
                 task.cls = cls
-                self._enter(task)
+                self._state.enter(task)
 
     # Queues -----------------------------------------------------------------------------------------------------------
 
     def apply_queue(self, view: QueueView) -> None:
         """A queue is there, or changed."""
-        queue = self.queues.get(view.metadata.name)
+        queue = self._state.queues.get(view.metadata.name)
         new = queue is None
         if queue is None:
-            queue = self.queues[view.metadata.name] = Queue(view, self._queue_row())
+            queue = self._state.queues[view.metadata.name] = Queue(view, self._queue_row())
         if not queue.be_as(view) and not new:
             return
         spec = view.spec
         for amounts in (spec.capability, spec.guarantee.resource if spec.guarantee else None, spec.deserved):
-            self.dims.learn(amounts or ())
-        self._widen()
-        queue.read_limits(self.dims)
+            self._state.dims.learn(amounts or ())
+        self._state.widen()
+        queue.read_limits(self._state.dims)
         if new:
             self._adopt(queue)
         for job in queue.jobs.values():
@@ -228,62 +203,62 @@ class GangDeltas(Snapshot):
         self._queues_changed()
 
     def _queues_changed(self) -> None:
-        self.changed = True
-        self.room_stamp += 1
-        self.static_stamp += self.classes.by_queue
-        self.queues_stamp += 1
-        self.inputs += 1
+        self._state.changed = True
+        self._state.room_stamp += 1
+        self._state.static_stamp += self._state.classes.by_queue
+        self._state.queues_stamp += 1
+        self._state.inputs += 1
 
     def delete_queue(self, view: QueueView) -> None:
         """A queue is gone; one of the same name with another UID stays. Its gangs are in none until it is back."""
-        queue = self.queues.get(view.metadata.name)
+        queue = self._state.queues.get(view.metadata.name)
         if queue is None or queue.view.metadata.uid != view.metadata.uid:
             return
-        del self.queues[queue.name]
+        del self._state.queues[queue.name]
         for job in list(queue.jobs.values()):
             self._enqueue_in(job, None)
             job.parked = None
-            self.touched[job.key] = job
+            self._state.touched[job.key] = job
         self._queues_changed()
 
     def _queue_row(self) -> int:
-        taken = {q.row for q in self.queues.values()}
+        taken = {q.row for q in self._state.queues.values()}
         return next(row for row in range(len(taken) + 1) if row not in taken)
 
     def _adopt(self, queue: Queue) -> None:
         """Gangs that came before their queue."""
-        for job in self.jobs.values():
-            if job.group is not None and (job.group.spec.queue or self.default_queue) == queue.name:
+        for job in self._state.jobs.values():
+            if job.group is not None and (job.group.spec.queue or self._state.default_queue) == queue.name:
                 self._enqueue_in(job, queue)
-                self.touched[job.key] = job
+                self._state.touched[job.key] = job
 
     # Priority classes -------------------------------------------------------------------------------------------------
 
     def apply_priority_class(self, view: PriorityClassView) -> None:
         """A PriorityClass is there, or changed."""
-        if self.priorities.get(view.metadata.name) == view:
+        if self._state.priorities.get(view.metadata.name) == view:
             return
-        self.priorities[view.metadata.name] = view
+        self._state.priorities[view.metadata.name] = view
         self._reprioritise()
 
     def delete_priority_class(self, view: PriorityClassView) -> None:
         """A PriorityClass is gone; its gangs have the default priority."""
-        if self.priorities.pop(view.metadata.name, None) is not None:
+        if self._state.priorities.pop(view.metadata.name, None) is not None:
             self._reprioritise()
 
     def _reprioritise(self) -> None:
-        for job in self.jobs.values():
+        for job in self._state.jobs.values():
             self._prioritise(job)
-        self.changed = True
-        self.inputs += 1
+        self._state.changed = True
+        self._state.inputs += 1
 
     def _prioritise(self, job: Job) -> None:
         if job.group is not None:
             name = job.group.spec.priority_class_name
-            job.priority = self.jobs_table.priority[job.row] = self._priority(name)
+            job.priority = self._state.jobs_table.priority[job.row] = self._priority(name)
 
     def _priority(self, name: str) -> int:
-        known = self.priorities.get(name) if name else None
+        known = self._state.priorities.get(name) if name else None
         if known is not None:
             return known.value
-        return max((p.value for p in self.priorities.values() if p.global_default), default=0)
+        return max((p.value for p in self._state.priorities.values() if p.global_default), default=0)

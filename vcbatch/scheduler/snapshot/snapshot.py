@@ -2,21 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
 from vcbatch.api.namespace import Namespace
+from vcbatch.api.pod import Pod
+from vcbatch.scheduler.index.strangers import Strangers
 from vcbatch.scheduler.model.classes import TaskClass
 from vcbatch.scheduler.model.objects import Job, Phase, Task, TaskStatus
+from vcbatch.scheduler.model.promise import Promise
 from vcbatch.scheduler.model.reading import status_of
+from vcbatch.scheduler.model.share import WHOLE, Share
 from vcbatch.scheduler.snapshot.accounting import Accounting
 
 _FORGET_CLASSES_ABOVE = 4096
 
 
 class Snapshot(Accounting):
-    """The cluster as a cycle sees it and changes it: every move of a decision can be taken back, exactly."""
+    """The cluster as a cycle sees it and changes it: every move of a decision can be taken back, exactly.
+
+    Pods of other schedulers than `scheduler_names` count where they run and are never placed; a PodGroup without a
+    queue is in `default_queue`. What isn't in its `share` is another instance's.
+    """
+
+    def __init__(self, *, scheduler_names: Collection[str], default_queue: str, share: Share = WHOLE) -> None:
+        super().__init__()
+        self.shards.share = share
+        self.scheduler_names = frozenset(scheduler_names)
+        self.default_queue = default_queue
+        self.strangers = Strangers(self.scheduler_names)
+        """The gangs of other schedulers."""
+        self.by_group_uid: dict[str, Job] = {}
+        """The gangs by the UIDs of their PodGroups."""
+        self.elsewhere: set[str] = set()
+        """The PodGroups of which the cluster's other instances have the share, by `namespace/name`."""
+        self.promised: dict[str, Promise | None] = {}
+        """The gangs of which pods say that nodes are kept for them; None where no cycle has looked at it yet."""
+
+    # What there is ----------------------------------------------------------------------------------------------------
+
+    def set_phase(self, job: Job, phase: Phase) -> None:
+        """The gang's phase from now on, here and in the job table."""
+        job.phase = phase
+        self.jobs_table.phase[job.row] = phase
+        self.jobs_table.changed.add(job.row)
+
+    def groupless(self, job: Job) -> list[Task]:
+        """The pods that wait to be placed and can't be, as the PodGroup that they name doesn't exist."""
+        if job.group is not None or job.key in self.elsewhere or job.key in self.strangers.groups:
+            return []
+        return [task for task in job.tasks.values() if task.status is TaskStatus.PENDING and not task.gated]
+
+    def job_of_group(self, uid: str) -> Job | None:
+        """The gang of the PodGroup with this UID; None where it isn't ours, or is gone."""
+        return self.by_group_uid.get(uid)
+
+    def ours(self, pod: Pod) -> bool:
+        """Whether the pod is this scheduler's to place."""
+        return pod.spec.scheduler_name in self.scheduler_names and self.shards.share.owns(pod.metadata)
+
+    def note_promise(self, task: Task) -> None:
+        """Where the pod of a gang says that a node is kept for it, that is to be looked at by the next cycle."""
+        if task.nominated and task.job is not None and task.status is TaskStatus.PENDING:
+            self.promised.setdefault(task.job.key, None)
 
     # Placements -------------------------------------------------------------------------------------------------------
 
@@ -105,14 +154,16 @@ class Snapshot(Accounting):
             counts[a] += count
 
     def bind_failed(self, uid: str, error: str) -> None:
-        """Take an assumed bind back: the pod is pending again."""
+        """Take an assumed bind back: the pod is pending again, and has its node still where one was kept for it."""
         task = self.tasks.get(uid)
-        if task is None or task.status is not TaskStatus.BINDING:
+        if task is None:
             return
-        self._leave(task)
-        task.status, task.node = TaskStatus.PENDING, ""
-        self._enter(task)
-        self.refused[uid] = error
+        if task.status is TaskStatus.BINDING:
+            self.leave(task)
+            task.status, task.node = TaskStatus.PENDING, ""
+            self.enter(task)
+            self.refused[uid] = error
+        self.note_promise(task)
 
     # Evictions --------------------------------------------------------------------------------------------------------
 
@@ -146,7 +197,7 @@ class Snapshot(Accounting):
         self._book(task, -1)
         task.status = status
         self._book(task, 1)
-        info = self._info(task.node)
+        info = self.info(task.node)
         if info.row >= 0:
             self.nodes.releasing[:, info.row] += sign * task.cls.request
         if sign < 0:
@@ -156,7 +207,7 @@ class Snapshot(Accounting):
 
     def _show(self, task: Task, step: int) -> None:
         """Let rules about pods see the task on its node, or no longer."""
-        info = self._info(task.node)
+        info = self.info(task.node)
         self.volumes.moved(task, task.node, step)
         info.count_ports(task.cls.ports, step)
         if info.row >= 0:
@@ -172,10 +223,10 @@ class Snapshot(Accounting):
         task = self.tasks.get(uid)
         if task is None or not task.evicting or task.status is not TaskStatus.RELEASING:
             return
-        self._leave(task)
+        self.leave(task)
         task.evicting = False
         task.status = status_of(task.pod)
-        self._enter(task)
+        self.enter(task)
         self.inputs += 1
         if task.job is not None:
             self.failed_evictions.add(task.job.uid)
@@ -184,13 +235,13 @@ class Snapshot(Accounting):
 
     def settle(self) -> None:
         """Bring the arrays in order for a cycle: columns for the nodes there are, counts of the terms in use."""
-        if self._nodes_moved:
+        if self.nodes_moved:
             self._lay_out_nodes()
-        if self._nodes_moved or self.static_stamp != self._related_stamp:
+        if self.nodes_moved or self.static_stamp != self._related_stamp:
             self.inter_pod.relay(self.nodes.infos)
             self.volumes.relay(self.nodes.infos)
             self.claimed.relay(self.nodes.infos)
-            self._nodes_moved = False
+            self.nodes_moved = False
             self._related_stamp = self.static_stamp
         for info in self.claimed.offer(self.dims):
             self.nodes.alloc[:, info.row] = self.dims.vector(info.offers)
@@ -208,7 +259,7 @@ class Snapshot(Accounting):
 
     def _lay_out_nodes(self) -> None:
         """A column for each node that there is, in the order of their names, with what its pods take."""
-        present = sorted((i for i in self._infos.values() if i.present), key=lambda i: i.name)
+        present = sorted((i for i in self.known_nodes.values() if i.present), key=lambda i: i.name)
         gone = [i for i in self.nodes.infos if not i.present]
         for info in self.nodes.relay(present):
             self.nodes.alloc[:, info.row] = self.dims.vector(info.offers)
@@ -216,7 +267,7 @@ class Snapshot(Accounting):
                 self._charge(task, info.row, 1.0)
         for info in gone:
             if not info.tasks:
-                self._infos.pop(info.name, None)
+                self.known_nodes.pop(info.name, None)
 
     def _sort_waiting(self) -> None:
         for job in self.touched.values():

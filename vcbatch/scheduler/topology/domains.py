@@ -20,7 +20,7 @@ from vcbatch.api.topology import Place, Topology
 from vcbatch.scheduler.model.columns import Floats, Rows
 from vcbatch.scheduler.model.domain import Domain
 from vcbatch.scheduler.model.objects import NodeInfo
-from vcbatch.scheduler.snapshot.state import ClusterState
+from vcbatch.scheduler.snapshot.snapshot import Snapshot
 
 _MEMORY: Final = "domains"
 _NONE: Final = -1
@@ -219,14 +219,14 @@ class _Keeper:
         self._made_at: tuple[int, int] | None = None
         self._tree: Domains | None = None
 
-    def tree(self, state: ClusterState) -> Domains:
+    def tree(self, state: Snapshot) -> Domains:
         at = (state.facts.stamp(HyperNodeView), state.static_stamp)
         if self._tree is None or at != self._made_at:
             self._tree = self._read(state)
             self._made_at = at
         return self._tree
 
-    def _read(self, state: ClusterState) -> Domains:
+    def _read(self, state: Snapshot) -> Domains:
         views = state.facts.of(HyperNodeView)
         infos = state.nodes.infos
         self._read_nodes(infos if views else ())
@@ -253,7 +253,7 @@ class _Keeper:
         self._nodes = present
 
 
-def domains_of(state: ClusterState) -> Domains:
+def domains_of(state: Snapshot) -> Domains:
     """The tree as the snapshot has it. Good for the cycle: nodes and HyperNodes don't change in one."""
     keeper: _Keeper | None = state.memory.get(_MEMORY)
     if keeper is None:

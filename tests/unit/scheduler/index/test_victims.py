@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from tests.unit.scheduler.cluster import Cluster
 from vcbatch.scheduler import build_policy, default_policy
 from vcbatch.scheduler.index.victims import VICTIM_STATUSES
-from vcbatch.scheduler.snapshot.state import ClusterState
+from vcbatch.scheduler.snapshot.cluster_events import ClusterEvents
+from vcbatch.scheduler.snapshot.snapshot import Snapshot
 
 POLICY = build_policy({"actions": "allocate, preempt", "tiers": [{"plugins": [{"name": "gang"}]}]})
 
@@ -23,7 +24,7 @@ deeds = st.lists(
 )
 
 
-def agrees(state: ClusterState) -> None:
+def agrees(state: Snapshot) -> None:
     """Everybody that is there, and nobody else, with what they take of which node."""
     table = state.victims
     assert table is not None
@@ -74,7 +75,7 @@ def test_deltas_leave_what_a_new_look_finds(given_deeds: list[tuple[str, int, in
             case "node":
                 found.node(f"n{where}")
             case "unnode":
-                state.delete_node(f"n{where}")
+                ClusterEvents(state).delete_node(f"n{where}")
             case "evict" if known is not None and known.status in VICTIM_STATUSES and known.node:
                 state.settle()
                 before = state.evict(known)

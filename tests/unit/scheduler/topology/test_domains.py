@@ -11,7 +11,8 @@ import pytest
 from tests.unit.scheduler.domains import hyper_node
 from vcbatch.api.node import Node
 from vcbatch.api.scheduling import HyperNodeView
-from vcbatch.scheduler.snapshot.state import ClusterState
+from vcbatch.scheduler.snapshot.cluster_events import ClusterEvents
+from vcbatch.scheduler.snapshot.snapshot import Snapshot
 from vcbatch.scheduler.topology.domains import Domains, domains_of
 
 Json = dict[str, Any]
@@ -25,8 +26,8 @@ TREE = [
 """Two racks below a spine, a domain of its own, and a node `n4` in none."""
 
 
-def state_with(hyper_nodes: list[Json], nodes: int = 5) -> ClusterState:
-    state = ClusterState(scheduler_names=["volcano"], default_queue="default")
+def state_with(hyper_nodes: list[Json], nodes: int = 5) -> Snapshot:
+    state = Snapshot(scheduler_names=["volcano"], default_queue="default")
     for i in range(nodes):
         put_node(state, f"n{i}")
     for raw in hyper_nodes:
@@ -35,9 +36,9 @@ def state_with(hyper_nodes: list[Json], nodes: int = 5) -> ClusterState:
     return state
 
 
-def put_node(state: ClusterState, name: str, **labels: str) -> None:
+def put_node(state: Snapshot, name: str, **labels: str) -> None:
     raw = {"metadata": {"name": name, "uid": name, "labels": labels}, "status": {"allocatable": {"cpu": "1"}}}
-    state.apply_node(msgspec.convert(raw, Node))
+    ClusterEvents(state).apply_node(msgspec.convert(raw, Node))
 
 
 def tree_of(hyper_nodes: list[Json], nodes: int = 5) -> Domains:
@@ -154,7 +155,7 @@ def test_members_by_label_follow_the_labels() -> None:
     assert domains_of(state).rows[0].tolist() == []
     put_node(state, "n1", rack="a")
     assert domains_of(state).rows[0].tolist() == [1]
-    state.delete_node("n0")
+    ClusterEvents(state).delete_node("n0")
     state.settle()
     assert domains_of(state).rows[0].tolist() == [0]
 

@@ -20,7 +20,7 @@ from vcbatch.scheduler.model.columns import Columns, Depths
 from vcbatch.scheduler.model.objects import Run, Task
 from vcbatch.scheduler.model.resources import EPS, Mask
 from vcbatch.scheduler.model.share import ShardingMode
-from vcbatch.scheduler.snapshot.state import ClusterState
+from vcbatch.scheduler.snapshot.snapshot import Snapshot
 
 
 class Placer:
@@ -29,7 +29,7 @@ class Placer:
     `log` has which nodes were changed by which view, so that each view re-scores no more than what others changed.
     """
 
-    def __init__(self, state: ClusterState, plugins: PluginSet, cache: StaticCache) -> None:
+    def __init__(self, state: Snapshot, plugins: PluginSet, cache: StaticCache) -> None:
         self.state = state
         self.nodes = state.nodes
         self.plugins = plugins
