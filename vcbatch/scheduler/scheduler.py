@@ -231,7 +231,10 @@ class Scheduler:
         return CycleResult(failures=failures, look_again_at=self._retry_at)
 
     def _try(self, now: datetime) -> CycleResult | PluginFailure:
-        """One cycle, or whose error it was that nothing is decided, the snapshot being what it was before."""
+        """One cycle, step by step; or whose error it was that nothing is decided, the snapshot being as it was before.
+
+        The snapshot is brought in order, the plugins are opened, the actions decide in the policy's order, the cycle
+        is closed, and what happened is reported."""
         state = self._state
         state.changed = False
         state.settle()
@@ -259,12 +262,12 @@ class Scheduler:
         session = cycle.session
         if session.binds or session.admitted or session.evictions:
             state.changed = True  # what was decided moves shares and limits, by which more may be decided
-        result = self._told(cycle, held, now)
+        result = self._report(cycle, held, now)
         session.release()
         return result
 
-    def _told(self, cycle: Cycle, held: list[Held], now: datetime) -> CycleResult:
-        """What was decided, with what there is to say about it; that alone can still fail, and is said in the next
+    def _report(self, cycle: Cycle, held: list[Held], now: datetime) -> CycleResult:
+        """What was decided, with what there is to report about it; that alone can still fail, and is said in the next
         cycle then."""
         state, session = self._state, cycle.session
         removals = () if cycle.gates is None else cycle.gates.removals

@@ -27,7 +27,7 @@ class Shards:
         self._facts = facts
         self._stamp = -1
         self._mask: Mask | None = None
-        self._told: tuple[str, frozenset[str]] | None = None
+        self._written: tuple[str, frozenset[str]] | None = None
 
     def mask(self, infos: Sequence[NodeInfo], stamp: int) -> Mask | None:
         """The nodes of the shard, shape [N]; None where nothing is divided. `stamp` is that of the nodes."""
@@ -49,11 +49,11 @@ class Shards:
         using = self.share.in_use(self._facts)
         desired = frozenset(own.spec.nodes_desired or ())
         if own.status.nodes_in_use is not None and using == frozenset(own.status.nodes_in_use):
-            self._told = None
+            self._written = None
             return None
-        if self._told == (own.metadata.uid, using):
+        if self._written == (own.metadata.uid, using):
             return None
-        self._told = (own.metadata.uid, using)
+        self._written = (own.metadata.uid, using)
         return NodeShardUpdate(
             name=own.metadata.name,
             uid=own.metadata.uid,
@@ -67,5 +67,5 @@ class Shards:
 
     def write_failed(self, uid: str) -> None:
         """What was to be written wasn't stored: it is to be said again."""
-        if self._told is not None and self._told[0] == uid:
-            self._told = None
+        if self._written is not None and self._written[0] == uid:
+            self._written = None

@@ -35,7 +35,7 @@ class Limits:
         """As given, each with the usage of the pods that counted then."""
         self._budgets: dict[str, tuple[DisruptionBudget, int, int]] = {}
         """As given, each with how many pods it selected then, and how many of them it allowed to be disrupted."""
-        self._told: dict[str, msgspec.Struct] = {}
+        self._reported: dict[str, msgspec.Struct] = {}
         self._usages: dict[str, Amounts] = {}
         """Of pods by UID: where a pod runs makes no difference to it."""
 
@@ -51,11 +51,11 @@ class Limits:
                     self._budgets[obj.metadata.uid] = obj, expected, _allowed(obj, pods.values(), expected)
                 case _:
                     continue
-            self._told[obj.metadata.uid] = obj
+            self._reported[obj.metadata.uid] = obj
 
     def changed(self, pods: Pods, groups: Groups) -> Iterator[Quota | DisruptionBudget]:
         """Those whose status is another one now, in the order in which they were given."""
-        if not self._told:
+        if not self._reported:
             return
         there = list(_existing(pods, groups)) if self._quotas else []
         for quota, before in self._quotas.values():
@@ -80,8 +80,8 @@ class Limits:
         return total
 
     def _new(self, obj: Quota | DisruptionBudget) -> Iterator[Quota | DisruptionBudget]:
-        if self._told[obj.metadata.uid] != obj:
-            self._told[obj.metadata.uid] = obj
+        if self._reported[obj.metadata.uid] != obj:
+            self._reported[obj.metadata.uid] = obj
             yield obj
 
 
