@@ -34,14 +34,14 @@ from vcbatch.api.resources import (
 from vcbatch.api.unfinished import QueueWork, being_deleted, work_in
 from vcbatch.api.workload import Workload
 from vcbatch.core.podgroup.wanted import min_member
+from vcbatch.interfaces.api import Api, ApiError
+from vcbatch.interfaces.clock import Clock
 from vcbatch.local.apiserver.access import ADMINISTRATORS
 from vcbatch.local.apiserver.admission import AdmissionRequest, Answer, Asked, Service
 from vcbatch.local.apiserver.kinds.admission import MUTATING, VALIDATING
 from vcbatch.local.apiserver.registry import RequestContext
 from vcbatch.runtime.metrics.meter import NoMeter
 from vcbatch.runtime.time_zones import time_zones
-from vcbatch.seams.api import Api, ApiError
-from vcbatch.seams.clock import Clock
 from webhooks import review
 from webhooks.access import not_updating
 from webhooks.configurations import Target, covers, pointed, shipped

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vcbatch.api.crd import render_all
 from vcbatch.api.resources import CRDS
-from vcbatch.seams.api import Api
+from vcbatch.interfaces.api import Api
 
 
 async def ensure_definitions(api: Api) -> None:

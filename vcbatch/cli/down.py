@@ -16,7 +16,7 @@ from vcbatch.api.resources import PODS
 from vcbatch.cli.options import state_dir_option
 from vcbatch.cli.output import CliError, note, say
 from vcbatch.cli.state import Server, StateDir
-from vcbatch.seams.api import Api
+from vcbatch.interfaces.api import Api
 
 _POLL = 0.02
 _PATIENCE = timedelta(seconds=10)

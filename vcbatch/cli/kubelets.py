@@ -15,6 +15,10 @@ from vcbatch.api.quantity import parse_quantity
 from vcbatch.api.resources import NODES
 from vcbatch.cli.options import DEFAULT_SIZE
 from vcbatch.hosting.health import Health
+from vcbatch.interfaces.api import Api, ApiError
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.processes import Processes, Session
+from vcbatch.interfaces.random import Random
 from vcbatch.local.apiserver.errors import StatusError, bad_request
 from vcbatch.local.kubelet import (
     ConnectionRefusedHereError,
@@ -31,10 +35,6 @@ from vcbatch.local.kubelet import (
 from vcbatch.local.kubelet.unaccounted import UnaccountedPod
 from vcbatch.local.provisioner import Provisioner
 from vcbatch.local.virtual import VirtualKubelet, VirtualNode
-from vcbatch.seams.api import Api, ApiError
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.processes import Processes, Session
-from vcbatch.seams.random import Random
 
 log = logging.getLogger(__name__)
 

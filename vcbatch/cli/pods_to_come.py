@@ -16,7 +16,7 @@ from vcbatch.api.scheduling import PodGroupView, PriorityClassView
 from vcbatch.cli.job_files import members_of
 from vcbatch.cli.output import CliError, note
 from vcbatch.cli.world_files import prioritised
-from vcbatch.seams.api import Api, ApiError
+from vcbatch.interfaces.api import Api, ApiError
 
 Json = Mapping[str, Any]
 

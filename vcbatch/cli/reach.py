@@ -16,6 +16,7 @@ from vcbatch.cli.state import StateDir, default_state_dir
 from vcbatch.cli.suggestions import suggestion
 from vcbatch.cli.terminal import clean
 from vcbatch.cli.trouble import silence
+from vcbatch.interfaces.api import Api, ApiError
 from vcbatch.runtime.client.kubeconfig import (
     CertificateRefusedError,
     Connection,
@@ -24,7 +25,6 @@ from vcbatch.runtime.client.kubeconfig import (
     load,
 )
 from vcbatch.runtime.client.rest import NO_CREDENTIALS, ClientLimits
-from vcbatch.seams.api import Api, ApiError
 
 if TYPE_CHECKING:
     from vcbatch.runtime.client.http import HttpApi

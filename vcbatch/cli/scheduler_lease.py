@@ -10,7 +10,7 @@ from vcbatch.api.names import COMPONENTS_NAMESPACE, SCHEDULER_LEASE
 from vcbatch.api.resources import LEASES
 from vcbatch.cli.resources.fields import words
 from vcbatch.cli.resources.leases import holder_of
-from vcbatch.seams.api import Api, ApiError
+from vcbatch.interfaces.api import Api, ApiError
 
 if TYPE_CHECKING:
     from vcbatch.runtime.scheduling.lease_notice import LeaseNotice

@@ -19,9 +19,9 @@ from vcbatch.cli.output import CliError
 if TYPE_CHECKING:
     from vcbatch.cli.local_scheduler import LocalScheduler
     from vcbatch.cli.reach import Access
+    from vcbatch.interfaces.api import Api
     from vcbatch.scheduler.policy.policy import Extensions, Policy
     from vcbatch.scheduler.simulation.recording import Settings
-    from vcbatch.seams.api import Api
 
 F = TypeVar("F", bound=Callable[..., object])
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)

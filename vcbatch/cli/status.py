@@ -23,7 +23,7 @@ from vcbatch.cli.resources.nodes_table import loads_of, nodes_table
 from vcbatch.cli.state import Server, StateDir, default_state_dir
 from vcbatch.cli.table import Row, table
 from vcbatch.cli.terminal import Terminal, Tone, terminal_of
-from vcbatch.seams.api import Api
+from vcbatch.interfaces.api import Api
 
 Json = dict[str, Any]
 

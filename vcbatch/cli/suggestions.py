@@ -8,8 +8,8 @@ from typing import Final
 from vcbatch.api.resources import CUSTOM_RESOURCES, NAMESPACES, NODES, PODS, QUEUES, Resource
 from vcbatch.api.spelling import did_you_mean, nearest
 from vcbatch.cli.known_names import known_names
+from vcbatch.interfaces.api import ApiError
 from vcbatch.runtime.client.kubeconfig import Connection
-from vcbatch.seams.api import ApiError
 
 _NO_QUEUE: Final = re.compile(r'\bqueues?\.scheduling\.volcano\.sh "([^"]*)" not found')
 """How the server and admission report a queue that doesn't exist."""

@@ -8,7 +8,7 @@ from typing import Final
 
 from vcbatch.cli.output import note
 from vcbatch.cli.terminal import clean
-from vcbatch.seams.api import ApiError
+from vcbatch.interfaces.api import ApiError
 
 _QUIET_SECONDS: Final = 60.0
 """How long nothing more is said of it."""

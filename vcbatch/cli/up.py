@@ -20,7 +20,7 @@ from vcbatch.cli.feature_gates import QUEUE_GATES, feature_gates_option
 from vcbatch.cli.options import DEFAULT_SIZE, AddressType, NodeSizeType, state_dir_option
 from vcbatch.cli.output import CliError, note, say
 from vcbatch.cli.state import StateDir, default_state_dir
-from vcbatch.seams import interpreter
+from vcbatch.interfaces import interpreter
 
 if TYPE_CHECKING:
     from vcbatch.cli.local.options import LocalOptions

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 from vcbatch.api.phases import Action, JobPhase
 from vcbatch.api.resources import COMMANDS, JOBS, PODGROUPS, PRIORITYCLASSES, QUEUES, Resource
 from vcbatch.core.waiting import Surroundings, Waiting, waiting_of
+from vcbatch.interfaces.api import ApiError, PatchKind
 from vcbatch.runtime.named_by_pods import missing_of
 from vcbatch.sdk.display import JobDisplay
 from vcbatch.sdk.errors import JobEnded, JobFailed, NotFound, ServerError, WaitTimeout
 from vcbatch.sdk.models.job import Job
 from vcbatch.sdk.records import JobEvent, command_for, events_of, exit_codes_of
-from vcbatch.seams.api import ApiError, PatchKind
 
 if TYPE_CHECKING:
     from vcbatch.sdk.logs import LogLine

@@ -10,8 +10,8 @@ from typing import Any
 from vcbatch.api import names
 from vcbatch.api.loose import part
 from vcbatch.api.resources import COMMANDS, EVENTS, PODGROUPS, PODS, Resource
+from vcbatch.interfaces.api import Api, ApiError
 from vcbatch.sdk.models.status import count_at, text_at, time_at
-from vcbatch.seams.api import Api, ApiError
 
 Json = dict[str, Any]
 _BEGINNING = datetime.min.replace(tzinfo=UTC)

@@ -7,7 +7,7 @@ import pytest
 from vcbatch.cli.apply.faults import immutable_fields, typed
 from vcbatch.cli.manifests import Manifest
 from vcbatch.cli.placed import placed
-from vcbatch.seams.api import ApiError
+from vcbatch.interfaces.api import ApiError
 
 JOB = """\
 apiVersion: batch.volcano.sh/v1alpha1

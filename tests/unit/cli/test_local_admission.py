@@ -13,11 +13,11 @@ from vcbatch.api.names import GROUP_MIN_MEMBER
 from vcbatch.api.resources import JOBS, PODS, QUEUES
 from vcbatch.cli.admission import admission_services, ensure_webhooks, idle_notices, remove_webhooks
 from vcbatch.cli.definitions import ensure_definitions
+from vcbatch.interfaces.api import ApiError
 from vcbatch.local.apiserver.admission import Answer as Verdict
 from vcbatch.local.apiserver.admission import Asked
 from vcbatch.local.apiserver.inprocess import InProcessApi
 from vcbatch.local.apiserver.kinds.admission import MUTATING, VALIDATING
-from vcbatch.seams.api import ApiError
 from webhooks.policies.expressions import CONTROLLERS_ACCOUNT, OF_A_JOB, user_of
 
 Json = dict[str, Any]

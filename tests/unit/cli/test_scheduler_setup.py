@@ -20,11 +20,11 @@ from vcbatch.cli.local_scheduler import LocalScheduler, leave, local_scheduler
 from vcbatch.cli.output import CliError
 from vcbatch.cli.scheduler_setup import Setup, SetupOptions
 from vcbatch.cli.state import StateDir, start_time_of
+from vcbatch.interfaces.api import Api, ApiError
 from vcbatch.runtime.client.oneshot import drive
 from vcbatch.runtime.scheduling.lease_notice import LeaseNotice
 from vcbatch.scheduler import Policy
 from vcbatch.scheduler.simulation.recording import Settings
-from vcbatch.seams.api import Api, ApiError
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 DRF = "actions: allocate\ntiers:\n- plugins:\n  - name: drf\n"

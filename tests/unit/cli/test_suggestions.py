@@ -8,8 +8,8 @@ from tests.support.served_cluster import served_cluster
 from vcbatch.api.resources import JOBS, QUEUES
 from vcbatch.cli.reach import Access
 from vcbatch.cli.suggestions import suggestion, unknown_namespace
+from vcbatch.interfaces.api import ApiError
 from vcbatch.runtime.client.kubeconfig import Connection
-from vcbatch.seams.api import ApiError
 
 CLUSTER = [
     {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}},

@@ -18,8 +18,8 @@ from vcbatch.cli.manifests import Manifest, Unfit, files_option, gathered, unkno
 from vcbatch.cli.output import CliError, note, say
 from vcbatch.cli.terminal import terminal_of
 from vcbatch.cli.titles import title
+from vcbatch.interfaces.api import Api
 from vcbatch.runtime.clock import BlockingClock
-from vcbatch.seams.api import Api
 
 if TYPE_CHECKING:
     from vcbatch.cli.apply.plan import Refusal, Step
@@ -90,7 +90,7 @@ def command(
 
 async def _carry_out(api: Api, steps: Sequence[Step]) -> None:
     from vcbatch.cli.apply.plan import Change, carry_out
-    from vcbatch.seams.api import ApiError
+    from vcbatch.interfaces.api import ApiError
 
     clock = BlockingClock()
     for done, step in enumerate(steps):

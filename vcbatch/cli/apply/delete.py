@@ -13,9 +13,9 @@ from vcbatch.cli.apply.order import in_order
 from vcbatch.cli.manifests import Manifest, files_option, read_manifests, unknown
 from vcbatch.cli.output import CliError, note, say
 from vcbatch.cli.titles import title
+from vcbatch.interfaces.api import Api, ApiError
+from vcbatch.interfaces.clock import Clock
 from vcbatch.runtime.clock import BlockingClock
-from vcbatch.seams.api import Api, ApiError
-from vcbatch.seams.clock import Clock
 
 Found = tuple[Manifest, Resource, str | None, str]
 """A manifest, what it is, where it is and the UID of the object that is there."""

@@ -12,7 +12,7 @@ from vcbatch.cli.manifests import Manifest
 from vcbatch.cli.wording import apply_fault
 
 if TYPE_CHECKING:
-    from vcbatch.seams.api import ApiError
+    from vcbatch.interfaces.api import ApiError
 
 Json = Mapping[str, Any]
 

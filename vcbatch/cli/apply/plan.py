@@ -18,9 +18,9 @@ from vcbatch.cli.manifests import Manifest
 from vcbatch.cli.terminal import Terminal, Tone
 from vcbatch.cli.titles import title
 from vcbatch.cli.wording import within
+from vcbatch.interfaces.api import ApiError
+from vcbatch.interfaces.clock import Clock
 from vcbatch.runtime.client.rest import RestApi
-from vcbatch.seams.api import ApiError
-from vcbatch.seams.clock import Clock
 
 Json = dict[str, Any]
 

@@ -17,8 +17,8 @@ from vcbatch.cli.inventory.findings import Finding, Level, Purpose, findings
 from vcbatch.cli.inventory.screen import findings_text, summary
 from vcbatch.cli.output import CliError, note, say
 from vcbatch.cli.terminal import terminal_of
+from vcbatch.interfaces.api import Api, ApiError
 from vcbatch.runtime.clock import BlockingClock
-from vcbatch.seams.api import Api, ApiError
 
 if TYPE_CHECKING:
     from vcbatch.cli.inventory.model import Inventory

@@ -55,7 +55,7 @@ from vcbatch.cli.inventory.model import (
 from vcbatch.cli.inventory.policy import judged
 from vcbatch.cli.inventory.programs import INSTALLER, MANAGED_BY, RESOURCE_POLICY, owner_of, program_of
 from vcbatch.cli.resources.fields import dig, moment, name_of, namespace_of, number, objects, text, words
-from vcbatch.seams.api import Api, ApiError, get_or_none
+from vcbatch.interfaces.api import Api, ApiError, get_or_none
 
 Json = dict[str, Any]
 T = TypeVar("T")

@@ -19,12 +19,12 @@ from vcbatch.cli.output import CliError, note
 from vcbatch.cli.plugin_files import load as load_plugins
 from vcbatch.cli.policy_file import read_policy
 from vcbatch.hosting.supervise import PartFailedError
+from vcbatch.interfaces import ApiError
 from vcbatch.local.apiserver.errors import StatusError
 from vcbatch.local.apiserver.persistence import StateError
 from vcbatch.local.apiserver.server import PortInUse
 from vcbatch.local.kubelet import SandboxUnavailableError
 from vcbatch.observe import logging as logs
-from vcbatch.seams import ApiError
 
 log = logging.getLogger(__name__)
 

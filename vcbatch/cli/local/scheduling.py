@@ -15,6 +15,10 @@ from vcbatch.cli.local_scheduler import LocalScheduler, leave
 from vcbatch.cli.plugin_files import load as load_plugins
 from vcbatch.cli.recorded import recorded_scheduler
 from vcbatch.hosting.supervise import Part
+from vcbatch.interfaces import ApiError
+from vcbatch.interfaces.api import Api
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.random import Random
 from vcbatch.runtime.caches.informers import Informers
 from vcbatch.runtime.events.own_object import OwnObject
 from vcbatch.runtime.events.recorder import Recorder
@@ -25,10 +29,6 @@ from vcbatch.runtime.scheduling.policy_source import FollowedPolicy, PolicyFile
 from vcbatch.scheduler import Policy
 from vcbatch.scheduler.policy.text import effective
 from vcbatch.scheduler.simulation.recording import Settings
-from vcbatch.seams import ApiError
-from vcbatch.seams.api import Api
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.random import Random
 
 log = logging.getLogger(__name__)
 

@@ -13,10 +13,10 @@ from vcbatch.cli.admission import admission_services, ensure_webhooks, idle_noti
 from vcbatch.cli.local.options import LocalOptions
 from vcbatch.cli.output import CliError
 from vcbatch.hosting.health import Health
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.random import Random
 from vcbatch.local.apiserver.server import EmbeddedServer, PortInUse
 from vcbatch.local.kubelet import newest_version
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.random import Random
 
 # There is no other scheduler here: a pod that names none (`kubectl run`) is ours to place too.
 SCHEDULER_NAMES: Final = (DEFAULT_SCHEDULER, KUBE_SCHEDULER)

@@ -21,7 +21,7 @@ from vcbatch.cli.resources.fields import number, objects, text
 from vcbatch.cli.resources.kinds import job_phase
 from vcbatch.cli.terminal import terminal_of
 from vcbatch.cli.trouble import Trouble
-from vcbatch.seams.api import ApiError
+from vcbatch.interfaces.api import ApiError
 
 if TYPE_CHECKING:
     from vcbatch.runtime.client.http import HttpApi

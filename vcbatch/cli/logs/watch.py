@@ -12,10 +12,10 @@ from vcbatch.api.resources import JOBS
 from vcbatch.cli.output import note
 from vcbatch.cli.resources.fields import text
 from vcbatch.cli.resources.kinds import job_phase, job_why
+from vcbatch.interfaces.api import Api
 from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.random import SystemRandom
 from vcbatch.sdk.watching import changes
-from vcbatch.seams.api import Api
 
 Json = dict[str, Any]
 

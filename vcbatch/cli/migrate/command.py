@@ -17,7 +17,7 @@ from vcbatch.cli.inventory.model import Inventory
 from vcbatch.cli.inventory.screen import findings_text, summary
 from vcbatch.cli.output import CliError, note, say
 from vcbatch.cli.terminal import Terminal, Tone, clean, terminal_of, wrap
-from vcbatch.seams.api import Api
+from vcbatch.interfaces.api import Api
 
 if TYPE_CHECKING:
     from vcbatch.cli.inventory.read import PagedApi

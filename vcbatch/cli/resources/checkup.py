@@ -31,7 +31,7 @@ from vcbatch.cli.resources.fields import dig, moment, name_of, objects, text
 from vcbatch.cli.resources.kinds import queue_state
 from vcbatch.cli.resources.leases import holder_of
 from vcbatch.cli.resources.nodes_table import node_state
-from vcbatch.seams.api import Api, ApiError, get_or_none
+from vcbatch.interfaces.api import Api, ApiError, get_or_none
 
 Json = dict[str, Any]
 

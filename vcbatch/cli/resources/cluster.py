@@ -23,7 +23,7 @@ from vcbatch.cli.resources.queue.tree import shown
 from vcbatch.cli.resources.reading import readable, within_reach
 from vcbatch.cli.table import Row, table
 from vcbatch.cli.terminal import Terminal, terminal_of
-from vcbatch.seams.api import Api
+from vcbatch.interfaces.api import Api
 
 Json = dict[str, Any]
 

@@ -18,7 +18,7 @@ from vcbatch.cli.resources.blocks import width_of
 from vcbatch.cli.resources.checkup import Finding, Setting, Verdict, examine
 from vcbatch.cli.resources.fields import text
 from vcbatch.cli.terminal import Terminal, Tone, terminal_of, wrap
-from vcbatch.seams.api import Api, ApiError
+from vcbatch.interfaces.api import Api, ApiError
 
 if TYPE_CHECKING:
     from vcbatch.runtime.client.rest import RestApi

@@ -21,11 +21,11 @@ from vcbatch.cli.resources.formats import Format, FormatType, Printer, Shape
 from vcbatch.cli.suggestions import unknown_namespace
 from vcbatch.cli.terminal import terminal_of
 from vcbatch.cli.trouble import Trouble
-from vcbatch.seams.api import ApiError
+from vcbatch.interfaces.api import ApiError
 
 if TYPE_CHECKING:
+    from vcbatch.interfaces.api import Api
     from vcbatch.runtime.client.http import HttpApi
-    from vcbatch.seams.api import Api
 
 Json = dict[str, Any]
 F = TypeVar("F", bound=Callable[..., object])

@@ -8,7 +8,7 @@ from typing import Any
 from vcbatch.api.resources import EVENTS, PODGROUPS, PRIORITYCLASSES, QUEUES, Resource
 from vcbatch.cli.output import note
 from vcbatch.cli.resources.fields import name_of, number, uid_of
-from vcbatch.seams.api import Api, ApiError
+from vcbatch.interfaces.api import Api, ApiError
 
 Json = dict[str, Any]
 

@@ -11,7 +11,7 @@ from vcbatch.cli.completion.names import job_names
 from vcbatch.cli.output import say
 from vcbatch.cli.titles import title
 from vcbatch.core.waiting import phase_of
-from vcbatch.seams.api import Api
+from vcbatch.interfaces.api import Api
 
 
 @click.command("cancel")

@@ -23,8 +23,8 @@ from vcbatch.cli.run.progress import Foot, standing
 from vcbatch.cli.terminal import terminal_of
 from vcbatch.cli.trouble import Trouble
 from vcbatch.cli.vcctl.bus import ask
+from vcbatch.interfaces.api import ApiError
 from vcbatch.sdk.logs import follow_job
-from vcbatch.seams.api import ApiError
 
 if TYPE_CHECKING:
     from vcbatch.cli.reach import Access

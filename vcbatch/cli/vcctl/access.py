@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from vcbatch.cli.output import CliError
 from vcbatch.cli.reach import Access
 from vcbatch.cli.vcctl.flags import Given
-from vcbatch.seams.api import Api
+from vcbatch.interfaces.api import Api
 
 T = TypeVar("T")
 

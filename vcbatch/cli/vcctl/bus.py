@@ -5,7 +5,7 @@ from __future__ import annotations
 from vcbatch.api.loose import part
 from vcbatch.api.phases import Action
 from vcbatch.api.resources import COMMANDS, Resource
-from vcbatch.seams.api import Api, Json
+from vcbatch.interfaces.api import Api, Json
 
 
 async def ask(api: Api, resource: Resource, name: str, action: Action, *, namespace: str | None, at: str) -> None:

@@ -15,7 +15,7 @@ from vcbatch.cli.vcctl.bus import ask
 from vcbatch.cli.vcctl.columns import NOTHING, Column, table
 from vcbatch.cli.vcctl.flags import Given
 from vcbatch.cli.vcctl.words import local_date
-from vcbatch.seams.api import Api, ApiError, Json
+from vcbatch.interfaces.api import Api, ApiError, Json
 
 
 def run(given: Given) -> int:

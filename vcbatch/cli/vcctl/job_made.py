@@ -12,7 +12,7 @@ from vcbatch.cli.output import CliError
 from vcbatch.cli.vcctl.access import required
 from vcbatch.cli.vcctl.commands import IMAGE, NAMESPACE
 from vcbatch.cli.vcctl.flags import Given
-from vcbatch.seams.api import Json
+from vcbatch.interfaces.api import Json
 
 
 def from_flags(given: Given) -> Json:

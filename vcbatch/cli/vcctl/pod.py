@@ -14,7 +14,7 @@ from vcbatch.cli.vcctl.access import once
 from vcbatch.cli.vcctl.columns import NOTHING, Column, table
 from vcbatch.cli.vcctl.flags import Given
 from vcbatch.cli.vcctl.words import since
-from vcbatch.seams.api import Api, Json
+from vcbatch.interfaces.api import Api, Json
 
 _TITLES = ("Name", "Ready", "Status", "Restart", "Age")
 

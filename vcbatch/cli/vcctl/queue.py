@@ -18,7 +18,7 @@ from vcbatch.cli.vcctl.bus import ask, ask_of
 from vcbatch.cli.vcctl.columns import NOTHING, Column, table
 from vcbatch.cli.vcctl.commands import NAMESPACE
 from vcbatch.cli.vcctl.flags import Given
-from vcbatch.seams.api import Api, ApiError, Json
+from vcbatch.interfaces.api import Api, ApiError, Json
 
 _UNNAMED = "queue name must be specified"
 

@@ -18,7 +18,7 @@ from tests.support.volcano_cluster import (
 from vcbatch.api.resources import COMMANDS, CRONJOBS, DAEMONSETS, JOBS, LEASES, NODES, PODGROUPS, PODS
 from vcbatch.cli.inventory import read
 from vcbatch.cli.inventory.model import Maker, Owner, Role
-from vcbatch.seams.api import ApiError
+from vcbatch.interfaces.api import ApiError
 
 
 async def test_a_cluster_of_volcanos_chart() -> None:

@@ -14,7 +14,7 @@ from vcbatch.api.resources import ACCESS_REVIEWS, JOBS, LEASES, NODES, PODGROUPS
 from vcbatch.cli.resources.checkup import Finding, Setting, Verdict, examine
 from vcbatch.cli.resources.doctor import lines_of
 from vcbatch.cli.terminal import Terminal, cells
-from vcbatch.seams.api import ApiError, Listing
+from vcbatch.interfaces.api import ApiError, Listing
 
 Json = dict[str, Any]
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)

@@ -13,8 +13,8 @@ from vcbatch.cli.completion.names import cron_names
 from vcbatch.cli.output import note, say
 from vcbatch.cli.resources.fields import dig, objects, uid_of, words
 from vcbatch.cli.titles import title
+from vcbatch.interfaces.api import Api
 from vcbatch.runtime.random import SystemRandom
-from vcbatch.seams.api import Api
 
 Json = dict[str, Any]
 

@@ -20,7 +20,7 @@ from vcbatch.cli.resources.kinds import JOB
 from vcbatch.cli.resources.reading import events_of, owned_by, within_reach
 from vcbatch.cli.table import Cell
 from vcbatch.cli.terminal import Terminal, Tone, terminal_of
-from vcbatch.seams.api import Api
+from vcbatch.interfaces.api import Api
 
 Json = dict[str, Any]
 

@@ -14,7 +14,7 @@ from vcbatch.cli.output import CliError, age, note, say
 from vcbatch.cli.resources.fields import name_of
 from vcbatch.cli.table import Row, table
 from vcbatch.cli.terminal import Terminal, terminal_of
-from vcbatch.seams.api import Api
+from vcbatch.interfaces.api import Api
 
 if TYPE_CHECKING:
     from vcbatch.core.cronjob.timetable import Plan

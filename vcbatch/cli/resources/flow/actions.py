@@ -17,7 +17,7 @@ from vcbatch.cli.resources.kinds import flow_phase
 from vcbatch.cli.titles import title
 from vcbatch.cli.vcctl.bus import ask
 from vcbatch.core.jobflow.states import cell_of
-from vcbatch.seams.api import Api
+from vcbatch.interfaces.api import Api
 
 Json = dict[str, Any]
 

@@ -18,7 +18,7 @@ from vcbatch.cli.resources.flow.nodes import Node, layers, nodes_of, tree
 from vcbatch.cli.resources.kinds import flow_phase, toned
 from vcbatch.cli.table import Cell, Row, table
 from vcbatch.cli.terminal import Terminal, Tone, terminal_of
-from vcbatch.seams.api import Api
+from vcbatch.interfaces.api import Api
 
 Json = dict[str, Any]
 

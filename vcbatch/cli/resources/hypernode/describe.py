@@ -24,7 +24,7 @@ from vcbatch.cli.resources.reading import events_of, priorities_in_reach, within
 from vcbatch.cli.table import Cell
 from vcbatch.cli.terminal import Terminal, Tone, terminal_of
 from vcbatch.core.waiting import Gang, gang_of
-from vcbatch.seams.api import Api
+from vcbatch.interfaces.api import Api
 
 Json = dict[str, Any]
 

@@ -18,7 +18,7 @@ from vcbatch.cli.resources.fields import name_of, number, objects, quantities, t
 from vcbatch.cli.resources.nodes_table import Load, loads_of
 from vcbatch.cli.resources.reading import within_reach
 from vcbatch.core.hypernode.decide import CONSISTENT
-from vcbatch.seams.api import Api
+from vcbatch.interfaces.api import Api
 
 Json = dict[str, Any]
 

@@ -16,7 +16,7 @@ from vcbatch.cli.resources.fields import uid_of
 from vcbatch.cli.titles import title
 from vcbatch.cli.vcctl.bus import ask
 from vcbatch.core.waiting import phase_of
-from vcbatch.seams.api import Api
+from vcbatch.interfaces.api import Api
 
 Json = dict[str, Any]
 

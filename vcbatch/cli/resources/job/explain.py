@@ -33,8 +33,8 @@ from vcbatch.cli.scheduler_setup import SetupOptions, setup_options
 from vcbatch.cli.table import Cell
 from vcbatch.cli.terminal import Terminal, Tone, terminal_of, wrap
 from vcbatch.core.waiting import Gang, Surroundings, Waiting, phase_of, waiting_of
+from vcbatch.interfaces.api import Api
 from vcbatch.runtime.named_by_pods import missing_of
-from vcbatch.seams.api import Api
 
 Json = dict[str, Any]
 

@@ -24,9 +24,9 @@ from vcbatch.cli.resources.job.requeue import suspend
 from vcbatch.cli.resources.kinds import job_queue
 from vcbatch.cli.titles import title
 from vcbatch.core.waiting import phase_of
+from vcbatch.interfaces.api import Api, ApiError, get_or_none
+from vcbatch.interfaces.clock import Clock
 from vcbatch.runtime.clock import BlockingClock
-from vcbatch.seams.api import Api, ApiError, get_or_none
-from vcbatch.seams.clock import Clock
 
 if TYPE_CHECKING:
     from vcbatch.api.queue import Queue

@@ -18,7 +18,7 @@ from vcbatch.api.resources import (
     RESOURCESLICES,
 )
 from vcbatch.cli.output import CliError
-from vcbatch.seams.api import Api, ApiError
+from vcbatch.interfaces.api import Api, ApiError
 
 if TYPE_CHECKING:
     from vcbatch.cli.reach import Access

@@ -16,9 +16,9 @@ from vcbatch.cli.resources.job.copies import manifest_of, name_again
 from vcbatch.cli.titles import title
 from vcbatch.cli.vcctl.bus import ask
 from vcbatch.core.waiting import phase_of
+from vcbatch.interfaces.api import Api, ApiError
+from vcbatch.interfaces.clock import Clock
 from vcbatch.runtime.clock import BlockingClock
-from vcbatch.seams.api import Api, ApiError
-from vcbatch.seams.clock import Clock
 
 Json = dict[str, Any]
 

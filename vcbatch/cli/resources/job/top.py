@@ -21,7 +21,7 @@ from vcbatch.cli.resources.nodes_table import ENDED
 from vcbatch.cli.resources.queue.tree import shown
 from vcbatch.cli.table import Row, table
 from vcbatch.cli.terminal import Terminal, terminal_of
-from vcbatch.seams.api import Api, ApiError
+from vcbatch.interfaces.api import Api, ApiError
 
 Json = dict[str, Any]
 

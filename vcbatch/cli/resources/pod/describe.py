@@ -21,7 +21,7 @@ from vcbatch.cli.resources.kinds import pod_status
 from vcbatch.cli.resources.reading import events_of
 from vcbatch.cli.table import Cell, Row, table
 from vcbatch.cli.terminal import Terminal, Tone, terminal_of
-from vcbatch.seams.api import Api
+from vcbatch.interfaces.api import Api
 
 Json = dict[str, Any]
 

@@ -20,9 +20,9 @@ from vcbatch.cli.resources.kinds import queue_state
 from vcbatch.cli.resources.queue.books import parent_of
 from vcbatch.cli.titles import title
 from vcbatch.cli.vcctl.bus import ask
+from vcbatch.interfaces.api import Api, ApiError
+from vcbatch.interfaces.clock import Clock
 from vcbatch.runtime.clock import BlockingClock
-from vcbatch.seams.api import Api, ApiError
-from vcbatch.seams.clock import Clock
 
 Json = dict[str, Any]
 

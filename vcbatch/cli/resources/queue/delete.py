@@ -26,12 +26,12 @@ from vcbatch.cli.terminal import clean
 from vcbatch.cli.titles import title
 from vcbatch.cli.trouble import Trouble
 from vcbatch.cli.wait.command import TIMED_OUT
-from vcbatch.seams.api import ApiError
+from vcbatch.interfaces.api import ApiError
 
 if TYPE_CHECKING:
+    from vcbatch.interfaces.api import Api
+    from vcbatch.interfaces.clock import Clock
     from vcbatch.runtime.client.http import HttpApi
-    from vcbatch.seams.api import Api
-    from vcbatch.seams.clock import Clock
 
 Json = dict[str, Any]
 

@@ -30,7 +30,7 @@ from vcbatch.cli.scheduler_setup import SetupOptions, setup_options
 from vcbatch.cli.table import Cell, Row, table
 from vcbatch.cli.terminal import Terminal, terminal_of
 from vcbatch.core.waiting import Gang, gang_of, turn
-from vcbatch.seams.api import Api
+from vcbatch.interfaces.api import Api
 
 Json = dict[str, Any]
 

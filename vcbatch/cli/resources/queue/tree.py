@@ -18,7 +18,7 @@ from vcbatch.cli.resources.kinds import queue_state
 from vcbatch.cli.resources.queue.books import Books, Entry, books_of
 from vcbatch.cli.resources.reading import within_reach
 from vcbatch.cli.terminal import Terminal, Tone, cells, cut, terminal_of
-from vcbatch.seams.api import Api
+from vcbatch.interfaces.api import Api
 
 Json = dict[str, Any]
 

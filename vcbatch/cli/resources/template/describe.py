@@ -19,7 +19,7 @@ from vcbatch.cli.resources.kinds import job_queue, job_size
 from vcbatch.cli.resources.reading import within_reach
 from vcbatch.cli.table import Cell
 from vcbatch.cli.terminal import Terminal, terminal_of
-from vcbatch.seams.api import Api
+from vcbatch.interfaces.api import Api
 
 Json = dict[str, Any]
 

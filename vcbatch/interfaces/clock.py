@@ -1,4 +1,4 @@
-"""The clock seam: reading the time and waiting for it."""
+"""The clock interface: reading the time and waiting for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The processes seam: how the kubelet starts, watches and ends what runs in containers."""
+"""The processes interface: how the kubelet starts, watches and ends what runs in containers."""
 
 from __future__ import annotations
 

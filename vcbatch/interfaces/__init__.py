@@ -1,13 +1,13 @@
-"""The four seams to the world: `Clock`, `Api`, `Processes` and `Random`.
+"""The four interfaces to the world: `Clock`, `Api`, `Processes` and `Random`.
 
 Everything above `core` and `scheduler` that touches the world is handed these and never imports an implementation.
 So the whole control plane can run in one process, under a virtual clock, from one seed, with faults injected.
 """
 
-from vcbatch.seams.api import Api, ApiError, Listing, PatchKind, StreamingApi, WatchEvent
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.processes import Processes, ProcessExit, ProcessRef, ProcessSpec
-from vcbatch.seams.random import KeyPair, Random
+from vcbatch.interfaces.api import Api, ApiError, Listing, PatchKind, StreamingApi, WatchEvent
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.processes import Processes, ProcessExit, ProcessRef, ProcessSpec
+from vcbatch.interfaces.random import KeyPair, Random
 
 __all__ = [
     "Api",

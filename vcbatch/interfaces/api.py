@@ -1,4 +1,4 @@
-"""The API seam: how every component reads and writes objects."""
+"""The API interface: how every component reads and writes objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The randomness seam."""
+"""The randomness interface."""
 
 from __future__ import annotations
 
