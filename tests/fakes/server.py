@@ -85,8 +85,8 @@ class Server(FakeApi):
 
 
 class LateApi:
-    """`vcbatch.interfaces.Api` that tells of each kind in `lags` (by plural) so many seconds late, in lists and watches.
-    Reads of one object, and answers to writes, are as they are."""
+    """`vcbatch.interfaces.Api` that reports each kind in `lags` (by plural) so many seconds late, in lists and
+    watches. Reads of one object, and answers to writes, are as they are."""
 
     def __init__(self, server: Server, lags: Mapping[str, float]) -> None:
         self._server = server

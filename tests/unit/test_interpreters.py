@@ -21,7 +21,7 @@ EXECUTIONS = {
 }  # fmt: skip
 
 KNOWN = {
-    "vcbatch/cli/up.py": "interpreter",
+    "vcbatch/cli/local/up.py": "interpreter",
     "vcbatch/local/apiserver/schema/descriptions.py": "interpreter",
     "vcbatch/sdk/connecting.py": "interpreter",
     "vcbatch/sdk/functions/runner.py": "its own flags again, in a pod",

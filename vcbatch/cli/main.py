@@ -10,13 +10,13 @@ from typing import NoReturn
 import click
 
 from vcbatch._version import __version__
-from vcbatch.cli.lazy import Commands, LazyGroup
-from vcbatch.cli.output import CliError, complain
+from vcbatch.cli.base.lazy import Commands, LazyGroup
+from vcbatch.cli.base.output import CliError, complain
 
 _COMMANDS: Commands = {
-    "up": ("vcbatch.cli.up", "Start a local server, without a cluster, containers or root."),
-    "down": ("vcbatch.cli.down", "Stop the local server and its pods."),
-    "status": ("vcbatch.cli.status", "Show the status of the local server."),
+    "up": ("vcbatch.cli.local.up", "Start a local server, without a cluster, containers or root."),
+    "down": ("vcbatch.cli.local.down", "Stop the local server and its pods."),
+    "status": ("vcbatch.cli.local.status", "Show the status of the local server."),
     "run": ("vcbatch.cli.run.command", "Run a program as a job and exit with its exit code."),
     "job": ("vcbatch.cli.resources.job", "Manage jobs."),
     "wait": ("vcbatch.cli.wait.command", "Wait for a condition on jobs or other objects."),
@@ -31,18 +31,18 @@ _COMMANDS: Commands = {
     "cluster": ("vcbatch.cli.resources.cluster", "Show nodes, requested resources and job counts."),
     "doctor": ("vcbatch.cli.resources.doctor", "Diagnose the installation and suggest fixes."),
     "lint": ("vcbatch.cli.lint.command", "Validate manifests offline."),
-    "simulate": ("vcbatch.cli.simulate", "Simulate scheduling of the objects in files."),
-    "snapshot": ("vcbatch.cli.snapshot", "Save a snapshot of the scheduler's input."),
-    "replay": ("vcbatch.cli.replay", "Replay recorded scheduling cycles, or run a what-if simulation."),
-    "config": ("vcbatch.cli.config", "Validate a scheduler configuration, or print the effective one."),
-    "controllers": ("vcbatch.cli.controllers", "Run the controllers on a cluster."),
-    "scheduler": ("vcbatch.cli.scheduler", "Run the scheduler on a cluster."),
-    "webhooks": ("vcbatch.cli.webhooks", "Run the admission webhooks on a cluster."),
+    "simulate": ("vcbatch.cli.whatif.simulate", "Simulate scheduling of the objects in files."),
+    "snapshot": ("vcbatch.cli.whatif.snapshot", "Save a snapshot of the scheduler's input."),
+    "replay": ("vcbatch.cli.whatif.replay", "Replay recorded scheduling cycles, or run a what-if simulation."),
+    "config": ("vcbatch.cli.whatif.config", "Validate a scheduler configuration, or print the effective one."),
+    "controllers": ("vcbatch.cli.components.controllers", "Run the controllers on a cluster."),
+    "scheduler": ("vcbatch.cli.components.scheduler", "Run the scheduler on a cluster."),
+    "webhooks": ("vcbatch.cli.components.webhooks", "Run the admission webhooks on a cluster."),
     "install": ("vcbatch.cli.install.command", "Install or upgrade vcbatch on a cluster, without Helm."),
     "uninstall": ("vcbatch.cli.install.command:uninstall", "Uninstall vcbatch; CRDs and jobs are kept."),
     "migrate": ("vcbatch.cli.migrate.command", "Plan a migration from Volcano, or back."),
-    "crds": ("vcbatch.cli.crds", "Print or write the CustomResourceDefinitions."),
-    "policies": ("vcbatch.cli.policies", "Print or write admission policies, for use without webhooks."),
+    "crds": ("vcbatch.cli.install.crds", "Print or write the CustomResourceDefinitions."),
+    "policies": ("vcbatch.cli.install.policies", "Print or write admission policies, for use without webhooks."),
     "completion": ("vcbatch.cli.completion.command", "Print a shell completion script (bash, zsh or fish)."),
 }
 

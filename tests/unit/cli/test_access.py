@@ -15,9 +15,9 @@ from click.testing import CliRunner
 
 from tests.support.scripted_http import Answer, refused, scripted
 from vcbatch.api.resources import JOBS
-from vcbatch.cli.access import Access, TimeoutType, access_options
-from vcbatch.cli.output import CliError
-from vcbatch.cli.state import StateDir, start_time_of
+from vcbatch.cli.base.access import Access, TimeoutType, access_options
+from vcbatch.cli.base.output import CliError
+from vcbatch.cli.base.state import StateDir, start_time_of
 
 
 def config(path: Path, server: str, *, namespace: str = "team") -> Path:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from vcbatch.cli.apply.faults import immutable_fields, typed
-from vcbatch.cli.manifests import Manifest
-from vcbatch.cli.placed import placed
+from vcbatch.cli.files.manifests import Manifest
+from vcbatch.cli.files.positions import placed
 from vcbatch.interfaces.api import ApiError
 
 JOB = """\

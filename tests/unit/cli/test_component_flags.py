@@ -9,10 +9,10 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from vcbatch.cli import controllers, scheduler
-from vcbatch.cli.component import Program
-from vcbatch.cli.component_options import ComponentOptions
-from vcbatch.cli.output import CliError
+from vcbatch.cli.base.output import CliError
+from vcbatch.cli.components import controllers, scheduler
+from vcbatch.cli.components.component import Program
+from vcbatch.cli.components.options import ComponentOptions
 from vcbatch.runtime.serving import Address
 
 COMMANDS: dict[str, click.Command] = {"controllers": controllers.command, "scheduler": scheduler.command}

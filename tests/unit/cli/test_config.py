@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from vcbatch.cli import plugin_files
-from vcbatch.cli.config import command
-from vcbatch.cli.output import CliError
+from vcbatch.cli.base.output import CliError
+from vcbatch.cli.files import plugin_files
+from vcbatch.cli.whatif.config import command
 from vcbatch.scheduler import DEFAULT_POLICY, Policy
 
 POLICY = "actions: allocate\ntiers:\n- plugins:\n  - name: gang\n"

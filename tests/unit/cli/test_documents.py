@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from vcbatch.cli.documents import documents
-from vcbatch.cli.output import CliError
+from vcbatch.cli.base.output import CliError
+from vcbatch.cli.files.documents import documents
 
 YAML = "a: 1\n---\nspec:\n  tasks:\n  - name: x\n    name: y\n"
 JSON = '{"a": 1}\n{"spec": {"tasks": [{"name": "x",\n "name": "y"}]}}\n'

@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 import pytest
 
-from vcbatch.cli import scheduler, up, webhooks
+from vcbatch.cli.components import scheduler, webhooks
+from vcbatch.cli.local import up
 
 NAME = "SchedulingGatesQueueAdmission"
 

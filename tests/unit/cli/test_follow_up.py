@@ -12,11 +12,11 @@ import pytest
 from click.testing import CliRunner
 
 from tests.unit.cli.test_access import config
-from vcbatch.cli.access import Access, access_options
-from vcbatch.cli.follow_up import with_options
+from vcbatch.cli.base.access import Access, access_options
+from vcbatch.cli.base.follow_up import with_options
+from vcbatch.cli.base.options import state_dir_option
+from vcbatch.cli.base.output import CliError
 from vcbatch.cli.main import cli
-from vcbatch.cli.options import state_dir_option
-from vcbatch.cli.output import CliError
 
 CHOSEN = {"kubeconfig": Path("/a b/c"), "context": "lab", "namespace": "team", "state_dir": Path("/s")}
 SERVER = " --kubeconfig '/a b/c' --context lab"

@@ -11,8 +11,8 @@ from tests.support.virtual_time import VirtualClock
 from tests.unit.apiserver.core.servers import Answer, configure, server, virtual, webhook
 from vcbatch.api.names import GROUP_MIN_MEMBER
 from vcbatch.api.resources import JOBS, PODS, QUEUES
-from vcbatch.cli.admission import admission_services, ensure_webhooks, idle_notices, remove_webhooks
-from vcbatch.cli.definitions import ensure_definitions
+from vcbatch.cli.local.admission import admission_services, ensure_webhooks, idle_notices, remove_webhooks
+from vcbatch.cli.local.definitions import ensure_definitions
 from vcbatch.interfaces.api import ApiError
 from vcbatch.local.apiserver.admission import Answer as Verdict
 from vcbatch.local.apiserver.admission import Asked

@@ -11,11 +11,11 @@ from typing import Any
 import click
 import pytest
 
+from vcbatch.cli.base.terminal import Terminal
 from vcbatch.cli.logs.command import IndicesType
 from vcbatch.cli.logs.lines import Layout, Style, Writer, show
 from vcbatch.cli.logs.watch import Waits, waits
 from vcbatch.cli.run.progress import Foot
-from vcbatch.cli.terminal import Terminal
 from vcbatch.sdk.logs import LogLine
 
 Json = dict[str, Any]

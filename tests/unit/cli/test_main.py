@@ -59,7 +59,7 @@ def test_every_command_is_listed_below_a_title(
 
 
 def test_help_imports_no_subcommand(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.delitem(sys.modules, "vcbatch.cli.up", raising=False)
+    monkeypatch.delitem(sys.modules, "vcbatch.cli.local.up", raising=False)
     assert run(monkeypatch, "--help") == 0
     assert "vcbatch up" in capsys.readouterr().out
-    assert "vcbatch.cli.up" not in sys.modules
+    assert "vcbatch.cli.local.up" not in sys.modules

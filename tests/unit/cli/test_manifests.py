@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from vcbatch.cli.manifests import read_manifests
-from vcbatch.cli.output import CliError
+from vcbatch.cli.base.output import CliError
+from vcbatch.cli.files.manifests import read_manifests
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from vcbatch.cli.output import CliError
-from vcbatch.cli.plugin_files import load
+from vcbatch.cli.base.output import CliError
+from vcbatch.cli.files.plugin_files import load
 
 TEXT = """\
 from vcbatch.scheduler.plugins.base import Plugin

@@ -14,10 +14,10 @@ from click.testing import CliRunner, Result
 
 from tests.unit.cli.test_simulate import group, node, pod
 from tests.unit.runtime.test_cycle_recorder import lived, recorded
-from vcbatch.cli.output import CliError
-from vcbatch.cli.replay import command
-from vcbatch.cli.simulate import command as simulate
-from vcbatch.cli.snapshot import save
+from vcbatch.cli.base.output import CliError
+from vcbatch.cli.whatif.replay import command
+from vcbatch.cli.whatif.simulate import command as simulate
+from vcbatch.cli.whatif.snapshot import save
 from vcbatch.runtime.scheduling.cycle_recorder import RecordedScheduler
 from vcbatch.scheduler.simulation import World
 from vcbatch.scheduler.simulation.recording import VERSION, Settings

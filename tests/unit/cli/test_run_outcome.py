@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from vcbatch.cli.run.outcome import exit_code, sentence
+from vcbatch.cli.resources.outcome import exit_code, sentence
 from vcbatch.cli.run.progress import standing
 
 Json = dict[str, Any]

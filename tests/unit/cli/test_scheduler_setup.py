@@ -15,11 +15,11 @@ from tests.fakes.api import FakeApi
 from tests.unit.cli.test_access import config
 from vcbatch.api.resources import LEASES
 from vcbatch.api.timestamps import format_micro_time
-from vcbatch.cli.access import Access
-from vcbatch.cli.local_scheduler import LocalScheduler, leave, local_scheduler
-from vcbatch.cli.output import CliError
-from vcbatch.cli.scheduler_setup import Setup, SetupOptions
-from vcbatch.cli.state import StateDir, start_time_of
+from vcbatch.cli.base.access import Access
+from vcbatch.cli.base.local_scheduler import LocalScheduler, leave, local_scheduler
+from vcbatch.cli.base.output import CliError
+from vcbatch.cli.base.state import StateDir, start_time_of
+from vcbatch.cli.whatif.scheduler_setup import Setup, SetupOptions
 from vcbatch.interfaces.api import Api, ApiError
 from vcbatch.runtime.client.oneshot import drive
 from vcbatch.runtime.scheduling.lease_notice import LeaseNotice

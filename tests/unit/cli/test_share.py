@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from vcbatch.cli.output import CliError
-from vcbatch.cli.share import read_share
+from vcbatch.cli.base.output import CliError
+from vcbatch.cli.components.share import read_share
 from vcbatch.scheduler.sharding.share import ShardingMode, Share
 
 

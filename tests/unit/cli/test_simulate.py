@@ -11,8 +11,8 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from vcbatch.cli.output import CliError
-from vcbatch.cli.simulate import command
+from vcbatch.cli.base.output import CliError
+from vcbatch.cli.whatif.simulate import command
 
 Json = dict[str, Any]
 GPU = "nvidia.com/gpu"
@@ -225,7 +225,7 @@ def test_files_of_something_else_are_refused(tmp_path: Path, text: str, said: st
 
 
 def test_a_file_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("vcbatch.cli.documents.LARGEST_FILE", 1000)
+    monkeypatch.setattr("vcbatch.cli.files.documents.LARGEST_FILE", 1000)
     for name, data in (("plain", b" " * 1001), ("packed", gzip.compress(b" " * 1001))):
         (tmp_path / name).write_bytes(data)
         assert "larger than 1000 bytes" in str(run(str(tmp_path / name)).exception)

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vcbatch.cli import down
-from vcbatch.cli.output import CliError
-from vcbatch.cli.state import StateDir
-from vcbatch.cli.state_ownership import MARKER, is_own
+from vcbatch.cli.base.output import CliError
+from vcbatch.cli.base.state import StateDir
+from vcbatch.cli.base.state_ownership import MARKER, is_own
+from vcbatch.cli.local import down
 from vcbatch.local.apiserver.persistence import Persistence
 from vcbatch.local.apiserver.pki import Pki
 

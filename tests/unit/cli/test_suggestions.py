@@ -6,8 +6,8 @@ import pytest
 
 from tests.support.served_cluster import served_cluster
 from vcbatch.api.resources import JOBS, QUEUES
-from vcbatch.cli.reach import Access
-from vcbatch.cli.suggestions import suggestion, unknown_namespace
+from vcbatch.cli.base.reach import Access
+from vcbatch.cli.base.suggestions import suggestion, unknown_namespace
 from vcbatch.interfaces.api import ApiError
 from vcbatch.runtime.client.kubeconfig import Connection
 

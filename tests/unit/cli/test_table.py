@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vcbatch.cli import terminal as terminals
-from vcbatch.cli.table import GAP, Cell, Layout, table
-from vcbatch.cli.terminal import Terminal, Tone, cells, clean, cut, terminal_of, wrap
+from vcbatch.cli.base import terminal as terminals
+from vcbatch.cli.base.table import GAP, Cell, Layout, table
+from vcbatch.cli.base.terminal import Terminal, Tone, cells, clean, cut, terminal_of, wrap
 
 _TEXT = st.text(
     alphabet=st.one_of(

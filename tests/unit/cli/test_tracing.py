@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from vcbatch.cli.output import CliError
-from vcbatch.cli.tracing import tracing
+from vcbatch.cli.base.output import CliError
+from vcbatch.cli.components.tracing import tracing
 
 
 def test_it_is_off_unless_it_is_asked_for() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.screens.play import call
 from tests.support.kubeconfigs import kubeconfig
 from tests.support.scripted_http import Answer, Asked, refused, scripted
-from vcbatch.cli.trouble import Trouble
+from vcbatch.cli.base.trouble import Trouble
 from vcbatch.interfaces.api import ApiError
 
 AWAY = ApiError(0, "ConnectionLost", "refused\x1b[31m\nby it")

@@ -9,10 +9,9 @@ from typing import Any
 import click
 import pytest
 
-from vcbatch.cli import up
-from vcbatch.cli.local import process
+from vcbatch.cli.base.state import StateDir
+from vcbatch.cli.local import process, up
 from vcbatch.cli.local.options import LocalOptions
-from vcbatch.cli.state import StateDir
 from vcbatch.runtime.serving import Address
 
 

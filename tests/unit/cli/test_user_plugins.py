@@ -19,7 +19,7 @@ from vcbatch.api.flags import PLUGIN_FLAGS
 from vcbatch.api.job import Job
 from vcbatch.api.validate.job import job_faults
 from vcbatch.api.validate.plugin_warnings import argument_warnings
-from vcbatch.cli import job_plugins
+from vcbatch.cli.components import job_plugins
 from vcbatch.core.job.plugins import KNOWN, register
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "job-plugins.md"

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from vcbatch.cli.base.terminal import PLAIN, Terminal
 from vcbatch.cli.run.progress import Foot
-from vcbatch.cli.terminal import PLAIN, Terminal
 from vcbatch.cli.wait.conditions import condition, kind_of
 from vcbatch.cli.wait.telling import Telling
 

@@ -451,7 +451,7 @@ def test_work_that_needs_a_loop_is_refused():
 
 def test_nothing_heavy_is_loaded():
     code = (
-        "import sys, vcbatch.cli.access, vcbatch.runtime.client.oneshot\n"
+        "import sys, vcbatch.cli.base.access, vcbatch.runtime.client.oneshot\n"
         "print(*{'asyncio', 'aiohttp', 'pydantic', 'kubernetes', 'rich', 'numpy'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, NoReturn, cast
 
 import click
 
-from vcbatch.cli import known_kinds
-from vcbatch.cli.access import Access, access_options
 from vcbatch.cli.apply.order import in_order
-from vcbatch.cli.manifests import Manifest, Unfit, files_option, gathered, unknown
-from vcbatch.cli.output import CliError, note, say
-from vcbatch.cli.terminal import terminal_of
-from vcbatch.cli.titles import title
+from vcbatch.cli.base.access import Access, access_options
+from vcbatch.cli.base.output import CliError, note, say
+from vcbatch.cli.base.terminal import terminal_of
+from vcbatch.cli.base.titles import title
+from vcbatch.cli.files import known_kinds
+from vcbatch.cli.files.manifests import Manifest, Unfit, files_option, gathered, unknown
 from vcbatch.interfaces.api import Api
 from vcbatch.runtime.clock import BlockingClock
 

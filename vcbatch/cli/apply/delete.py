@@ -8,11 +8,11 @@ from pathlib import Path
 import click
 
 from vcbatch.api.resources import QUEUES, Resource
-from vcbatch.cli.access import Access, access_options
 from vcbatch.cli.apply.order import in_order
-from vcbatch.cli.manifests import Manifest, files_option, read_manifests, unknown
-from vcbatch.cli.output import CliError, note, say
-from vcbatch.cli.titles import title
+from vcbatch.cli.base.access import Access, access_options
+from vcbatch.cli.base.output import CliError, note, say
+from vcbatch.cli.base.titles import title
+from vcbatch.cli.files.manifests import Manifest, files_option, read_manifests, unknown
 from vcbatch.interfaces.api import Api, ApiError
 from vcbatch.interfaces.clock import Clock
 from vcbatch.runtime.clock import BlockingClock

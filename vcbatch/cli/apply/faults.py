@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from vcbatch.api.resources import JOBS
-from vcbatch.cli.manifests import Manifest
-from vcbatch.cli.wording import apply_fault
+from vcbatch.cli.files.manifests import Manifest
+from vcbatch.cli.files.wording import apply_fault
 
 if TYPE_CHECKING:
     from vcbatch.interfaces.api import ApiError

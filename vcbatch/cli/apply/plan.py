@@ -14,10 +14,10 @@ from vcbatch.api import yaml_writer
 from vcbatch.api.names import LAST_APPLIED
 from vcbatch.api.resources import CUSTOM_RESOURCES, PRIORITYCLASSES, Resource
 from vcbatch.cli.apply.faults import immutable_fields, typed
-from vcbatch.cli.manifests import Manifest
-from vcbatch.cli.terminal import Terminal, Tone
-from vcbatch.cli.titles import title
-from vcbatch.cli.wording import within
+from vcbatch.cli.base.terminal import Terminal, Tone
+from vcbatch.cli.base.titles import title
+from vcbatch.cli.files.manifests import Manifest
+from vcbatch.cli.files.wording import within
 from vcbatch.interfaces.api import ApiError
 from vcbatch.interfaces.clock import Clock
 from vcbatch.runtime.client.rest import RestApi
@@ -236,8 +236,8 @@ def told_in_full(refusals: Sequence[Refusal], every: Sequence[Manifest]) -> list
     """What is wrong with each refused manifest, of all these, each fault once and with its own field. A server names
     the first fault, or one kind of faults, and whoever mends a file wants all of them; of kinds of ours they are known
     here, and said as `lint` says them."""
+    from vcbatch.cli.files.schema import misfits
     from vcbatch.cli.lint.rules import creation_faults
-    from vcbatch.cli.lint.schema import misfits
 
     found: list[Refusal] = []
     for manifest in {id(one.manifest): one.manifest for one in refusals}.values():

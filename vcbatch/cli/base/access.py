@@ -11,9 +11,9 @@ from typing import Any, TypeVar, cast
 import click
 
 from vcbatch.api.duration import parse_nanoseconds
-from vcbatch.cli.completion.names import namespace_names
-from vcbatch.cli.output import CliError
-from vcbatch.cli.reach import NO_LIMIT, Access
+from vcbatch.cli.base.names import namespace_names
+from vcbatch.cli.base.output import CliError
+from vcbatch.cli.base.reach import NO_LIMIT, Access
 
 __all__ = ["Access", "TimeoutType", "access_options", "cluster_access_options"]
 

@@ -11,7 +11,7 @@ from vcbatch.api.loose import listed, part
 from vcbatch.api.quantities import read
 from vcbatch.api.quantity import Quantity
 from vcbatch.api.timestamps import parse_time
-from vcbatch.cli.output import age
+from vcbatch.cli.base.output import age
 
 Json = dict[str, Any]
 

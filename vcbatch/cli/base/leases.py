@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from vcbatch.cli.resources.fields import moment, number, text
+from vcbatch.cli.base.fields import moment, number, text
 
 _SLACK: Final = 2
 """A Lease that wasn't renewed for so many of its durations belongs to nobody that works."""

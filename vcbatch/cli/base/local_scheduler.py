@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vcbatch.cli.output import CliError
-from vcbatch.cli.state import StateDir, default_state_dir
+from vcbatch.cli.base.output import CliError
+from vcbatch.cli.base.state import StateDir, default_state_dir
 from vcbatch.local.files import replace_file
 from vcbatch.runtime.client.kubeconfig import KubeconfigError, load
 
 if TYPE_CHECKING:
-    from vcbatch.cli.reach import Access
+    from vcbatch.cli.base.reach import Access
     from vcbatch.scheduler.simulation.recording import Settings
 
 

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING
 
-from vcbatch.cli.state import StateDir, default_state_dir
+from vcbatch.cli.base.state import StateDir, default_state_dir
 
 if TYPE_CHECKING:
     from vcbatch.local.apiserver.losses import Loss

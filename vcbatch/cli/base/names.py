@@ -39,8 +39,8 @@ priority_class_names: Offer = names_of(resources.PRIORITYCLASSES)
 
 def _names(resource: Resource, ctx: click.Context) -> Sequence[str]:
     """Sorted. Where `--namespace` isn't given, of the namespace that a command would take."""
-    from vcbatch.cli.access import Access
-    from vcbatch.cli.known_names import known_names
+    from vcbatch.cli.base.known_names import known_names
+    from vcbatch.cli.base.reach import Access
 
     access = Access(
         kubeconfig=ctx.params.get("kubeconfig"),

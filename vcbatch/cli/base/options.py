@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from vcbatch.api.flags import parse_bool
-from vcbatch.cli.follow_up import with_options
-from vcbatch.cli.output import CliError
-from vcbatch.cli.state import default_state_dir
+from vcbatch.cli.base.follow_up import with_options
+from vcbatch.cli.base.output import CliError
+from vcbatch.cli.base.state import default_state_dir
 
 if TYPE_CHECKING:
     from vcbatch.runtime.serving import Address

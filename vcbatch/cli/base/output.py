@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from vcbatch.api.duration import human
-from vcbatch.cli.terminal import Tone, terminal_of
+from vcbatch.cli.base.terminal import Tone, terminal_of
 
 
 class CliError(Exception):

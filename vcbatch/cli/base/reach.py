@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from vcbatch.api.resources import HYPERNODES, NAMESPACES, NODES, QUEUES
-from vcbatch.cli.follow_up import with_options
-from vcbatch.cli.output import CliError, complain
-from vcbatch.cli.state import StateDir, default_state_dir
-from vcbatch.cli.suggestions import suggestion
-from vcbatch.cli.terminal import clean
-from vcbatch.cli.trouble import silence
+from vcbatch.cli.base.follow_up import with_options
+from vcbatch.cli.base.output import CliError, complain
+from vcbatch.cli.base.state import StateDir, default_state_dir
+from vcbatch.cli.base.suggestions import suggestion
+from vcbatch.cli.base.terminal import clean
+from vcbatch.cli.base.trouble import silence
 from vcbatch.interfaces.api import Api, ApiError
 from vcbatch.runtime.client.kubeconfig import (
     CertificateRefusedError,

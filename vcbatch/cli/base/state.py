@@ -9,8 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from vcbatch.cli.output import CliError
-from vcbatch.cli.state_ownership import is_own, is_unused, make_own
+from vcbatch.cli.base.output import CliError
+from vcbatch.cli.base.state_ownership import is_own, is_unused, make_own
 from vcbatch.local.files import replace_file
 from vcbatch.runtime.client.local_server import (
     Server,

@@ -9,7 +9,7 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
-from vcbatch.cli.output import CliError
+from vcbatch.cli.base.output import CliError
 
 MARKER = "vcbatch-state"
 """The file that says that a directory is ours."""

@@ -7,7 +7,7 @@ from typing import Final
 
 from vcbatch.api.resources import CUSTOM_RESOURCES, NAMESPACES, NODES, PODS, QUEUES, Resource
 from vcbatch.api.spelling import did_you_mean, nearest
-from vcbatch.cli.known_names import known_names
+from vcbatch.cli.base.known_names import known_names
 from vcbatch.interfaces.api import ApiError
 from vcbatch.runtime.client.kubeconfig import Connection
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
-from vcbatch.cli.terminal import PLAIN, Terminal, Tone, cells, clean, cut
+from vcbatch.cli.base.terminal import PLAIN, Terminal, Tone, cells, clean, cut
 
 GAP: Final = 3
 _NARROWEST: Final = 12

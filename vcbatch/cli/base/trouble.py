@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from vcbatch.cli.output import note
-from vcbatch.cli.terminal import clean
+from vcbatch.cli.base.output import note
+from vcbatch.cli.base.terminal import clean
 from vcbatch.interfaces.api import ApiError
 
 _QUIET_SECONDS: Final = 60.0

@@ -15,11 +15,11 @@ from functools import partial
 from vcbatch._version import __version__
 from vcbatch.api.names import COMPONENTS_NAMESPACE
 from vcbatch.api.program_rights import Feature, Right, Rights, needed
-from vcbatch.cli.component_options import ComponentOptions
-from vcbatch.cli.listening import listen
-from vcbatch.cli.options import LEVELS
-from vcbatch.cli.output import CliError
-from vcbatch.cli.tracing import tracing
+from vcbatch.cli.base.options import LEVELS
+from vcbatch.cli.base.output import CliError
+from vcbatch.cli.components.listening import listen
+from vcbatch.cli.components.options import ComponentOptions
+from vcbatch.cli.components.tracing import tracing
 from vcbatch.hosting.checks import Check, Checks
 from vcbatch.hosting.health import Health
 from vcbatch.hosting.supervise import Background, PartFailedError

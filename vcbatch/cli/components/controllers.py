@@ -11,10 +11,10 @@ import click
 from vcbatch.api.names import CONTROLLERS_LEASE, DEFAULT_SCHEDULER
 from vcbatch.api.program_rights import CONTROLLERS, Feature
 from vcbatch.api.resources import LEASES
-from vcbatch.cli.component import Component, Program, run_component
-from vcbatch.cli.component_options import ComponentOptions, component_options
-from vcbatch.cli.controllers_options import controllers_options, followed
-from vcbatch.cli.job_plugins import add_job_plugins
+from vcbatch.cli.components.component import Component, Program, run_component
+from vcbatch.cli.components.controllers_options import controllers_options, followed
+from vcbatch.cli.components.job_plugins import add_job_plugins
+from vcbatch.cli.components.options import ComponentOptions, component_options
 from vcbatch.core.hypernode import parse_discovery
 from vcbatch.core.sharding import parse_sharding
 from vcbatch.hosting.supervise import Part, Supervisor, never

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from vcbatch.cli.options import bool_option
-from vcbatch.cli.output import CliError
+from vcbatch.cli.base.options import bool_option
+from vcbatch.cli.base.output import CliError
 
 if TYPE_CHECKING:
     from vcbatch.runtime.configuration.followed_file import FollowedFile

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vcbatch.cli.output import CliError
+from vcbatch.cli.base.output import CliError
 from vcbatch.runtime.serving import Address, HealthServer
 
 

@@ -12,8 +12,8 @@ import click
 
 from vcbatch.api.duration import MalformedDuration, parse_duration
 from vcbatch.api.names import COMPONENTS_NAMESPACE
-from vcbatch.cli.options import LEVELS, AddressType, bool_option
-from vcbatch.cli.tracing import tracing_option
+from vcbatch.cli.base.options import LEVELS, AddressType, bool_option
+from vcbatch.cli.components.tracing import tracing_option
 from vcbatch.runtime.leader.lease import LeaseConfig
 from vcbatch.runtime.serving import Address
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from vcbatch.cli.output import CliError
+from vcbatch.cli.base.output import CliError
 from vcbatch.runtime.scheduling.cycle_recorder import CycleRecorder, RecordedScheduler
 from vcbatch.scheduler import Policy, Scheduler
 from vcbatch.scheduler.simulation.recording import Settings

@@ -16,15 +16,15 @@ from vcbatch.api.names import DEFAULT_SCHEDULER, SCHEDULER_LEASE
 from vcbatch.api.program_rights import SCHEDULER
 from vcbatch.api.queue import DEFAULT
 from vcbatch.api.resources import LEASES
-from vcbatch.cli.component import Component, Program, run_component
-from vcbatch.cli.component_options import ComponentOptions, DurationType, component_options
-from vcbatch.cli.feature_gates import QUEUE_GATES, feature_gates_option
-from vcbatch.cli.output import CliError
-from vcbatch.cli.plugin_files import extensions_option
-from vcbatch.cli.policy_file import read_policy
-from vcbatch.cli.recorded import recorded_scheduler
-from vcbatch.cli.scheduler_features import features_on
-from vcbatch.cli.share import read_share, share_options
+from vcbatch.cli.base.output import CliError
+from vcbatch.cli.components.component import Component, Program, run_component
+from vcbatch.cli.components.feature_gates import QUEUE_GATES, feature_gates_option
+from vcbatch.cli.components.options import ComponentOptions, DurationType, component_options
+from vcbatch.cli.components.recorder import recorded_scheduler
+from vcbatch.cli.components.scheduler_features import features_on
+from vcbatch.cli.components.share import read_share, share_options
+from vcbatch.cli.files.plugin_files import extensions_option
+from vcbatch.cli.files.policy_file import read_policy
 from vcbatch.hosting.supervise import Part, Supervisor, never
 from vcbatch.runtime.bootstrap import ensure_queues
 from vcbatch.runtime.caches import memory

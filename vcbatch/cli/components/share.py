@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 import click
 
 from vcbatch.api.names import DEFAULT_SCHEDULER, SCHEDULER_LEASE
-from vcbatch.cli.output import CliError
+from vcbatch.cli.base.output import CliError
 from vcbatch.scheduler.sharding.share import Ring, ShardingMode, Share
 
 F = TypeVar("F", bound=Callable[..., object])

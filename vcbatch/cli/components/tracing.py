@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import click
 
-from vcbatch.cli.output import CliError
+from vcbatch.cli.base.output import CliError
 from vcbatch.observe.tracing import OtelTracer, UnsupportedTracingError
 
 F = TypeVar("F", bound=Callable[..., object])

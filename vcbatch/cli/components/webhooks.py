@@ -19,13 +19,13 @@ from vcbatch.api.admission import Settings
 from vcbatch.api.names import DEFAULT_SCHEDULER
 from vcbatch.api.program_rights import CERTIFICATES_SECRET, WEBHOOKS, Feature
 from vcbatch.api.validate import QueueRules
-from vcbatch.cli.component import Component, Program, run_component
-from vcbatch.cli.component_options import ComponentOptions, DurationType
-from vcbatch.cli.feature_gates import QUEUE_GATES, feature_gates_option
-from vcbatch.cli.job_plugins import add_job_plugins
-from vcbatch.cli.options import LEVELS, AddressType
-from vcbatch.cli.output import CliError
-from vcbatch.cli.tracing import tracing_option
+from vcbatch.cli.base.options import LEVELS, AddressType
+from vcbatch.cli.base.output import CliError
+from vcbatch.cli.components.component import Component, Program, run_component
+from vcbatch.cli.components.feature_gates import QUEUE_GATES, feature_gates_option
+from vcbatch.cli.components.job_plugins import add_job_plugins
+from vcbatch.cli.components.options import ComponentOptions, DurationType
+from vcbatch.cli.components.tracing import tracing_option
 from vcbatch.hosting.supervise import Part, Supervisor, never
 from vcbatch.runtime.caches.informers import Informers
 from vcbatch.runtime.caches.memory import settle

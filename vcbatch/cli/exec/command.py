@@ -14,10 +14,10 @@ from vcbatch.api import names
 from vcbatch.api.phases import JobPhase
 from vcbatch.api.pod import PodPhase
 from vcbatch.api.resources import JOBS, PODS
-from vcbatch.cli.access import Access, access_options
-from vcbatch.cli.completion.names import job_names
-from vcbatch.cli.output import CliError, note
-from vcbatch.cli.resources.fields import number, objects, text, words
+from vcbatch.cli.base.access import Access, access_options
+from vcbatch.cli.base.fields import number, objects, text, words
+from vcbatch.cli.base.names import job_names
+from vcbatch.cli.base.output import CliError, note
 from vcbatch.cli.resources.kinds import job_phase
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from typing import Any, cast
 from vcbatch.api.loose import deeper_than
 from vcbatch.api.yaml_reader import MANIFESTS, YamlError
 from vcbatch.api.yaml_reader import documents as yaml_documents
-from vcbatch.cli.output import CliError, note
-from vcbatch.cli.placed import Placed, placed
+from vcbatch.cli.base.output import CliError, note
+from vcbatch.cli.files.positions import Placed, placed
 
 Json = Mapping[str, Any]
 

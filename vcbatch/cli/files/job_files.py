@@ -10,8 +10,8 @@ from vcbatch.api.job import Job
 from vcbatch.api.model import MalformedObject
 from vcbatch.api.resources import JOBS
 from vcbatch.api.validate import sentence, type_faults
-from vcbatch.cli.origin import Origin
-from vcbatch.cli.output import CliError
+from vcbatch.cli.base.output import CliError
+from vcbatch.cli.files.source import Origin
 from vcbatch.core.job.ledger import read_ledger
 from vcbatch.core.job.plan import plan_of
 from vcbatch.core.job.plugins import load

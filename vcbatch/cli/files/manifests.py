@@ -15,9 +15,9 @@ from vcbatch.api.loose import part
 from vcbatch.api.model import Json
 from vcbatch.api.resources import Resource
 from vcbatch.api.yaml_reader import YamlError
-from vcbatch.cli.documents import read_text
-from vcbatch.cli.output import CliError
-from vcbatch.cli.placed import Place, Placed, placed
+from vcbatch.cli.base.output import CliError
+from vcbatch.cli.files.documents import read_text
+from vcbatch.cli.files.positions import Place, Placed, placed
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -82,7 +82,7 @@ def _known() -> dict[tuple[str, str], Resource]:
 
 def unknown(manifest: Manifest) -> str:
     """Why vcbatch can't do anything with an object whose kind it doesn't know."""
-    from vcbatch.cli.known_kinds import fault
+    from vcbatch.cli.files.known_kinds import fault
 
     return fault(manifest.api_version, manifest.kind) or (f"unsupported kind {manifest.kind} in {manifest.api_version}")
 

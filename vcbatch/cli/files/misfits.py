@@ -19,7 +19,7 @@ def misfit(resource: Resource, obj: Json) -> tuple[str, str] | None:
     """The first field whose value has the wrong type, and what is wrong with it; None where all types fit, or the kind
     isn't known so well."""
     if resource in CUSTOM_RESOURCES:
-        from vcbatch.cli.lint.schema import misfits
+        from vcbatch.cli.files.schema import misfits
 
         return next(iter(misfits(resource.kind, dict(obj), unknown=False)), None)
     return _built_in(resource, obj)

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar, cast
 
 import click
 
-from vcbatch.cli.output import CliError
+from vcbatch.cli.base.output import CliError
 from vcbatch.scheduler.actions import ACTIONS
 from vcbatch.scheduler.actions.base import Action
 from vcbatch.scheduler.arguments import ArgumentSpec

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from vcbatch.cli.output import CliError
+from vcbatch.cli.base.output import CliError
 from vcbatch.scheduler import Policy, PolicyError
 from vcbatch.scheduler.policy.policy import BUILT_IN, MAX_POLICY_BYTES, Extensions, PolicyFault
 

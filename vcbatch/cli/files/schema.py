@@ -16,7 +16,7 @@ from vcbatch.api.crd import render
 from vcbatch.api.loose import Json
 from vcbatch.api.resources import Resource
 from vcbatch.api.spelling import nearest
-from vcbatch.cli.wording import mistyped, schema_faults, shown, type_words, unknown_field, value_at
+from vcbatch.cli.files.wording import mistyped, schema_faults, shown, type_words, unknown_field, value_at
 from vcbatch.local.apiserver import metadata as metadata_rules
 from vcbatch.local.apiserver.crds.custom import CustomStrategy
 from vcbatch.local.apiserver.errors import DecodeError

@@ -8,8 +8,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from vcbatch.api.yaml_reader import YamlError
-from vcbatch.cli.manifests import Manifest, manifests
-from vcbatch.cli.output import CliError
+from vcbatch.cli.base.output import CliError
+from vcbatch.cli.files.manifests import Manifest, manifests
 
 _LARGEST = 16 << 20
 """Bytes of a file in which lines are looked for."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from vcbatch.cli.output import deliver
+from vcbatch.cli.base.output import deliver
 
 
 @click.command("crds")

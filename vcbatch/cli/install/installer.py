@@ -8,10 +8,10 @@ from enum import StrEnum
 from typing import Any, Final
 
 from vcbatch.api.resources import CRDS, DEPLOYMENTS, NAMESPACES, PODS, Resource
+from vcbatch.cli.base.fields import dig, name_of, namespace_of, number, objects, text, words
+from vcbatch.cli.base.output import CliError
 from vcbatch.cli.install.kinds import KEPT, ORDER, resource_of, title_of
 from vcbatch.cli.inventory.programs import INSTALLER, MANAGED_BY, owner_of
-from vcbatch.cli.output import CliError
-from vcbatch.cli.resources.fields import dig, name_of, namespace_of, number, objects, text, words
 from vcbatch.interfaces.api import ApiError
 from vcbatch.interfaces.clock import Clock
 from vcbatch.runtime.client.rest import RestApi

@@ -12,9 +12,9 @@ from typing import Any, Final
 from vcbatch.api.names import COMPONENTS_NAMESPACE, DEFAULT_SCHEDULER, NAMESPACE_LABEL, POLICY_KEY
 from vcbatch.api.resources import CRDS, DEPLOYMENTS, NAMESPACES
 from vcbatch.api.yaml_reader import documents
+from vcbatch.cli.base.output import CliError
 from vcbatch.cli.install.kinds import ordered, resource_of
 from vcbatch.cli.inventory.programs import INSTALLER, MANAGED_BY
-from vcbatch.cli.output import CliError
 
 Json = dict[str, Any]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from vcbatch.api.names import DEFAULT_SCHEDULER
-from vcbatch.cli.output import deliver
+from vcbatch.cli.base.output import deliver
 
 
 @click.command("policies")

@@ -34,6 +34,7 @@ from vcbatch.api.resources import (
     VALIDATING_WEBHOOKS,
     Resource,
 )
+from vcbatch.cli.base.fields import dig, moment, name_of, namespace_of, number, objects, text, words
 from vcbatch.cli.inventory.drift import drift_of, shipped
 from vcbatch.cli.inventory.model import (
     NAMES_KEPT,
@@ -54,7 +55,6 @@ from vcbatch.cli.inventory.model import (
 )
 from vcbatch.cli.inventory.policy import judged
 from vcbatch.cli.inventory.programs import INSTALLER, MANAGED_BY, RESOURCE_POLICY, owner_of, program_of
-from vcbatch.cli.resources.fields import dig, moment, name_of, namespace_of, number, objects, text, words
 from vcbatch.interfaces.api import Api, ApiError, get_or_none
 
 Json = dict[str, Any]

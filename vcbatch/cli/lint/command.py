@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import click
 
 from vcbatch.api.yaml_reader import YamlError
-from vcbatch.cli.manifests import Manifest, called, files_option, manifests, spread
-from vcbatch.cli.output import note, say
+from vcbatch.cli.base.output import note, say
+from vcbatch.cli.files.manifests import Manifest, called, files_option, manifests, spread
 
 if TYPE_CHECKING:
     from vcbatch.cli.lint.rules import Complaint

@@ -14,12 +14,11 @@ from vcbatch.api.admission import Operation, Request, Verdict
 from vcbatch.api.loose import Json, part
 from vcbatch.api.resources import CUSTOM_RESOURCES, QUEUES, Resource
 from vcbatch.api.validate import Fault
-from vcbatch.cli import known_kinds
-from vcbatch.cli.lint import schema
+from vcbatch.cli.files import known_kinds, schema
+from vcbatch.cli.files.manifests import Manifest
+from vcbatch.cli.files.positions import Place
+from vcbatch.cli.files.wording import put, shown, within
 from vcbatch.cli.lint.world import Files, world_of
-from vcbatch.cli.manifests import Manifest
-from vcbatch.cli.placed import Place
-from vcbatch.cli.wording import put, shown, within
 
 _NAMESPACE: Final = "default"
 _UNNAMED: Final = "unnamed"

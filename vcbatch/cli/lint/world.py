@@ -12,7 +12,7 @@ from vcbatch.api.queue import DEFAULT, ROOT, Queue
 from vcbatch.api.resources import NAMESPACES, PRIORITYCLASSES, QUEUES
 from vcbatch.api.unfinished import QueueWork
 from vcbatch.api.validate import amounts
-from vcbatch.cli.manifests import Manifest
+from vcbatch.cli.files.manifests import Manifest
 from vcbatch.runtime.time_zones import time_zones
 
 

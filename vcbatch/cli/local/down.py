@@ -13,9 +13,9 @@ from pathlib import Path
 import click
 
 from vcbatch.api.resources import PODS
-from vcbatch.cli.options import state_dir_option
-from vcbatch.cli.output import CliError, note, say
-from vcbatch.cli.state import Server, StateDir
+from vcbatch.cli.base.options import state_dir_option
+from vcbatch.cli.base.output import CliError, note, say
+from vcbatch.cli.base.state import Server, StateDir
 from vcbatch.interfaces.api import Api
 
 _POLL = 0.02
@@ -59,7 +59,7 @@ def command(state_dir: Path, timeout: float, unaccounted: bool) -> int:
 
 
 def _end_unaccounted(state: StateDir, server: Server | None) -> int:
-    from vcbatch.cli.access import Access
+    from vcbatch.cli.base.access import Access
     from vcbatch.local.kubelet import end_unaccounted
 
     if server is None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from vcbatch.api.names import VIRTUAL_NODE
 from vcbatch.api.quantity import parse_quantity
 from vcbatch.api.resources import NODES
-from vcbatch.cli.options import DEFAULT_SIZE
+from vcbatch.cli.base.options import DEFAULT_SIZE
 from vcbatch.hosting.health import Health
 from vcbatch.interfaces.api import Api, ApiError
 from vcbatch.interfaces.clock import Clock

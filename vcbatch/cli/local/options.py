@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from vcbatch.cli.feature_gates import QUEUE_GATES
-from vcbatch.cli.state import StateDir
+from vcbatch.cli.base.state import StateDir
+from vcbatch.cli.components.feature_gates import QUEUE_GATES
 
 if TYPE_CHECKING:
     from vcbatch.runtime.serving import Address

@@ -10,14 +10,14 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from vcbatch.cli.job_plugins import add_job_plugins
+from vcbatch.cli.base.output import CliError, note
+from vcbatch.cli.components.job_plugins import add_job_plugins
+from vcbatch.cli.files.plugin_files import load as load_plugins
+from vcbatch.cli.files.policy_file import read_policy
 from vcbatch.cli.local.options import LocalOptions
 from vcbatch.cli.local.program import LocalProgram
 from vcbatch.cli.local.report import Report
 from vcbatch.cli.local.serving import NO_ROOM
-from vcbatch.cli.output import CliError, note
-from vcbatch.cli.plugin_files import load as load_plugins
-from vcbatch.cli.policy_file import read_policy
 from vcbatch.hosting.supervise import PartFailedError
 from vcbatch.interfaces import ApiError
 from vcbatch.local.apiserver.errors import StatusError

@@ -9,11 +9,11 @@ from typing import Final
 
 from vcbatch.api.names import DEFAULT_SCHEDULER, SCHEDULER_LEASE
 from vcbatch.api.resources import LEASES
+from vcbatch.cli.base.local_scheduler import LocalScheduler, leave
+from vcbatch.cli.components.recorder import recorded_scheduler
+from vcbatch.cli.files.plugin_files import load as load_plugins
 from vcbatch.cli.local.options import LocalOptions
 from vcbatch.cli.local.serving import SCHEDULER_NAMES
-from vcbatch.cli.local_scheduler import LocalScheduler, leave
-from vcbatch.cli.plugin_files import load as load_plugins
-from vcbatch.cli.recorded import recorded_scheduler
 from vcbatch.hosting.supervise import Part
 from vcbatch.interfaces import ApiError
 from vcbatch.interfaces.api import Api

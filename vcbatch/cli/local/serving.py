@@ -9,9 +9,9 @@ from typing import Final
 from vcbatch.api.admission import Settings
 from vcbatch.api.names import DEFAULT_SCHEDULER, KUBE_SCHEDULER
 from vcbatch.api.yaml_reader import only
-from vcbatch.cli.admission import admission_services, ensure_webhooks, idle_notices, remove_webhooks
+from vcbatch.cli.base.output import CliError
+from vcbatch.cli.local.admission import admission_services, ensure_webhooks, idle_notices, remove_webhooks
 from vcbatch.cli.local.options import LocalOptions
-from vcbatch.cli.output import CliError
 from vcbatch.hosting.health import Health
 from vcbatch.interfaces.clock import Clock
 from vcbatch.interfaces.random import Random

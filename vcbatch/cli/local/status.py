@@ -12,17 +12,17 @@ import click
 
 from vcbatch.api.phases import JobPhase
 from vcbatch.api.resources import JOBS, NODES, PODS, QUEUES
-from vcbatch.cli.access import Access
-from vcbatch.cli.follow_up import with_options
-from vcbatch.cli.lost_state import lost_state_warnings
-from vcbatch.cli.options import state_dir_option
-from vcbatch.cli.output import CliError, say
-from vcbatch.cli.resources.fields import name_of, namespace_of, number, since, text
+from vcbatch.cli.base.access import Access
+from vcbatch.cli.base.fields import name_of, namespace_of, number, since, text
+from vcbatch.cli.base.follow_up import with_options
+from vcbatch.cli.base.lost_state import lost_state_warnings
+from vcbatch.cli.base.options import state_dir_option
+from vcbatch.cli.base.output import CliError, say
+from vcbatch.cli.base.state import Server, StateDir, default_state_dir
+from vcbatch.cli.base.table import Row, table
+from vcbatch.cli.base.terminal import Terminal, Tone, terminal_of
 from vcbatch.cli.resources.kinds import job_phase, job_pods, job_queue, job_why, queue_state, toned
 from vcbatch.cli.resources.nodes_table import loads_of, nodes_table
-from vcbatch.cli.state import Server, StateDir, default_state_dir
-from vcbatch.cli.table import Row, table
-from vcbatch.cli.terminal import Terminal, Tone, terminal_of
 from vcbatch.interfaces.api import Api
 
 Json = dict[str, Any]

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from vcbatch.cli.controllers_options import controllers_options
-from vcbatch.cli.feature_gates import QUEUE_GATES, feature_gates_option
-from vcbatch.cli.options import DEFAULT_SIZE, AddressType, NodeSizeType, state_dir_option
-from vcbatch.cli.output import CliError, note, say
-from vcbatch.cli.state import StateDir, default_state_dir
+from vcbatch.cli.base.options import DEFAULT_SIZE, AddressType, NodeSizeType, state_dir_option
+from vcbatch.cli.base.output import CliError, note, say
+from vcbatch.cli.base.state import StateDir, default_state_dir
+from vcbatch.cli.components.controllers_options import controllers_options
+from vcbatch.cli.components.feature_gates import QUEUE_GATES, feature_gates_option
 from vcbatch.interfaces import interpreter
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from typing import Any, Final, TextIO
 
 from vcbatch.api.loose import part
 from vcbatch.api.timestamps import format_micro_time
-from vcbatch.cli.output import note
-from vcbatch.cli.resources.fields import number, objects, text
-from vcbatch.cli.terminal import Terminal, cells
+from vcbatch.cli.base.fields import number, objects, text
+from vcbatch.cli.base.output import note
+from vcbatch.cli.base.terminal import Terminal, cells
 from vcbatch.sdk.logs import LogLine
 
 Json = Mapping[str, Any]

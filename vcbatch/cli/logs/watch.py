@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from vcbatch.api.phases import JobPhase
 from vcbatch.api.resources import JOBS
-from vcbatch.cli.output import note
-from vcbatch.cli.resources.fields import text
+from vcbatch.cli.base.fields import text
+from vcbatch.cli.base.output import note
 from vcbatch.cli.resources.kinds import job_phase, job_why
 from vcbatch.interfaces.api import Api
 from vcbatch.runtime.clock import SystemClock

@@ -11,12 +11,12 @@ import click
 
 from vcbatch.api.name_rules import dns_label
 from vcbatch.api.names import COMPONENTS_NAMESPACE
-from vcbatch.cli.access import Access, cluster_access_options
+from vcbatch.cli.base.access import Access, cluster_access_options
+from vcbatch.cli.base.output import CliError, note, say
+from vcbatch.cli.base.terminal import Terminal, Tone, clean, terminal_of, wrap
 from vcbatch.cli.inventory.findings import Finding, Level
 from vcbatch.cli.inventory.model import Inventory
 from vcbatch.cli.inventory.screen import findings_text, summary
-from vcbatch.cli.output import CliError, note, say
-from vcbatch.cli.terminal import Terminal, Tone, clean, terminal_of, wrap
 from vcbatch.interfaces.api import Api
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from datetime import datetime
 from typing import Any, Final
 
 from vcbatch.api.quantity import Quantity
-from vcbatch.cli.output import age
+from vcbatch.cli.base.fields import NONE, moment, name_of, number, text
+from vcbatch.cli.base.output import age
+from vcbatch.cli.base.table import Cell, Row, table
+from vcbatch.cli.base.terminal import Terminal, Tone, cells, wrap
 from vcbatch.cli.resources.columns import Column, shown_columns
-from vcbatch.cli.resources.fields import NONE, moment, name_of, number, text
-from vcbatch.cli.table import Cell, Row, table
-from vcbatch.cli.terminal import Terminal, Tone, cells, wrap
 
 Json = dict[str, Any]
 

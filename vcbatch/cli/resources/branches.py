@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vcbatch.cli.terminal import Terminal
+from vcbatch.cli.base.terminal import Terminal
 
 
 def branch(lasts: Sequence[bool], terminal: Terminal) -> tuple[str, str]:

@@ -27,9 +27,9 @@ from vcbatch.api.resources import (
     VALIDATING_WEBHOOKS,
     Resource,
 )
-from vcbatch.cli.resources.fields import dig, moment, name_of, objects, text
+from vcbatch.cli.base.fields import dig, moment, name_of, objects, text
+from vcbatch.cli.base.leases import holder_of
 from vcbatch.cli.resources.kinds import queue_state
-from vcbatch.cli.resources.leases import holder_of
 from vcbatch.cli.resources.nodes_table import node_state
 from vcbatch.interfaces.api import Api, ApiError, get_or_none
 

@@ -13,16 +13,16 @@ from vcbatch.api.names import GPU_RESOURCE
 from vcbatch.api.pod_usage import pod_usage
 from vcbatch.api.quantity import ZERO, Quantity
 from vcbatch.api.resources import HYPERNODES, JOBS, NODES, PODS, QUEUES
-from vcbatch.cli.access import Access, access_options
-from vcbatch.cli.output import say
+from vcbatch.cli.base.access import Access, access_options
+from vcbatch.cli.base.fields import quantities
+from vcbatch.cli.base.output import say
+from vcbatch.cli.base.table import Row, table
+from vcbatch.cli.base.terminal import Terminal, terminal_of
 from vcbatch.cli.resources.blocks import document, facts, section
-from vcbatch.cli.resources.fields import quantities
 from vcbatch.cli.resources.kinds import job_phase, queue_state
 from vcbatch.cli.resources.nodes_table import loads_of, node_state, nodes_table, on_node
 from vcbatch.cli.resources.queue.tree import shown
 from vcbatch.cli.resources.reading import readable, within_reach
-from vcbatch.cli.table import Row, table
-from vcbatch.cli.terminal import Terminal, terminal_of
 from vcbatch.interfaces.api import Api
 
 Json = dict[str, Any]

@@ -13,12 +13,12 @@ import click
 
 from vcbatch.api.jsonpath import MalformedPath, Path, PathError, Template, parse_path, parse_template, shown
 from vcbatch.api.resources import Resource
-from vcbatch.cli.output import CliError
+from vcbatch.cli.base.fields import NONE, name_of
+from vcbatch.cli.base.output import CliError
+from vcbatch.cli.base.table import Cell, Layout, Row
+from vcbatch.cli.base.terminal import Terminal, Tone
+from vcbatch.cli.base.titles import title
 from vcbatch.cli.resources.columns import AGE, Column, shown_columns
-from vcbatch.cli.resources.fields import NONE, name_of
-from vcbatch.cli.table import Cell, Layout, Row
-from vcbatch.cli.terminal import Terminal, Tone
-from vcbatch.cli.titles import title
 
 Json = dict[str, Any]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from vcbatch.cli.output import age
+from vcbatch.cli.base.fields import NONE
+from vcbatch.cli.base.output import age
+from vcbatch.cli.base.table import Row, table
+from vcbatch.cli.base.terminal import Terminal
 from vcbatch.cli.resources.blocks import amounts
-from vcbatch.cli.resources.fields import NONE
-from vcbatch.cli.table import Row, table
-from vcbatch.cli.terminal import Terminal
 from vcbatch.core.waiting import Gang
 
 

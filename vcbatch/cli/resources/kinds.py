@@ -14,12 +14,12 @@ from vcbatch.api.phases import JobFlowPhase, JobPhase, QueueState
 from vcbatch.api.pod_summary import summarise
 from vcbatch.api.reasons import JobReason
 from vcbatch.api.resources import CRONJOBS, HYPERNODES, JOBFLOWS, JOBS, JOBTEMPLATES, PODS, QUEUES
-from vcbatch.cli.output import age
+from vcbatch.cli.base.fields import NONE, dig, name_of, number, objects, since, text, words
+from vcbatch.cli.base.output import age
+from vcbatch.cli.base.table import Cell
+from vcbatch.cli.base.terminal import Tone
 from vcbatch.cli.resources.columns import AGE, NAME, Column
-from vcbatch.cli.resources.fields import NONE, dig, name_of, number, objects, since, text, words
 from vcbatch.cli.resources.listing import Kind
-from vcbatch.cli.table import Cell
-from vcbatch.cli.terminal import Tone
 
 Json = dict[str, Any]
 Show = Callable[[Json, datetime], str | Cell]

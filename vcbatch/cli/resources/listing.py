@@ -12,15 +12,15 @@ import click
 
 from vcbatch.api.jsonpath import MalformedPath, Path, parse_path
 from vcbatch.api.resources import Resource
-from vcbatch.cli.access import Access, access_options
-from vcbatch.cli.completion.names import names_of
-from vcbatch.cli.output import note, say
+from vcbatch.cli.base.access import Access, access_options
+from vcbatch.cli.base.fields import name_of
+from vcbatch.cli.base.names import names_of
+from vcbatch.cli.base.output import note, say
+from vcbatch.cli.base.suggestions import unknown_namespace
+from vcbatch.cli.base.terminal import terminal_of
+from vcbatch.cli.base.trouble import Trouble
 from vcbatch.cli.resources.columns import Column
-from vcbatch.cli.resources.fields import name_of
 from vcbatch.cli.resources.formats import Format, FormatType, Printer, Shape
-from vcbatch.cli.suggestions import unknown_namespace
-from vcbatch.cli.terminal import terminal_of
-from vcbatch.cli.trouble import Trouble
 from vcbatch.interfaces.api import ApiError
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def show_list(access: Access, kind: Kind, asked: Asked) -> int:
     namespace = None if everywhere else access.namespace
     printer = _printer(kind, asked)
     if asked.watch:
-        from vcbatch.cli.reader import while_read
+        from vcbatch.cli.base.reader import while_read
 
         server = access.connection().server
         access.streaming(

@@ -9,9 +9,9 @@ from typing import Any
 from vcbatch.api.names import GPU_RESOURCE
 from vcbatch.api.pod_usage import pod_usage
 from vcbatch.api.quantity import NANO, ZERO, Quantity
-from vcbatch.cli.resources.fields import dig, name_of, objects, quantities, text
-from vcbatch.cli.table import Cell, Row, table
-from vcbatch.cli.terminal import PLAIN, Terminal, Tone
+from vcbatch.cli.base.fields import dig, name_of, objects, quantities, text
+from vcbatch.cli.base.table import Cell, Row, table
+from vcbatch.cli.base.terminal import PLAIN, Terminal, Tone
 
 Json = dict[str, Any]
 

@@ -10,13 +10,12 @@ from vcbatch.api.duration import human
 from vcbatch.api.messages import cause_of, origin_of
 from vcbatch.api.phases import JobPhase
 from vcbatch.api.reasons import JobReason, LossCause
-from vcbatch.cli.resources.fields import moment, number, objects, text
+from vcbatch.cli.base.exit_codes import TIMED_OUT
+from vcbatch.cli.base.fields import moment, number, objects, text
 from vcbatch.cli.resources.kinds import job_phase, job_restarts, out_of_retries
 
 Json = dict[str, Any]
 
-OUT_OF_TIME: Final = 124
-"""As of coreutils' `timeout`."""
 _UNKNOWN: Final = 1
 
 
@@ -29,7 +28,7 @@ def exit_code(job: Json, pods: Iterable[Json] = ()) -> int:
     if job_phase(job) == JobPhase.COMPLETED:
         return 0
     if text(job, "status", "state", "reason") == JobReason.DEADLINE_EXCEEDED:
-        return OUT_OF_TIME
+        return TIMED_OUT
     return _first(_losses(job)) or _first(_failures(pods)) or _UNKNOWN
 
 

@@ -11,10 +11,10 @@ from typing import Any, Final
 import click
 
 from vcbatch.api.resources import JOBS
-from vcbatch.cli.access import Access, access_options
-from vcbatch.cli.completion.names import priority_class_names, queue_names
-from vcbatch.cli.output import CliError, note, say
-from vcbatch.cli.titles import title
+from vcbatch.cli.base.access import Access, access_options
+from vcbatch.cli.base.names import priority_class_names, queue_names
+from vcbatch.cli.base.output import CliError, note, say
+from vcbatch.cli.base.titles import title
 
 Json = dict[str, Any]
 

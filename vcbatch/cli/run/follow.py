@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Any, Final
 from vcbatch.api import names
 from vcbatch.api.phases import Action, JobPhase
 from vcbatch.api.resources import JOBS, PODS
+from vcbatch.cli.base.bus import request
+from vcbatch.cli.base.output import note
+from vcbatch.cli.base.terminal import terminal_of
+from vcbatch.cli.base.trouble import Trouble
 from vcbatch.cli.logs.lines import Layout, Style, Writer, show
 from vcbatch.cli.logs.watch import Waits, follow_status
-from vcbatch.cli.output import note
 from vcbatch.cli.resources.kinds import job_phase
-from vcbatch.cli.run.outcome import exit_code, sentence
+from vcbatch.cli.resources.outcome import exit_code, sentence
 from vcbatch.cli.run.progress import Foot, standing
-from vcbatch.cli.terminal import terminal_of
-from vcbatch.cli.trouble import Trouble
-from vcbatch.cli.vcctl.bus import ask
 from vcbatch.interfaces.api import ApiError
 from vcbatch.sdk.logs import follow_job
 
 if TYPE_CHECKING:
-    from vcbatch.cli.reach import Access
+    from vcbatch.cli.base.reach import Access
     from vcbatch.runtime.client.http import HttpApi
 
 Json = dict[str, Any]
@@ -190,7 +190,9 @@ class _Following:
     async def _cancel(self) -> None:
         self._cancelled = True
         try:
-            await ask(self._api, JOBS, self._name, Action.TERMINATE_JOB, namespace=self._namespace, at=self._namespace)
+            await request(
+                self._api, JOBS, self._name, Action.TERMINATE_JOB, namespace=self._namespace, at=self._namespace
+            )
         except ApiError as error:
             note(f"{self._name} could not be cancelled: {error.sentence}")
             self._cancelled = False

@@ -10,9 +10,9 @@ from typing import Any
 
 from vcbatch.api import names
 from vcbatch.api.resources import NODES
-from vcbatch.cli.access import Access
-from vcbatch.cli.output import CliError
-from vcbatch.cli.resources.fields import words
+from vcbatch.cli.base.access import Access
+from vcbatch.cli.base.fields import words
+from vcbatch.cli.base.output import CliError
 from vcbatch.sdk.compose.program import Program
 from vcbatch.sdk.real_nodes import off_virtual_nodes
 

@@ -6,10 +6,10 @@ from datetime import datetime, timedelta
 from typing import Any, Final, TextIO
 
 from vcbatch.api.duration import human
+from vcbatch.cli.base.fields import moment, text
+from vcbatch.cli.base.terminal import Terminal, clean, cut
 from vcbatch.cli.logs.watch import waits
-from vcbatch.cli.resources.fields import moment, text
 from vcbatch.cli.resources.kinds import job_phase, job_pods, job_restarts
-from vcbatch.cli.terminal import Terminal, clean, cut
 
 Json = dict[str, Any]
 

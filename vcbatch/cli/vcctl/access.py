@@ -6,8 +6,8 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
-from vcbatch.cli.output import CliError
-from vcbatch.cli.reach import Access
+from vcbatch.cli.base.output import CliError
+from vcbatch.cli.base.reach import Access
 from vcbatch.cli.vcctl.flags import Given
 from vcbatch.interfaces.api import Api
 

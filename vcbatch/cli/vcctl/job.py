@@ -8,10 +8,10 @@ from vcbatch.api import names
 from vcbatch.api.loose import part
 from vcbatch.api.phases import Action
 from vcbatch.api.resources import EVENTS, JOBS
-from vcbatch.cli.output import note, say
-from vcbatch.cli.terminal import clean
+from vcbatch.cli.base.bus import request
+from vcbatch.cli.base.output import note, say
+from vcbatch.cli.base.terminal import clean
 from vcbatch.cli.vcctl.access import once, required
-from vcbatch.cli.vcctl.bus import ask
 from vcbatch.cli.vcctl.columns import NOTHING, Column, table
 from vcbatch.cli.vcctl.flags import Given
 from vcbatch.cli.vcctl.words import local_date
@@ -196,7 +196,7 @@ def resume(given: Given) -> int:
 
 def _asked(given: Given, action: Action, verb: str) -> int:
     name, namespace = _name(given, verb), given.text("namespace")
-    once(given, lambda api: ask(api, JOBS, name, action, namespace=namespace, at=namespace))
+    once(given, lambda api: request(api, JOBS, name, action, namespace=namespace, at=namespace))
     return 0
 
 

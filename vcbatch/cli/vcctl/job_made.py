@@ -8,7 +8,7 @@ from pathlib import Path
 from vcbatch.api import names
 from vcbatch.api.quantity import MalformedQuantity, parse_quantity
 from vcbatch.api.resources import JOBS
-from vcbatch.cli.output import CliError
+from vcbatch.cli.base.output import CliError
 from vcbatch.cli.vcctl.access import required
 from vcbatch.cli.vcctl.commands import IMAGE, NAMESPACE
 from vcbatch.cli.vcctl.flags import Given
@@ -92,7 +92,7 @@ def _amounts(text: str) -> dict[str, str]:
 
 def from_file(given: Given) -> Json:
     """The one job of the file, in the namespace that it or the flag names. Raises `CliError`."""
-    from vcbatch.cli.documents import documents
+    from vcbatch.cli.files.documents import documents
 
     file = given.text("filename")
     found = [dict(document) for document in documents(Path(file), letters=True, lenient=True)]

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from vcbatch.api.loose import part
-from vcbatch.cli.resources.fields import dig, number, objects, quantities, text, words
-from vcbatch.cli.terminal import clean
+from vcbatch.cli.base.fields import dig, number, objects, quantities, text, words
+from vcbatch.cli.base.terminal import clean
 from vcbatch.cli.vcctl.words import bracketed, compact_json, local_time, since
 
 Json = Mapping[str, Any]

@@ -8,8 +8,8 @@ from vcbatch.api import names
 from vcbatch.api.name_rules import label_value
 from vcbatch.api.pod_summary import summarise
 from vcbatch.api.resources import PODS
-from vcbatch.cli.output import CliError, say
-from vcbatch.cli.resources.fields import dig, name_of, namespace_of, words
+from vcbatch.cli.base.fields import dig, name_of, namespace_of, words
+from vcbatch.cli.base.output import CliError, say
 from vcbatch.cli.vcctl.access import once
 from vcbatch.cli.vcctl.columns import NOTHING, Column, table
 from vcbatch.cli.vcctl.flags import Given

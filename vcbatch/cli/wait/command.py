@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from vcbatch.api.resources import JOBS
-from vcbatch.cli.access import Access, TimeoutType, access_options
-from vcbatch.cli.completion.names import job_names
-from vcbatch.cli.output import CliError, complain, say
-from vcbatch.cli.terminal import terminal_of
-from vcbatch.cli.titles import title
-from vcbatch.cli.trouble import Trouble
+from vcbatch.cli.base.access import Access, TimeoutType, access_options
+from vcbatch.cli.base.exit_codes import TIMED_OUT
+from vcbatch.cli.base.names import job_names
+from vcbatch.cli.base.output import CliError, complain, say
+from vcbatch.cli.base.terminal import terminal_of
+from vcbatch.cli.base.titles import title
+from vcbatch.cli.base.trouble import Trouble
 from vcbatch.cli.wait.conditions import DEFAULTS, Condition, Kind, MalformedCondition, condition, kind_of
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-TIMED_OUT: Final = 124
 _TURN: Final = 0.5
 """Seconds between two looks of the line on the terminal."""
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from vcbatch.api.resources import JOBS
-from vcbatch.cli.output import note
+from vcbatch.cli.base.output import note
 from vcbatch.cli.run.progress import Foot, standing
 from vcbatch.cli.wait.conditions import Condition, Kind
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from vcbatch.cli.output import note, say
-from vcbatch.cli.plugin_files import extensions_option
-from vcbatch.cli.policy_file import placed, policy_text, read_policy
+from vcbatch.cli.base.output import note, say
+from vcbatch.cli.files.plugin_files import extensions_option
+from vcbatch.cli.files.policy_file import placed, policy_text, read_policy
 from vcbatch.scheduler import Policy, PolicyError
 from vcbatch.scheduler.policy.policy import Extensions
 from vcbatch.scheduler.policy.text import effective

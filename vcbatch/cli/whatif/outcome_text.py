@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from vcbatch.api.messages import no_pod_group
 from vcbatch.api.remedies import sentence_of
-from vcbatch.cli.output import human
+from vcbatch.cli.base.output import human
 from vcbatch.scheduler.result import Explanation, WaitReason
 from vcbatch.scheduler.simulation.outcome import Outcome, key
 from vcbatch.scheduler.simulation.simulation import PERIOD

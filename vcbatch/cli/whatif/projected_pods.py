@@ -13,9 +13,9 @@ from vcbatch.api.phases import JobPhase
 from vcbatch.api.pod import Pod
 from vcbatch.api.resources import JOBS
 from vcbatch.api.scheduling import PodGroupView, PriorityClassView
-from vcbatch.cli.job_files import members_of
-from vcbatch.cli.output import CliError, note
-from vcbatch.cli.world_files import prioritised
+from vcbatch.cli.base.output import CliError, note
+from vcbatch.cli.files.job_files import members_of
+from vcbatch.cli.whatif.world_files import prioritised
 from vcbatch.interfaces.api import Api, ApiError
 
 Json = Mapping[str, Any]

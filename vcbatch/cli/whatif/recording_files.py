@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
 
-from vcbatch.cli.documents import LARGEST_FILE
-from vcbatch.cli.output import CliError
+from vcbatch.cli.base.output import CliError
+from vcbatch.cli.files.documents import LARGEST_FILE
 from vcbatch.scheduler.simulation.recording import OtherVersionError, Recording
 from vcbatch.scheduler.simulation.world import WorldError
 

@@ -14,15 +14,15 @@ import click
 from vcbatch.api.messages import read_wait
 from vcbatch.api.resources import PODS
 from vcbatch.api.timestamps import format_time
-from vcbatch.cli.documents import documents
-from vcbatch.cli.origin import Origin
-from vcbatch.cli.outcome_text import text_of
-from vcbatch.cli.output import CliError, note, say
-from vcbatch.cli.plugin_files import extensions_option
-from vcbatch.cli.policy_file import read_policy
-from vcbatch.cli.recording_files import read_recording
-from vcbatch.cli.taken_away import take_away
-from vcbatch.cli.world_files import Collected, completed
+from vcbatch.cli.base.output import CliError, note, say
+from vcbatch.cli.files.documents import documents
+from vcbatch.cli.files.plugin_files import extensions_option
+from vcbatch.cli.files.policy_file import read_policy
+from vcbatch.cli.files.source import Origin
+from vcbatch.cli.whatif.outcome_text import text_of
+from vcbatch.cli.whatif.recording_files import read_recording
+from vcbatch.cli.whatif.without import take_away
+from vcbatch.cli.whatif.world_files import Collected, completed
 from vcbatch.scheduler import PolicyError
 from vcbatch.scheduler.policy.policy import Extensions, Policy
 from vcbatch.scheduler.simulation import Outcome, Simulation, World, WorldError

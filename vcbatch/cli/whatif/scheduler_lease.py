@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from vcbatch.api.names import COMPONENTS_NAMESPACE, SCHEDULER_LEASE
 from vcbatch.api.resources import LEASES
-from vcbatch.cli.resources.fields import words
-from vcbatch.cli.resources.leases import holder_of
+from vcbatch.cli.base.fields import words
+from vcbatch.cli.base.leases import holder_of
 from vcbatch.interfaces.api import Api, ApiError
 
 if TYPE_CHECKING:

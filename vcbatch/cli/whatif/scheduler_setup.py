@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from vcbatch.api.names import COMPONENTS_NAMESPACE, DEFAULT_SCHEDULER, SCHEDULER_LEASE
-from vcbatch.cli.completion.names import queue_names
-from vcbatch.cli.output import CliError
+from vcbatch.cli.base.names import queue_names
+from vcbatch.cli.base.output import CliError
 
 if TYPE_CHECKING:
-    from vcbatch.cli.local_scheduler import LocalScheduler
-    from vcbatch.cli.reach import Access
+    from vcbatch.cli.base.local_scheduler import LocalScheduler
+    from vcbatch.cli.base.reach import Access
     from vcbatch.interfaces.api import Api
     from vcbatch.scheduler.policy.policy import Extensions, Policy
     from vcbatch.scheduler.simulation.recording import Settings
@@ -69,8 +69,8 @@ class SetupOptions:
 
     async def read(self, api: Api, access: Access, *, now: datetime) -> Setup:
         """Raises `CliError` for a policy that was named, or left on this machine, and can't be had or used."""
-        from vcbatch.cli.local_scheduler import local_scheduler
-        from vcbatch.cli.plugin_files import load
+        from vcbatch.cli.base.local_scheduler import local_scheduler
+        from vcbatch.cli.files.plugin_files import load
         from vcbatch.scheduler.policy.text import effective
 
         local = local_scheduler(access) if self.lease is None else None
@@ -93,7 +93,7 @@ class SetupOptions:
         return replace(found, settings=settings)
 
     async def _named(self, api: Api, extensions: Extensions) -> Policy | None:
-        from vcbatch.cli.policy_file import read_policy
+        from vcbatch.cli.files.policy_file import read_policy
         from vcbatch.runtime.configuration.followed_file import ConfigurationError
         from vcbatch.runtime.scheduling.policy_source import PolicyConfigMap
         from vcbatch.scheduler.policy.policy import Policy, PolicyError
@@ -109,7 +109,7 @@ class SetupOptions:
 
     async def _told(self, api: Api, extensions: Extensions, now: datetime, *, policy_too: bool) -> Setup:
         """As the scheduler's Lease says, its policy only where that is asked for."""
-        from vcbatch.cli.scheduler_lease import LeasePlace, UntoldError, told
+        from vcbatch.cli.whatif.scheduler_lease import LeasePlace, UntoldError, told
         from vcbatch.scheduler.policy.policy import Policy, PolicyError
         from vcbatch.scheduler.simulation.recording import Settings
 

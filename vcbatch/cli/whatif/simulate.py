@@ -15,14 +15,14 @@ from vcbatch.api.loose import listed
 from vcbatch.api.names import DEFAULT_SCHEDULER
 from vcbatch.api.queue import DEFAULT
 from vcbatch.api.timestamps import parse_time
-from vcbatch.cli.documents import documents
-from vcbatch.cli.misfits import first_misfit
-from vcbatch.cli.origin import Origin
-from vcbatch.cli.outcome_text import text_of
-from vcbatch.cli.output import CliError, complain, note, say
-from vcbatch.cli.plugin_files import extensions_option
-from vcbatch.cli.policy_file import read_policy
-from vcbatch.cli.world_files import Collected, completed
+from vcbatch.cli.base.output import CliError, complain, note, say
+from vcbatch.cli.files.documents import documents
+from vcbatch.cli.files.misfits import first_misfit
+from vcbatch.cli.files.plugin_files import extensions_option
+from vcbatch.cli.files.policy_file import read_policy
+from vcbatch.cli.files.source import Origin
+from vcbatch.cli.whatif.outcome_text import text_of
+from vcbatch.cli.whatif.world_files import Collected, completed
 from vcbatch.scheduler import Policy, PolicyError
 from vcbatch.scheduler.policy.policy import Extensions
 from vcbatch.scheduler.sharding.share import WHOLE, Share

@@ -11,10 +11,10 @@ from typing import Any
 import click
 import msgspec
 
-from vcbatch.cli.access import Access, cluster_access_options
-from vcbatch.cli.output import CliError, note, say
-from vcbatch.cli.pods_to_come import pods_to_come
-from vcbatch.cli.scheduler_setup import Setup, SetupOptions, setup_options
+from vcbatch.cli.base.access import Access, cluster_access_options
+from vcbatch.cli.base.output import CliError, note, say
+from vcbatch.cli.whatif.projected_pods import pods_to_come
+from vcbatch.cli.whatif.scheduler_setup import Setup, SetupOptions, setup_options
 from vcbatch.interfaces.api import Api, ApiError
 from vcbatch.scheduler.picture.reads import READS, Read
 from vcbatch.scheduler.simulation.recording import Settings, first_line, object_line

@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 
 from vcbatch.api.names import GROUP_NAME
 from vcbatch.api.resources import JOBS, NODES, PODGROUPS, PODS
-from vcbatch.cli.output import CliError
+from vcbatch.cli.base.output import CliError
 from vcbatch.scheduler.picture.reads import READS
 
 Json = Mapping[str, Any]

@@ -16,10 +16,10 @@ from vcbatch.api.names import GROUP_NAME
 from vcbatch.api.pod_usage import add, pod_usage, wire
 from vcbatch.api.quantity import Quantity
 from vcbatch.api.resources import JOBS, PODS
-from vcbatch.cli.job_files import members_of
-from vcbatch.cli.origin import Origin
-from vcbatch.cli.output import CliError, note
-from vcbatch.cli.taken_away import gangs_of, group_of, job_of, take_gang
+from vcbatch.cli.base.output import CliError, note
+from vcbatch.cli.files.job_files import members_of
+from vcbatch.cli.files.source import Origin
+from vcbatch.cli.whatif.without import gangs_of, group_of, job_of, take_gang
 from vcbatch.core.machine import ObjectRef
 from vcbatch.core.podgroup import GroupView, decide
 from vcbatch.core.queue import bootstrap
@@ -93,7 +93,7 @@ class Collected:
 
     def misfit(self) -> str:
         """The first field of an object with another type than its kind says, with its place; "" where there is none."""
-        from vcbatch.cli.misfits import misfit
+        from vcbatch.cli.files.misfits import misfit
 
         given = [(JOBS, source, job) for source, job in self.jobs.values()]
         for key, found in self.objects.items():

@@ -163,7 +163,7 @@ def process_spec(
     allotment: Allotment,
     node: NodeServices,
 ) -> ProcessSpec:
-    """What the `Processes` interface is asked to start. Only namespaces allow mounts; elsewhere links stand for them."""
+    """What the `Processes` interface is asked to start. Only namespaces allow mounts; elsewhere links replace them."""
     mounts: list[BindMount] = []
     if node.sandbox.mode is Mode.USERNS:
         path = container.get("terminationMessagePath") or DEFAULT_TERMINATION_PATH

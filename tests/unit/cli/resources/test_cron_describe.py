@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from vcbatch.cli.base.terminal import PLAIN
 from vcbatch.cli.resources.cron.describe import CronPicture, described
-from vcbatch.cli.terminal import PLAIN
 
 NOW = datetime(2026, 6, 1, 12, 30, tzinfo=UTC)
 

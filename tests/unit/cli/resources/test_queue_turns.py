@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+from vcbatch.cli.base.terminal import Terminal
 from vcbatch.cli.resources.job.order import Order
 from vcbatch.cli.resources.queue.books import books_of
 from vcbatch.cli.resources.queue.describe import QueuePicture, described
-from vcbatch.cli.terminal import Terminal
 from vcbatch.core.waiting import Gang
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vcbatch.api.quantity import ZERO, parse_quantity
+from vcbatch.cli.base.terminal import PLAIN, Terminal, cells
 from vcbatch.cli.resources.flow.graph import dot, graph
 from vcbatch.cli.resources.flow.nodes import layers, nodes_of, tree
 from vcbatch.cli.resources.hypernode.network import network_of
 from vcbatch.cli.resources.hypernode.tree import tree_text
 from vcbatch.cli.resources.queue.books import books_of
 from vcbatch.cli.resources.queue.tree import bar, default_resource, shown, tree_lines
-from vcbatch.cli.terminal import PLAIN, Terminal, cells
 
 Json = dict[str, Any]
 NAMES = ["root", "a", "b", "c", "d", "e"]

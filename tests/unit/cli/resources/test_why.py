@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from vcbatch.cli.base.table import Cell
+from vcbatch.cli.base.terminal import PLAIN
 from vcbatch.cli.resources.job.describe import JobPicture, described
 from vcbatch.cli.resources.kinds import JOB, job_restarts
-from vcbatch.cli.table import Cell
-from vcbatch.cli.terminal import PLAIN
 
 Json = dict[str, Any]
 

@@ -8,11 +8,11 @@ from typing import Any
 import click
 
 from vcbatch.api.resources import CRONJOBS, JOBS
-from vcbatch.cli.access import Access, access_options
-from vcbatch.cli.completion.names import cron_names
-from vcbatch.cli.output import note, say
-from vcbatch.cli.resources.fields import dig, objects, uid_of, words
-from vcbatch.cli.titles import title
+from vcbatch.cli.base.access import Access, access_options
+from vcbatch.cli.base.fields import dig, objects, uid_of, words
+from vcbatch.cli.base.names import cron_names
+from vcbatch.cli.base.output import note, say
+from vcbatch.cli.base.titles import title
 from vcbatch.interfaces.api import Api
 from vcbatch.runtime.random import SystemRandom
 

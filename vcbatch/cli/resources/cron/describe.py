@@ -10,16 +10,16 @@ from typing import Any
 import click
 
 from vcbatch.api.resources import CRONJOBS, JOBS
-from vcbatch.cli.access import Access, access_options
-from vcbatch.cli.completion.names import cron_names
-from vcbatch.cli.output import CliError, say
+from vcbatch.cli.base.access import Access, access_options
+from vcbatch.cli.base.fields import dig, moment, name_of, namespace_of, objects, text, uid_of, words
+from vcbatch.cli.base.names import cron_names
+from vcbatch.cli.base.output import CliError, say
+from vcbatch.cli.base.table import Cell
+from vcbatch.cli.base.terminal import Terminal, Tone, terminal_of
 from vcbatch.cli.resources.blocks import document, events_text, facts, labels_text, moment_text, objects_table, section
 from vcbatch.cli.resources.cron.preview import plan_of
-from vcbatch.cli.resources.fields import dig, moment, name_of, namespace_of, objects, text, uid_of, words
 from vcbatch.cli.resources.kinds import JOB
 from vcbatch.cli.resources.reading import events_of, owned_by, within_reach
-from vcbatch.cli.table import Cell
-from vcbatch.cli.terminal import Terminal, Tone, terminal_of
 from vcbatch.interfaces.api import Api
 
 Json = dict[str, Any]

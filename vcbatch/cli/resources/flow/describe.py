@@ -10,16 +10,16 @@ from typing import Any
 import click
 
 from vcbatch.api.resources import JOBFLOWS, JOBS
-from vcbatch.cli.access import Access, access_options
-from vcbatch.cli.completion.names import flow_names
-from vcbatch.cli.output import say
+from vcbatch.cli.base.access import Access, access_options
+from vcbatch.cli.base.fields import moment, name_of, namespace_of, text, uid_of, words
+from vcbatch.cli.base.names import flow_names
+from vcbatch.cli.base.output import say
+from vcbatch.cli.base.table import Cell
+from vcbatch.cli.base.terminal import Terminal, terminal_of
 from vcbatch.cli.resources.blocks import document, events_text, facts, labels_text, moment_text, objects_table, section
-from vcbatch.cli.resources.fields import moment, name_of, namespace_of, text, uid_of, words
 from vcbatch.cli.resources.flow.graph import graph
 from vcbatch.cli.resources.kinds import JOB, flow_phase, toned
 from vcbatch.cli.resources.reading import events_of, owned_by, within_reach
-from vcbatch.cli.table import Cell
-from vcbatch.cli.terminal import Terminal, terminal_of
 from vcbatch.interfaces.api import Api
 
 Json = dict[str, Any]

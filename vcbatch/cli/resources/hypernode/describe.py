@@ -11,18 +11,18 @@ import click
 
 from vcbatch.api.names import JOB_ALLOCATED_HYPERNODE, NETWORK_TOPOLOGY_SOURCE
 from vcbatch.api.resources import HYPERNODES, PODGROUPS
-from vcbatch.cli.access import Access, access_options
-from vcbatch.cli.completion.names import hypernode_names
-from vcbatch.cli.output import say
+from vcbatch.cli.base.access import Access, access_options
+from vcbatch.cli.base.fields import moment, words
+from vcbatch.cli.base.names import hypernode_names
+from vcbatch.cli.base.output import say
+from vcbatch.cli.base.table import Cell
+from vcbatch.cli.base.terminal import Terminal, Tone, terminal_of
 from vcbatch.cli.resources.blocks import document, events_text, facts, labels_text, moment_text, section
-from vcbatch.cli.resources.fields import moment, words
 from vcbatch.cli.resources.gangs import gangs_table
 from vcbatch.cli.resources.hypernode.members import in_full
 from vcbatch.cli.resources.hypernode.network import Network, flaw_of, read_network, tier_of
 from vcbatch.cli.resources.nodes_table import node_state, nodes_table
 from vcbatch.cli.resources.reading import events_of, priorities_in_reach, within_reach
-from vcbatch.cli.table import Cell
-from vcbatch.cli.terminal import Terminal, Tone, terminal_of
 from vcbatch.core.waiting import Gang, gang_of
 from vcbatch.interfaces.api import Api
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from vcbatch.api.hypernode import MemberType
 from vcbatch.api.loose import listed, part
+from vcbatch.cli.base.fields import objects, text, words
 from vcbatch.cli.resources.blocks import labels_text
-from vcbatch.cli.resources.fields import objects, text, words
 
 Json = dict[str, Any]
 

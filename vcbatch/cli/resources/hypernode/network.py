@@ -14,7 +14,7 @@ from vcbatch.api.names import GPU_RESOURCE
 from vcbatch.api.quantity import ZERO, Quantity
 from vcbatch.api.resources import HYPERNODES, NODES, PODS
 from vcbatch.api.topology import Place, Topology
-from vcbatch.cli.resources.fields import name_of, number, objects, quantities, text, words
+from vcbatch.cli.base.fields import name_of, number, objects, quantities, text, words
 from vcbatch.cli.resources.nodes_table import Load, loads_of
 from vcbatch.cli.resources.reading import within_reach
 from vcbatch.core.hypernode.decide import CONSISTENT

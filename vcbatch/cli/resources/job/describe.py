@@ -15,9 +15,12 @@ from vcbatch.api.phases import JobPhase
 from vcbatch.api.pod_usage import pod_usage
 from vcbatch.api.resources import JOBS, PODGROUPS, PODS
 from vcbatch.api.time_limit import time_limit
-from vcbatch.cli.access import Access, access_options
-from vcbatch.cli.completion.names import job_names
-from vcbatch.cli.output import age, say
+from vcbatch.cli.base.access import Access, access_options
+from vcbatch.cli.base.fields import NONE, dig, moment, name_of, namespace_of, number, objects, text, uid_of, words
+from vcbatch.cli.base.names import job_names
+from vcbatch.cli.base.output import age, say
+from vcbatch.cli.base.table import Row, table
+from vcbatch.cli.base.terminal import Terminal, Tone, terminal_of, wrap
 from vcbatch.cli.resources.blocks import (
     amounts,
     document,
@@ -29,7 +32,6 @@ from vcbatch.cli.resources.blocks import (
     section,
     width_of,
 )
-from vcbatch.cli.resources.fields import NONE, dig, moment, name_of, namespace_of, number, objects, text, uid_of, words
 from vcbatch.cli.resources.kinds import (
     POD,
     job_phase,
@@ -41,8 +43,6 @@ from vcbatch.cli.resources.kinds import (
     toned,
 )
 from vcbatch.cli.resources.reading import events_of, owned_by, readable, within_reach
-from vcbatch.cli.table import Row, table
-from vcbatch.cli.terminal import Terminal, Tone, terminal_of, wrap
 from vcbatch.core.waiting import gang_of
 from vcbatch.interfaces.api import Api
 

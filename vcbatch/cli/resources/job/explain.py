@@ -17,11 +17,13 @@ from vcbatch.api.phases import JobPhase
 from vcbatch.api.reasons import WaitReason
 from vcbatch.api.remedies import sentence_of
 from vcbatch.api.resources import JOBS
-from vcbatch.cli.access import Access, access_options
-from vcbatch.cli.completion.names import job_names
-from vcbatch.cli.output import age, say
+from vcbatch.cli.base.access import Access, access_options
+from vcbatch.cli.base.fields import name_of, text
+from vcbatch.cli.base.names import job_names
+from vcbatch.cli.base.output import age, say
+from vcbatch.cli.base.table import Cell
+from vcbatch.cli.base.terminal import Terminal, Tone, terminal_of, wrap
 from vcbatch.cli.resources.blocks import amounts, document, facts, moment_text, section, width_of
-from vcbatch.cli.resources.fields import name_of, text
 from vcbatch.cli.resources.gangs import gangs_table
 from vcbatch.cli.resources.job.explain_json import explanation_json
 from vcbatch.cli.resources.job.order import Order, order_of
@@ -29,9 +31,7 @@ from vcbatch.cli.resources.job.remedies import remedies
 from vcbatch.cli.resources.job.turns import order_facts, queues_table, reasons
 from vcbatch.cli.resources.kinds import job_pods, toned
 from vcbatch.cli.resources.reading import pod_groups_in_reach, priorities_in_reach, queues_in_reach
-from vcbatch.cli.scheduler_setup import SetupOptions, setup_options
-from vcbatch.cli.table import Cell
-from vcbatch.cli.terminal import Terminal, Tone, terminal_of, wrap
+from vcbatch.cli.whatif.scheduler_setup import SetupOptions, setup_options
 from vcbatch.core.waiting import Gang, Surroundings, Waiting, phase_of, waiting_of
 from vcbatch.interfaces.api import Api
 from vcbatch.runtime.named_by_pods import missing_of

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from vcbatch.api.remedies import remedy_json
 from vcbatch.api.timestamps import format_time
-from vcbatch.cli.resources.fields import name_of, namespace_of
+from vcbatch.cli.base.fields import name_of, namespace_of
 from vcbatch.cli.resources.job.order import Order
 from vcbatch.cli.resources.job.remedies import remedies
 from vcbatch.cli.resources.job.turns import reasons

@@ -11,7 +11,7 @@ from vcbatch.api.messages import first_in_line, missing_objects, waits_until_gon
 from vcbatch.api.names import JOB_NAME
 from vcbatch.api.phases import JobPhase, QueueState
 from vcbatch.api.reasons import JobReason, WaitReason
-from vcbatch.cli.resources.fields import name_of, namespace_of
+from vcbatch.cli.base.fields import name_of, namespace_of
 from vcbatch.core.waiting import QUEUE_GONE, Waiting, phase_of
 
 Json = dict[str, Any]

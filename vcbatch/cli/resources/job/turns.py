@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from vcbatch.cli.resources.fields import NONE
+from vcbatch.cli.base.fields import NONE
+from vcbatch.cli.base.table import Row, table
+from vcbatch.cli.base.terminal import Terminal
 from vcbatch.cli.resources.job.order import Order
-from vcbatch.cli.table import Row, table
-from vcbatch.cli.terminal import Terminal
 from vcbatch.core.waiting import Waiting
 
 if TYPE_CHECKING:

@@ -12,14 +12,14 @@ from vcbatch.api.phases import Action, QueueState
 from vcbatch.api.quantity import MalformedQuantity, parse_quantity
 from vcbatch.api.resource_names import doubt
 from vcbatch.api.resources import QUEUES
-from vcbatch.cli.access import Access, access_options
-from vcbatch.cli.completion.names import queue_names
-from vcbatch.cli.output import CliError, say
-from vcbatch.cli.resources.fields import name_of
+from vcbatch.cli.base.access import Access, access_options
+from vcbatch.cli.base.bus import request
+from vcbatch.cli.base.fields import name_of
+from vcbatch.cli.base.names import queue_names
+from vcbatch.cli.base.output import CliError, say
+from vcbatch.cli.base.titles import title
 from vcbatch.cli.resources.kinds import queue_state
 from vcbatch.cli.resources.queue.books import parent_of
-from vcbatch.cli.titles import title
-from vcbatch.cli.vcctl.bus import ask
 from vcbatch.interfaces.api import Api, ApiError
 from vcbatch.interfaces.clock import Clock
 from vcbatch.runtime.clock import BlockingClock
@@ -179,4 +179,4 @@ async def _state_of(api: Api, name: str) -> str:
 
 async def ask_queue(api: Api, name: str, action: Action) -> None:
     """Have the queue's controller do something, by a Command."""
-    await ask(api, QUEUES, name, action, namespace=None, at=_COMMANDS_AT)
+    await request(api, QUEUES, name, action, namespace=None, at=_COMMANDS_AT)

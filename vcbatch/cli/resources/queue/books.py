@@ -10,7 +10,7 @@ from vcbatch.api import names
 from vcbatch.api.loose import part
 from vcbatch.api.phases import PodGroupPhase
 from vcbatch.api.quantity import ZERO, Quantity
-from vcbatch.cli.resources.fields import name_of, text
+from vcbatch.cli.base.fields import name_of, text
 from vcbatch.core.waiting import Amounts, Gang, amounts_of, gang_of
 
 Json = dict[str, Any]

@@ -14,18 +14,18 @@ from vcbatch.api.names import QUEUE_NAME
 from vcbatch.api.phases import Action, QueueState
 from vcbatch.api.resources import JOBS, PODS, QUEUES
 from vcbatch.api.unfinished import holds_node, is_unfinished_job, names_work, phase_of_job, queue_of
-from vcbatch.cli.access import Access, TimeoutType, access_options
-from vcbatch.cli.completion.names import queue_names
-from vcbatch.cli.output import CliError, note, say
-from vcbatch.cli.resources.fields import name_of, namespace_of, uid_of
+from vcbatch.cli.base.access import Access, TimeoutType, access_options
+from vcbatch.cli.base.exit_codes import TIMED_OUT
+from vcbatch.cli.base.fields import name_of, namespace_of, uid_of
+from vcbatch.cli.base.names import queue_names
+from vcbatch.cli.base.output import CliError, note, say
+from vcbatch.cli.base.terminal import clean
+from vcbatch.cli.base.titles import title
+from vcbatch.cli.base.trouble import Trouble
 from vcbatch.cli.resources.kinds import queue_state
 from vcbatch.cli.resources.queue.actions import ask_queue
 from vcbatch.cli.resources.queue.order import all_below, lowest_first
 from vcbatch.cli.resources.reading import within_reach
-from vcbatch.cli.terminal import clean
-from vcbatch.cli.titles import title
-from vcbatch.cli.trouble import Trouble
-from vcbatch.cli.wait.command import TIMED_OUT
 from vcbatch.interfaces.api import ApiError
 
 if TYPE_CHECKING:

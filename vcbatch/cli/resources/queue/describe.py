@@ -14,11 +14,13 @@ from vcbatch.api.names import ALLOWED_NAMESPACES, CLOSED_BY_PARENT
 from vcbatch.api.phases import PodGroupPhase
 from vcbatch.api.quantity import ZERO
 from vcbatch.api.resources import PODGROUPS, QUEUES
-from vcbatch.cli.access import Access, access_options
-from vcbatch.cli.completion.names import queue_names
-from vcbatch.cli.output import say
+from vcbatch.cli.base.access import Access, access_options
+from vcbatch.cli.base.fields import NONE, dig, moment, name_of, number, text, words
+from vcbatch.cli.base.names import queue_names
+from vcbatch.cli.base.output import say
+from vcbatch.cli.base.table import Cell, Row, table
+from vcbatch.cli.base.terminal import Terminal, terminal_of
 from vcbatch.cli.resources.blocks import document, events_text, facts, labels_text, moment_text, section
-from vcbatch.cli.resources.fields import NONE, dig, moment, name_of, number, text, words
 from vcbatch.cli.resources.gangs import gangs_table
 from vcbatch.cli.resources.job.order import Order, order_of
 from vcbatch.cli.resources.job.turns import BY_PRIORITY, queue_facts, whose
@@ -26,9 +28,7 @@ from vcbatch.cli.resources.kinds import queue_state, toned
 from vcbatch.cli.resources.queue.books import Books, books_of
 from vcbatch.cli.resources.queue.tree import shown
 from vcbatch.cli.resources.reading import events_of, priorities_in_reach, within_reach
-from vcbatch.cli.scheduler_setup import SetupOptions, setup_options
-from vcbatch.cli.table import Cell, Row, table
-from vcbatch.cli.terminal import Terminal, terminal_of
+from vcbatch.cli.whatif.scheduler_setup import SetupOptions, setup_options
 from vcbatch.core.waiting import Gang, gang_of, turn
 from vcbatch.interfaces.api import Api
 

@@ -10,14 +10,14 @@ import click
 from vcbatch.api.names import GPU_RESOURCE
 from vcbatch.api.phases import QueueState
 from vcbatch.api.quantity import NANO, ZERO, Quantity
-from vcbatch.cli.access import Access, access_options
-from vcbatch.cli.output import CliError, say
+from vcbatch.cli.base.access import Access, access_options
+from vcbatch.cli.base.output import CliError, say
+from vcbatch.cli.base.terminal import Terminal, Tone, cells, cut, terminal_of
 from vcbatch.cli.resources.blocks import width_of
 from vcbatch.cli.resources.branches import branch
 from vcbatch.cli.resources.kinds import queue_state
 from vcbatch.cli.resources.queue.books import Books, Entry, books_of
 from vcbatch.cli.resources.reading import within_reach
-from vcbatch.cli.terminal import Terminal, Tone, cells, cut, terminal_of
 from vcbatch.interfaces.api import Api
 
 Json = dict[str, Any]
@@ -78,7 +78,7 @@ def default_resource(books: Books, nodes: Sequence[Json]) -> str:
 
 def cluster_total(nodes: Sequence[Json], resource: str) -> Quantity:
     """What all nodes have of it."""
-    from vcbatch.cli.resources.fields import quantities
+    from vcbatch.cli.base.fields import quantities
 
     total = ZERO
     for node in nodes:
