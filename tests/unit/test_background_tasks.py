@@ -29,7 +29,7 @@ ALLOWED = {
     "vcbatch/observe/tracing.py::OtelTracer.close": "at the end of the program, which waits for it for some seconds",
     "vcbatch/cli/components/scheduler.py::command.work": "sends events until the first policy is read, a part after it",
     "vcbatch/cli/local/kubelets.py::Kubelets.start": "`ended`, a part that ends the program, raises what they raise",
-    "vcbatch/cli/local/kubelets.py::Kubelets._pretend": "`ended`, a part that ends the program, raises what they raise",
+    "vcbatch/cli/local/kubelets.py::Kubelets._start_virtual": "`ended`, a part that ends the program, raises it",
     "vcbatch/cli/local/program.py::LocalProgram._run": AWAITED,
     "vcbatch/cli/local/program.py::_either": AWAITED,
     "vcbatch/local/apiserver/server.py::EmbeddedServer._serve": "`ended`, a part that ends the program, raises it",

@@ -56,8 +56,8 @@ def command(
     fields of other field managers are kept.
     """
     found, unfit = gathered(files)
-    found, faults, hints = _sendable(found)
-    unfit += faults
+    found, errors, hints = _sendable(found)
+    unfit += errors
     if not (dry_run or yes or sys.stdin.isatty()):
         raise click.UsageError("not a terminal: use --yes, or --dry-run to preview")
     from vcbatch.cli.apply.plan import Change, plan, text_of
@@ -116,7 +116,7 @@ def _sendable(manifests: Sequence[Manifest]) -> tuple[list[Manifest], list[Unfit
         ]
         if one.resource is None:
             unfit.append(Unfit(file=one.file, place=one.placed.place_of("apiVersion"), text=unknown(one)))
-            if not known_kinds.fault(one.api_version, one.kind):
+            if not known_kinds.kind_error(one.api_version, one.kind):
                 hints.append("Use `kubectl apply -f FILE` for this kind.")
         elif "name" not in one.value.get("metadata", {}):
             text = f"{one.title}: metadata.name is required"
@@ -130,11 +130,11 @@ def _sendable(manifests: Sequence[Manifest]) -> tuple[list[Manifest], list[Unfit
 def _refuse(
     refusals: Sequence[Refusal], every: Sequence[Manifest], unfit: Sequence[Unfit], hints: Sequence[str]
 ) -> NoReturn:
-    """Raises `CliError`, after all that is wrong was told but what is `unfit`."""
-    from vcbatch.cli.apply.plan import told_in_full
+    """Raises `CliError`, after everything but `unfit` was reported."""
+    from vcbatch.cli.apply.plan import reported_in_full
 
     for one in sorted(
-        told_in_full(refusals, every), key=lambda one: (one.manifest.file, one.manifest.placed.place_of(one.field))
+        reported_in_full(refusals, every), key=lambda one: (one.manifest.file, one.manifest.placed.place_of(one.field))
     ):
         note(f"{one.manifest.place(one.field)}: {one.manifest.title}: {one.message}")
     others = [one for one in refusals if re.search("conflicts? with", one.message)]

@@ -89,7 +89,7 @@ async def _delete(api: Api, found: list[Found], *, clock: Clock) -> None:
 async def _delete_one(api: Api, one: Found, *, emptied: bool, clock: Clock) -> None:
     """A queue that others were in which are `emptied` out of it is tried until they have left."""
     manifest, resource, where, uid = one
-    until, told = clock.monotonic() + _PATIENCE, False
+    until, reported = clock.monotonic() + _PATIENCE, False
     while True:
         try:
             await api.delete(resource, manifest.name, namespace=where, uid=uid, propagation="Background")
@@ -100,8 +100,8 @@ async def _delete_one(api: Api, one: Found, *, emptied: bool, clock: Clock) -> N
             held = resource == QUEUES and _HELD in error.message
             if not (held and emptied) or clock.monotonic() >= until:
                 raise
-            if not told:
+            if not reported:
                 reason = error.message.rpartition("denied the request: ")[2]
                 note(f"waiting to delete {title(resource, manifest.name, namespace=where)}: {reason}")
-                told = True
+                reported = True
         await clock.sleep(_STEP)

@@ -13,7 +13,7 @@ from typing import Any, Final
 from vcbatch.api import yaml_writer
 from vcbatch.api.names import LAST_APPLIED
 from vcbatch.api.resources import CUSTOM_RESOURCES, PRIORITYCLASSES, Resource
-from vcbatch.cli.apply.faults import immutable_fields, typed
+from vcbatch.cli.apply.errors import immutable_fields, typed
 from vcbatch.cli.base.terminal import Terminal, Tone
 from vcbatch.cli.base.titles import title
 from vcbatch.cli.files.manifests import Manifest
@@ -106,16 +106,16 @@ async def plan(
             before = await _stored(api, step)
             after, taken = await _tried(api, step, force=force)
         except ApiError as error:
-            misfits = typed_faults(error, manifest, new=before is None)
+            misfits = typed_errors(error, manifest, new=before is None)
             if (error.transient and not misfits) or error.code == 401:
                 raise
             if misfits:
                 refusals += misfits
                 continue
             if (fields := immutable_fields(error, before, manifest)) and before is not None:
-                faults = await _refused_anew(api, step) if recreate else [_unchangeable(manifest, error, fields)]
-                refusals += faults
-                if not faults:
+                errors = await _refused_anew(api, step) if recreate else [_unchangeable(manifest, error, fields)]
+                refusals += errors
+                if not errors:
                     steps.append(_with(step, Change.RECREATE, before=before, after=step.body, fields=fields))
                 continue
             awaited = _awaited(error, steps)
@@ -165,16 +165,18 @@ async def _refused_anew(api: RestApi, step: Step) -> list[Refusal]:
     try:
         await api.apply(step.resource, body, namespace=step.namespace, manager=MANAGER, dry_run=True)
     except ApiError as error:
-        if error.transient and not typed_faults(error, step.manifest):
+        if error.transient and not typed_errors(error, step.manifest):
             raise
-        return typed_faults(error, step.manifest, new=True) or [_refusal(step.manifest, error, new=True)]
+        return typed_errors(error, step.manifest, new=True) or [_refusal(step.manifest, error, new=True)]
     return []
 
 
 def _unchangeable(manifest: Manifest, error: ApiError, fields: Sequence[str]) -> Refusal:
     # Admission names the part of the object; what differs in it is more exact.
-    told = error.sentence.partition("; changed: ")[0]
-    return Refusal(manifest=manifest, message=f"{told}; changed: {', '.join(fields)}", fields=tuple(fields), fixed=True)
+    message = error.sentence.partition("; changed: ")[0]
+    return Refusal(
+        manifest=manifest, message=f"{message}; changed: {', '.join(fields)}", fields=tuple(fields), fixed=True
+    )
 
 
 async def _stored(api: RestApi, step: Step) -> Json | None:
@@ -224,7 +226,7 @@ def _missed(step: Step) -> str:
     return f'"{step.manifest.name}" not found'
 
 
-def typed_faults(error: ApiError, manifest: Manifest, *, new: bool = False) -> list[Refusal]:
+def typed_errors(error: ApiError, manifest: Manifest, *, new: bool = False) -> list[Refusal]:
     """A refusal for each field that doesn't fit the kind's schema; empty where that isn't why."""
     return [
         Refusal(manifest=manifest, message=message, fields=(field,) if field else (), new=new)
@@ -232,12 +234,12 @@ def typed_faults(error: ApiError, manifest: Manifest, *, new: bool = False) -> l
     ]
 
 
-def told_in_full(refusals: Sequence[Refusal], every: Sequence[Manifest]) -> list[Refusal]:
-    """What is wrong with each refused manifest, of all these, each fault once and with its own field. A server names
-    the first fault, or one kind of faults, and whoever mends a file wants all of them; of kinds of ours they are known
+def reported_in_full(refusals: Sequence[Refusal], every: Sequence[Manifest]) -> list[Refusal]:
+    """What is wrong with each refused manifest, of all these, each error once and with its own field. A server names
+    the first error, or one kind of errors, and the author of a file wants all of them; of kinds of ours they are known
     here, and said as `lint` says them."""
     from vcbatch.cli.files.schema import misfits
-    from vcbatch.cli.lint.rules import creation_faults
+    from vcbatch.cli.lint.rules import creation_errors
 
     found: list[Refusal] = []
     for manifest in {id(one.manifest): one.manifest for one in refusals}.values():
@@ -245,7 +247,7 @@ def told_in_full(refusals: Sequence[Refusal], every: Sequence[Manifest]) -> list
         ours: Sequence[tuple[str, str]] = ()
         if manifest.resource in CUSTOM_RESOURCES and not any(one.fixed for one in server):
             new = all(one.new for one in server)
-            ours = creation_faults(manifest, every) if new else misfits(manifest.kind, manifest.value)
+            ours = creation_errors(manifest, every) if new else misfits(manifest.kind, manifest.value)
         known = [field for field, _ in ours]
         kept = [one for one in server if not one.fields or not all(_among(field, known) for field in one.fields)]
         left = [field for one in kept for field in one.fields]
@@ -293,7 +295,7 @@ def shown(obj: Json) -> str:
 
 
 def text_of(step: Step, terminal: Terminal, *, verbose: bool) -> list[str]:
-    """The lines that tell a person of it: what is done, and what that changes."""
+    """The lines that report it: what is done, and what that changes."""
     marks = {
         Change.CREATE: ("+", Tone.GOOD),
         Change.CHANGE: ("~", Tone.WAITING),

@@ -1,4 +1,4 @@
-"""The options by which a command is told which server to speak to, and how long to wait for it."""
+"""The options that say which server a command connects to, and how long it waits for an answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that a message tells to type next, with the options by which this command was told its server."""
+"""Commands that a message suggests, with the options that this command got for its server."""
 
 from __future__ import annotations
 

@@ -52,13 +52,13 @@ def local_scheduler(access: Access) -> LocalScheduler | None:
 def local_state(access: Access) -> StateDir | None:
     """The state directory of the server that is spoken to, where `vcbatch up` runs it on this machine."""
     server = access.connection().server
-    for state in map(StateDir, dict.fromkeys(_folders(access))):
+    for state in map(StateDir, dict.fromkeys(_directories(access))):
         if state.running() is not None and _serves(state, server):
             return state
     return None
 
 
-def _folders(access: Access) -> Iterator[Path]:
+def _directories(access: Access) -> Iterator[Path]:
     """Where the server may have its state: where each kubeconfig lies that is looked at, and where it is by default."""
     if access.kubeconfig is not None:
         yield access.kubeconfig.absolute().parent

@@ -42,18 +42,18 @@ def note(text: str) -> None:
     sys.stderr.flush()
 
 
-def deliver(files: Mapping[str, str], folder: Path | None) -> None:
-    """Say YAML files as one stream or, where a folder is given, write them there. Raises `CliError`."""
-    if folder is None:
+def deliver(files: Mapping[str, str], directory: Path | None) -> None:
+    """Print YAML files as one stream or, where a directory is given, write them there. Raises `CliError`."""
+    if directory is None:
         say("---\n".join(files.values()), end="")
         return
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
-            (folder / name).write_text(text, encoding="utf-8")
+            (directory / name).write_text(text, encoding="utf-8")
     except OSError as error:
-        raise CliError(f"can't write to {folder}: {error.strerror}") from error
-    note(f"{len(files)} files written to {folder}")
+        raise CliError(f"can't write to {directory}: {error.strerror}") from error
+    note(f"{len(files)} files written to {directory}")
 
 
 def age(since: datetime, now: datetime) -> str:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from vcbatch.api.resources import HYPERNODES, NAMESPACES, NODES, QUEUES
 from vcbatch.cli.base.follow_up import with_options
 from vcbatch.cli.base.output import CliError, complain
+from vcbatch.cli.base.retry_notice import silence
 from vcbatch.cli.base.state import StateDir, default_state_dir
 from vcbatch.cli.base.suggestions import suggestion
 from vcbatch.cli.base.terminal import clean
-from vcbatch.cli.base.trouble import silence
 from vcbatch.interfaces.api import Api, ApiError
 from vcbatch.runtime.client.kubeconfig import (
     CertificateRefusedError,
@@ -63,7 +63,7 @@ class Access:
         """The text, with the options that chose the server and the namespace after each command in it."""
         return with_options(text, kubeconfig=self.kubeconfig, context=self.context, namespace=self.chosen_namespace)
 
-    def tell(self, error: CliError) -> None:
+    def report(self, error: CliError) -> None:
         """Complain, with commands that reach the same server."""
         complain(CliError(str(error), hint=self.repeat(error.hint)))
 
@@ -90,12 +90,12 @@ class Access:
                     await work(api, name)
                 except CliError as error:
                     failed = True
-                    self.tell(error)
+                    self.report(error)
                 except ApiError as error:
                     if error.code in (0, 401) or error.transient:
                         raise
                     failed = True
-                    self.tell(self.refusal(error))
+                    self.report(self.refusal(error))
             return 1 if failed else 0
 
         return self.once(one_by_one)

@@ -11,15 +11,15 @@ from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 
-_TURN: Final = 1.0
-"""Seconds between two looks: a pipe tells by itself only who writes to it."""
+_INTERVAL: Final = 1.0
+"""Seconds between two checks: a closed pipe is an error only for a writer."""
 
 
 async def while_read(work: Coroutine[Any, Any, T]) -> T:
     """What the work gives. Raises `BrokenPipeError` once the reader of standard output has gone, also while there is
     nothing to write."""
     task = asyncio.create_task(work)
-    watch = asyncio.create_task(_gone())
+    watch = asyncio.create_task(_reader_closed())
     try:
         await asyncio.wait((task, watch), return_when=asyncio.FIRST_COMPLETED)
         if task.done():
@@ -31,13 +31,13 @@ async def while_read(work: Coroutine[Any, Any, T]) -> T:
         await asyncio.gather(task, watch, return_exceptions=True)
 
 
-async def _gone() -> None:
+async def _reader_closed() -> None:
     try:
         output = sys.stdout.fileno()
     except (io.UnsupportedOperation, ValueError):  # no file: nobody can leave it
         await asyncio.Event().wait()
         return
     poll = select.poll()
-    poll.register(output, 0)  # errors are told in any case
+    poll.register(output, 0)  # errors are reported in any case
     while not poll.poll(0):  # noqa: ASYNC110 - nobody could set an event
-        await asyncio.sleep(_TURN)
+        await asyncio.sleep(_INTERVAL)

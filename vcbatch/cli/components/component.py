@@ -61,8 +61,8 @@ class Component:
 
     def exposition(self) -> tuple[str, bytes]:
         """Content type and text of a scrape."""
-        for name, fault in self.checks.faults().items():
-            self.meter.gauge("ready_check", 0.0 if fault else 1.0, check=name)
+        for name, error in self.checks.faults().items():
+            self.meter.gauge("ready_check", 0.0 if error else 1.0, check=name)
         return self.meter.exposition()
 
     def working(self) -> str:
@@ -204,7 +204,7 @@ def _put_checks(component: Component, program: Program, alive: Mapping[str, Chec
     for name, check in alive.items():
         checks.put(name, check)
     if elector is not None:
-        checks.put("lease", partial(_lease_fault, elector))
+        checks.put("lease", partial(_lease_error, elector))
     checks.put("permissions", rights.fault)
     checks.put("tasks", component.health.fault)
     checks.put("caches", component.working)
@@ -212,7 +212,7 @@ def _put_checks(component: Component, program: Program, alive: Mapping[str, Chec
         checks.put(name, lambda: "" if component.standing_by else "not started yet")
 
 
-def _lease_fault(elector: LeaderElector) -> str:
+def _lease_error(elector: LeaderElector) -> str:
     """A replica that stands by is ready where it could take over."""
     if elector.leading:
         return elector.fault()

@@ -70,12 +70,12 @@ def command(
         )
         component.checks.put("watches", plane.unfollowed)
         component.checks.put("reconciles", plane.stuck)
-        telling: list[Part] = []
+        reporters: list[Part] = []
         if common.leader_elect:
             own = OwnObject(component.api, LEASES, common.leader_elect_resource_namespace, CONTROLLERS_LEASE)
             trouble = ConfigurationTrouble(filter(None, (discovery, sharding)), plane.recorder, own)
-            telling.append(Part(name="telling of configurations", run=trouble.run))
-        await _work(component, informers, plane, telling)
+            reporters.append(Part(name="telling of configurations", run=trouble.run))
+        await _work(component, informers, plane, reporters)
 
     features = {Feature.SHARDING: sharding, Feature.DISCOVERY: discovery}
     on = frozenset(feature for feature, configuration in features.items() if configuration is not None)
@@ -90,11 +90,11 @@ def command(
     return run_component(common, work, program)
 
 
-async def _work(component: Component, informers: Informers, plane: ControlPlane, telling: Sequence[Part]) -> None:
+async def _work(component: Component, informers: Informers, plane: ControlPlane, reporters: Sequence[Part]) -> None:
     async def follow() -> None:
         # Pods are listed after the jobs: older pods than jobs would look like lost ones.
         await plane.listed()
-        await supervisor.run(*informers.parts(), *plane.parts(), *telling, Part(name="readiness", run=ready))
+        await supervisor.run(*informers.parts(), *plane.parts(), *reporters, Part(name="readiness", run=ready))
 
     async def ready() -> None:
         await ensure_queues(component.api, clock=component.clock, random=component.random)

@@ -10,11 +10,11 @@ from vcbatch.scheduler import Policy, Scheduler
 from vcbatch.scheduler.simulation.recording import Settings
 
 
-def recorded_scheduler(policy: Policy | None, settings: Settings, folder: Path | None) -> Scheduler:
-    """One that writes its cycles to that folder, where there is one. Raises `CliError`."""
-    if folder is None:
+def recorded_scheduler(policy: Policy | None, settings: Settings, directory: Path | None) -> Scheduler:
+    """One that writes its cycles to `directory`, where there is one. Raises `CliError`."""
+    if directory is None:
         return settings.scheduler(policy)
     try:
-        return RecordedScheduler(policy, CycleRecorder(folder, settings))
+        return RecordedScheduler(policy, CycleRecorder(directory, settings))
     except ValueError as error:
         raise CliError(f"--record-cycles: {error}") from error

@@ -109,7 +109,7 @@ def command(
         policy = None
         if source is not None:
             followed = FollowedPolicy(source, parse, clock=component.clock, recorder=recorder, meter=component.meter)
-            component.checks.put("policy", partial(_policy_fault, followed, source.name))
+            component.checks.put("policy", partial(_policy_error, followed, source.name))
             sending = asyncio.ensure_future(recorder.run())
             try:
                 policy = await followed.first()
@@ -157,7 +157,7 @@ class _InForce:
     policy: Policy | None = None
 
 
-def _policy_fault(followed: FollowedPolicy, source: str) -> str:
+def _policy_error(followed: FollowedPolicy, source: str) -> str:
     """Without the words of the policy, in which there may be passwords: an event and the log have them."""
     if not followed.fault:
         return "" if followed.policy is not None else "not read yet"

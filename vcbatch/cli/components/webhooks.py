@@ -218,7 +218,7 @@ async def _work(component: Component, options: _Options) -> None:
     component.checks.put(
         "watches", lambda: "; ".join(filter(None, (informers.fault(ASKED), certificates.unfollowed())))
     )
-    component.checks.put("certificate", partial(_certificate_fault, certificates))
+    component.checks.put("certificate", partial(_certificate_error, certificates))
     app = build(service, meter=meter, exposition=component.exposition, ready=component.checks)
 
     async def answer() -> None:
@@ -269,7 +269,7 @@ class _Certificates:
     """Why what the certificates depend on may be out of date."""
 
 
-def _certificate_fault(certificates: _Certificates) -> str:
+def _certificate_error(certificates: _Certificates) -> str:
     if certificates.context.loaded is not None and not certificates.trusted.is_set():
         return "not yet written to the webhook configurations"
     return certificates.context.fault()

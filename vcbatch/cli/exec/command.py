@@ -135,7 +135,7 @@ async def _converse(remote: RemoteCommand, *, stdin: bool, tty: bool) -> int:
 
     tasks: set[asyncio.Task[None]] = set()
 
-    def tell_size() -> None:
+    def send_size() -> None:
         columns, rows = window()
         task = asyncio.get_running_loop().create_task(remote.resize(columns=columns, rows=rows))
         tasks.add(task)
@@ -145,8 +145,8 @@ async def _converse(remote: RemoteCommand, *, stdin: bool, tty: bool) -> int:
         with ExitStack() as stack:
             if tty:
                 stack.enter_context(raw_terminal())
-                stack.enter_context(resized(tell_size))
-                tell_size()
+                stack.enter_context(resized(send_size))
+                send_size()
             if stdin:
                 tasks.add(asyncio.create_task(_feed(remote)))
             async for stream, data in remote.output():

@@ -92,12 +92,12 @@ def _parsed(text: str, path: Path, *, letters: bool, lenient: bool) -> Iterator[
         raise CliError(f"{path}:{error.line}:{error.column}: not valid YAML: {error}") from error
 
 
-def _repeated(faults: list[str], *, lenient: bool) -> None:
+def _repeated(errors: list[str], *, lenient: bool) -> None:
     """Raises `CliError` for fields that are written twice; warns where the reader is `lenient`."""
     if not lenient:
-        raise CliError("\n".join(faults), hint="Remove the duplicates.")
-    for fault in faults:
-        note(f"warning: {fault}; the last value is used")
+        raise CliError("\n".join(errors), hint="Remove the duplicates.")
+    for error in errors:
+        note(f"warning: {error}; the last value is used")
 
 
 def _json(text: str, path: Path, *, lenient: bool) -> Iterator[object]:

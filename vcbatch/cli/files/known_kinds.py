@@ -97,7 +97,7 @@ def checked(api_version: str) -> bool:
     return api_version.rpartition("/")[0] in _OURS
 
 
-def fault(api_version: str, kind: str) -> str:
+def kind_error(api_version: str, kind: str) -> str:
     """Why there can be no such kind, with what was meant; empty where there may be."""
     group, slash, version = api_version.rpartition("/")
     if "/" in group or (slash and not group) or not version:

@@ -1,4 +1,4 @@
-"""Objects in files that a user names with `-f`: files, folders, standard input; Lists are taken apart."""
+"""Objects in files that a user names with `-f`: files, directories, standard input; Lists are taken apart."""
 
 from __future__ import annotations
 
@@ -82,9 +82,11 @@ def _known() -> dict[tuple[str, str], Resource]:
 
 def unknown(manifest: Manifest) -> str:
     """Why vcbatch can't do anything with an object whose kind it doesn't know."""
-    from vcbatch.cli.files.known_kinds import fault
+    from vcbatch.cli.files.known_kinds import kind_error
 
-    return fault(manifest.api_version, manifest.kind) or (f"unsupported kind {manifest.kind} in {manifest.api_version}")
+    return kind_error(manifest.api_version, manifest.kind) or (
+        f"unsupported kind {manifest.kind} in {manifest.api_version}"
+    )
 
 
 def files_option(function: F) -> F:
@@ -97,8 +99,8 @@ def files_option(function: F) -> F:
 
 
 def spread(paths: Sequence[Path]) -> list[Path]:
-    """The files, folders replaced by the manifests in them, in order of their names. Raises `CliError` for a folder
-    with none."""
+    """The files, directories replaced by the manifests in them, in order of their names. Raises `CliError` for a
+    directory with none."""
     found: list[Path] = []
     for path in paths:
         if not path.is_dir():

@@ -20,12 +20,12 @@ def read_policy(path: Path, *, extensions: Extensions = BUILT_IN) -> Policy:
         raise CliError("\n".join(placed(path, error.faults))) from error
 
 
-def placed(path: Path, faults: Sequence[PolicyFault], *, word: str = "") -> list[str]:
+def placed(path: Path, errors: Sequence[PolicyFault], *, word: str = "") -> list[str]:
     """All that is wrong with the policy in that file, each with its place there and the `word` for what it is."""
     text = f"{word}: " if word else ""
     return [
-        f"{path}:{fault.line}:{fault.column}: {text}{fault.text}" if fault.line else f"{path}: {text}{fault.text}"
-        for fault in faults
+        f"{path}:{one.line}:{one.column}: {text}{one.text}" if one.line else f"{path}: {text}{one.text}"
+        for one in errors
     ]
 
 

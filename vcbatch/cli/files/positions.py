@@ -113,7 +113,7 @@ def _character(found: re.Match[str]) -> str:
 
 
 def _repeats(node: Node, path: str, left: set[tuple[int, int]]) -> Iterator[Repeat]:
-    """Those whose places are `left`, which are taken from it: what an alias stands for is told once."""
+    """Those whose places are `left`, which are taken from it: what an alias stands for is reported once."""
     first: dict[str, Place] = {}
     for key, value in node.entries:
         field, place = f"{path}.{key.text}" if path else key.text, Place(key.line, key.column)

@@ -1,6 +1,6 @@
 """What an API server finds in an object of ours before admission is asked: types, unknown fields, the schema, metadata.
 
-The server's own functions are asked; here they are made to tell everything at once, in the words of `wording`.
+The server's own functions validate; here they report everything at once, in the words of `wording`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from vcbatch.api.crd import render
 from vcbatch.api.loose import Json
 from vcbatch.api.resources import Resource
 from vcbatch.api.spelling import nearest
-from vcbatch.cli.files.wording import mistyped, schema_faults, shown, type_words, unknown_field, value_at
+from vcbatch.cli.files.wording import mistyped, schema_errors, shown, type_words, unknown_field, value_at
 from vcbatch.local.apiserver import metadata as metadata_rules
 from vcbatch.local.apiserver.crds.custom import CustomStrategy
 from vcbatch.local.apiserver.errors import DecodeError
@@ -26,7 +26,7 @@ from vcbatch.local.apiserver.schema.builtin import decode_at
 from vcbatch.local.apiserver.schema.structural import Node
 
 Found = list[tuple[str, str]]
-"""Field and sentence of each fault."""
+"""Field and sentence of each error."""
 
 _REQUEST: Final = RequestContext(user="", groups=(), now=datetime(2026, 1, 1, tzinfo=UTC), namespace=None, patient=True)
 """Nothing that is asked here depends on who asks, and when."""
@@ -39,7 +39,7 @@ _NAMES: Final = ("metadata.name", "metadata.generateName")
 
 def read(kind: str, given: Json) -> Found:
     """What can't be read of an object of this kind of ours: metadata of wrong types, and fields that the kind hasn't.
-    They are dropped from it, so that the rest can be judged."""
+    They are dropped from it, so that the rest can be validated."""
     return [*_metadata_types(given), *_unknown_fields(kind, given)]
 
 
@@ -53,23 +53,23 @@ def filled(kind: str, obj: Json) -> None:
     _strategy(kind).default(obj, None, _REQUEST)
 
 
-def judged(kind: str, obj: Json) -> Found:
+def validated(kind: str, obj: Json) -> Found:
     """What the schema and its rules refuse in an object that was read and filled."""
-    return list(schema_faults(_strategy(kind).validate(obj, None, _REQUEST), obj))
+    return list(schema_errors(_strategy(kind).validate(obj, None, _REQUEST), obj))
 
 
-def metadata_faults(resource: Resource, obj: Json, *, unread: frozenset[str]) -> Iterator[tuple[str, str]]:
-    """What is wrong with names, labels and owners. `unread` are fields that are told of already."""
+def metadata_errors(resource: Resource, obj: Json, *, unread: frozenset[str]) -> Iterator[tuple[str, str]]:
+    """What is wrong with names, labels and owners. `unread` are fields that are reported already."""
     # What the server sets; and where something is in no namespace, it drops one.
     others = ("generation",) if resource.namespaced else ("generation", "namespace")
     metadata = {key: value for key, value in obj["metadata"].items() if key not in others}
     named = bool(metadata.get("name") or metadata.get("generateName"))
     if not named and not unread & {"metadata", *_NAMES}:
         yield "metadata.name", "metadata.name (or generateName) is required"
-    faults = metadata_rules.validate(metadata, namespaced=resource.namespaced, rule=dns_subdomain_name, built_in=False)
-    for fault in faults:
-        if metadata.get("name") or fault.field != "metadata.name":
-            yield fault.field, str(fault)
+    errors = metadata_rules.validate(metadata, namespaced=resource.namespaced, rule=dns_subdomain_name, built_in=False)
+    for error in errors:
+        if metadata.get("name") or error.field != "metadata.name":
+            yield error.field, str(error)
 
 
 def misfits(kind: str, obj: Json, *, unknown: bool = True) -> Found:
@@ -80,7 +80,7 @@ def misfits(kind: str, obj: Json, *, unknown: bool = True) -> Found:
     found += _unknown_fields(kind, given) if unknown else []
     pruning.prune(given, node(kind))
     filled(kind, given)
-    return [*found, *judged(kind, given)]
+    return [*found, *validated(kind, given)]
 
 
 @cache
@@ -117,7 +117,7 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
 }  # fmt: skip
 
 
-def unjudgeable(kind: str, obj: Json, fields: Iterable[str]) -> list[str]:
+def unvalidatable(kind: str, obj: Json, fields: Iterable[str]) -> list[str]:
     """Those of the fields whose values have another type than the schema says, or are numbers that it doesn't take:
     what is said of other fields for them is said in vain."""
     found: list[str] = []
@@ -147,16 +147,16 @@ def _metadata_types(given: Json) -> Found:
     found: Found = []
     for key, value in list(cast(Json, metadata).items()):
         # An entry that doesn't fit hides all after it.
-        while (fault := _metadata_fault(key, metadata.get(key))) is not None:
-            found.append((f"metadata.{key}", fault[0]))
-            if fault[1] is None or not isinstance(value, dict):
+        while (error := _metadata_error(key, metadata.get(key))) is not None:
+            found.append((f"metadata.{key}", error[0]))
+            if error[1] is None or not isinstance(value, dict):
                 del metadata[key]
                 break
-            metadata[key] = {name: one for name, one in metadata[key].items() if name != fault[1]}
+            metadata[key] = {name: one for name, one in metadata[key].items() if name != error[1]}
     return found
 
 
-def _metadata_fault(key: str, value: Any) -> tuple[str, str | None] | None:
+def _metadata_error(key: str, value: Any) -> tuple[str, str | None] | None:
     """What is wrong with the type of the first value in a field of metadata, and with which entry of a mapping."""
     field = f"metadata.{key}"
     if value is None:

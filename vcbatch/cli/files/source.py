@@ -1,4 +1,4 @@
-"""Where an object is written, found when somebody has to be told: lines cost as much again as the reading."""
+"""The file and line of an object, found only for a message: positions cost as much again as reading."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What is wrong with a field, in the words of manifests: its path, the value that is written there, what may be there.
 
-Servers tell it in terms of Go and of their own validators ("expected numeric (int or float), got string", "Invalid
+Servers report it in terms of Go and of their own validators ("expected numeric (int or float), got string", "Invalid
 value: \\"integer\\": spec.queue in body must be of type string"), and each of them in others.
 """
 
@@ -45,7 +45,7 @@ _EMPTY: Final = re.compile(r'^Invalid value: (?:""|null): ')
 _AMOUNT: Final = r"should match '^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
 """How the pattern of quantities begins."""
 _NOWHERE: Final = "<nil>"
-"""The field of faults that a server's validator reports without one."""
+"""The field of errors that a server's validator reports without one."""
 _RULES_SKIPPED: Final = "some validation rules were not checked"
 
 
@@ -77,7 +77,7 @@ def unknown_field(field: str, meant: str = "") -> str:
     return f"unknown field {field!r}" + (f"; did you mean {meant!r}?" if meant else "")
 
 
-def schema_faults(errors: Iterable[FieldError], obj: Any) -> Iterator[tuple[str, str]]:
+def schema_errors(errors: Iterable[FieldError], obj: Any) -> Iterator[tuple[str, str]]:
     """Field and sentence of what a schema refuses in an object, each once and each with the field that is to be mended.
     That rules weren't asked about an object which is wrong is nothing to mend, and left out."""
     found: list[tuple[str, str]] = []
@@ -102,8 +102,8 @@ def schema_faults(errors: Iterable[FieldError], obj: Any) -> Iterator[tuple[str,
             found = [one for one in found if one[0] != field]
             found.append((field, mistyped(field, _loosest(wanted), value_at(obj, field))))
     # A choice of several schemas that failed is explained by what is said of its parts.
-    told = {field for field, _ in found}
-    found += [(path, f"{path}: {text}") for path, text in choices if not any(within(one, path) for one in told)]
+    reported = {field for field, _ in found}
+    found += [(path, f"{path}: {text}") for path, text in choices if not any(within(one, path) for one in reported)]
     yield from dict.fromkeys(found)
 
 
@@ -125,7 +125,7 @@ def within(path: str, above: str) -> bool:
     return path == above or path.startswith((f"{above}.", f"{above}["))
 
 
-def apply_fault(path: str, what: str, obj: Any) -> str:
+def apply_error(path: str, what: str, obj: Any) -> str:
     """What a server says of a field of an applied configuration, in these words; its own for what isn't known."""
     if what == "field not declared in schema":
         return unknown_field(path)

@@ -143,7 +143,7 @@ def command(
 
 
 def _policy(path: Path | None) -> str:
-    """The text of a policy that the scheduler takes. Raises `CliError` with its faults."""
+    """The text of a policy that the scheduler takes. Raises `CliError` with its errors."""
     if path is None:
         return ""
     from vcbatch.cli.files.policy_file import policy_text, read_policy
@@ -236,11 +236,11 @@ async def _inventory(api: RestApi, access: Access, namespace: str) -> Inventory:
 
 def _refuse(found: list[Finding]) -> None:
     """Raises `CliError` where something speaks against an installation; warnings are said."""
-    told = [one for one in found if one.level is not Level.OK]
-    if told:
-        note(findings_text(told, terminal_of()))
-    if any(one.level is Level.BLOCKER for one in told):
-        raise CliError(f"installation checks failed: {summary(told)}", hint="Nothing was changed.")
+    reported = [one for one in found if one.level is not Level.OK]
+    if reported:
+        note(findings_text(reported, terminal_of()))
+    if any(one.level is Level.BLOCKER for one in reported):
+        raise CliError(f"installation checks failed: {summary(reported)}", hint="Nothing was changed.")
 
 
 async def _wait(api: RestApi, wanted: list[Json], timeout: timedelta) -> None:

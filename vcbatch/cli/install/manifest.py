@@ -26,7 +26,7 @@ _PLACES: Final = (
     Path(__file__).parents[3] / "helm" / "manifest" / "vcbatch.yaml",  # in a checkout
 )
 _CONTROLLERS: Final = "vcbatch-controllers"
-"""The service account of the controllers, whose pods of admitted jobs aren't judged again."""
+"""The service account of the controllers, whose pods of admitted jobs aren't validated again."""
 _POLICY: Final = "vcbatch-scheduler-policy"
 _POLICY_FOLDER: Final = "/etc/vcbatch/scheduler"
 _IMAGE: Final = re.compile(

@@ -1,4 +1,4 @@
-"""What the rules are told of the world when there is no cluster to ask: what the files have, and good faith."""
+"""What the rules know of a cluster where there is none: what the files have; anything else is taken to exist."""
 
 from __future__ import annotations
 

@@ -89,16 +89,16 @@ def _stop(server: Server, timeout: float) -> None:
         return
     except PermissionError:
         raise CliError(f"vcbatch (pid {server.pid}) belongs to another user") from None
-    if _gone(server, timeout):
+    if _ended(server, timeout):
         return
     note(f"vcbatch (pid {server.pid}) did not stop within {timeout:.0f} s; killing it")
     with suppress(ProcessLookupError):
         os.kill(server.pid, signal.SIGKILL)
-    if not _gone(server, 10.0):
+    if not _ended(server, 10.0):
         raise CliError(f"vcbatch (pid {server.pid}) could not be killed")
 
 
-def _gone(server: Server, timeout: float) -> bool:
+def _ended(server: Server, timeout: float) -> bool:
     deadline = time.monotonic() + timeout
     while server.alive():
         if time.monotonic() >= deadline:

@@ -1,4 +1,4 @@
-"""The local machine's kubelet and its volumes, and the pretended kubelets beside it, as one thing that starts, tells
+"""The local machine's kubelet and its volumes, and the simulated kubelets beside it, as one thing that starts, serves
 logs and stops."""
 
 from __future__ import annotations
@@ -114,9 +114,9 @@ class Kubelets:
         root = self._options.root / "volumes" if self._machine is not None else None
         volumes = Provisioner(api, clock=self._clock, random=self._random, root=root, health=self._health)
         self._tasks.append(asyncio.create_task(volumes.run(self._stop), name="volumes"))
-        await self._pretend(api)
+        await self._start_virtual(api)
 
-    async def _pretend(self, api: Api) -> None:
+    async def _start_virtual(self, api: Api) -> None:
         """Start the virtual nodes that were asked for, and take away those that were asked for another time. Nodes that
         a user made and labelled stay as they are."""
         wanted = [

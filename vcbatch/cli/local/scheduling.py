@@ -106,7 +106,7 @@ class LocalScheduling:
 
 
 async def ensure_lease(api: Api, name: str) -> OwnObject:
-    """An object that tells what is wrong with a file of the configuration, as such a Lease does on a cluster."""
+    """An object that reports what is wrong with a file of the configuration, as such a Lease does on a cluster."""
     body = {"metadata": {"name": name}, "spec": {"holderIdentity": socket.gethostname()}}
     try:
         await api.create(LEASES, body, namespace=_LEASE_NAMESPACE)

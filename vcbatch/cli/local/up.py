@@ -119,14 +119,14 @@ def command(
 
 
 def _here(options: LocalOptions, ready_fd: int | None) -> int:
-    """Run until it is stopped. Whoever holds the other end of `ready_fd` is told how it went, in place of a person."""
+    """Run until it is stopped. The process at the other end of `ready_fd` gets the result, in place of a person."""
     from vcbatch.cli.local.process import run
 
     started = time.monotonic()
 
     def ready(report: dict[str, Any]) -> None:
         if ready_fd is not None:
-            _tell(ready_fd, {"ready": report})
+            _report(ready_fd, {"ready": report})
             return
         _announce(options.state, report, time.monotonic() - started)
         say("Press Ctrl-C to stop.")
@@ -136,11 +136,11 @@ def _here(options: LocalOptions, ready_fd: int | None) -> int:
     except CliError as error:
         if ready_fd is None:
             raise
-        _tell(ready_fd, {"error": str(error), "hint": error.hint})
+        _report(ready_fd, {"error": str(error), "hint": error.hint})
         return error.exit_code
 
 
-def _tell(fd: int, message: dict[str, Any]) -> None:
+def _report(fd: int, message: dict[str, Any]) -> None:
     """One line to the command that waits for us, which may have been ended meanwhile."""
     try:
         os.write(fd, json.dumps(message).encode() + b"\n")
@@ -183,7 +183,7 @@ def _detached(options: LocalOptions) -> int:
     try:
         answer = _wait_for(reading, child, state.log)
     except BaseException:
-        # Nobody has been told that it runs, so it doesn't.
+        # No one was told that it runs, so it doesn't.
         child.terminate()
         raise
     finally:

@@ -18,8 +18,8 @@ from vcbatch.cli.base.access import Access, TimeoutType, access_options
 from vcbatch.cli.base.fields import number, objects, text
 from vcbatch.cli.base.names import job_names
 from vcbatch.cli.base.output import CliError, note
+from vcbatch.cli.base.retry_notice import RetryNotice
 from vcbatch.cli.base.terminal import terminal_of
-from vcbatch.cli.base.trouble import Trouble
 from vcbatch.cli.resources.kinds import job_phase
 from vcbatch.interfaces.api import ApiError
 
@@ -148,7 +148,7 @@ async def _show(api: HttpApi, namespace: str, asked: _Asked, *, server: str) -> 
         containers=asked.containers or None,
         tasks=asked.tasks or None,
         indices=asked.indices,
-        on_trouble=Trouble(server, writer.aside),
+        on_trouble=RetryNotice(server, writer.aside),
         on_silence=writer.aside,
     )
     waiting = asyncio.create_task(say_why(api, job)) if asked.follow and not finished(job) else None

@@ -179,7 +179,7 @@ class Writer:
 
 
 async def show(lines: AsyncGenerator[LogLine, None], style: Style, writer: Writer, *, new: bool = False) -> None:
-    """Write all lines, and tell on standard error of what starts again: of a job that is `new` also where a container's
+    """Write all lines, and report on standard error what starts again: of a job that is `new` also where a container's
     first lines come after a restart."""
     restarts: dict[tuple[str, int, str], int] = {}
     try:

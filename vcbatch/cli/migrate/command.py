@@ -84,17 +84,17 @@ def plan(access: Access, back: bool, beside: str | None, tool: str, components: 
     if beside is not None and dns_label(beside):
         raise click.UsageError(f"--beside: invalid scheduler name {beside!r}")
     inventory = read_inventory(access, components)
-    wish = plans.Wish(helm=tool == "helm", namespace=components)
+    request = plans.PlanRequest(helm=tool == "helm", namespace=components)
     blockers: list[Finding] = []
     if beside is not None:
         if beside in inventory.scheduler_names or any(beside in one.scheduler_names for one in inventory.programs):
             raise CliError(f"scheduler name {beside} is already in use", hint="Choose another name.")
-        steps = plans.beside(inventory, wish, beside)
+        steps = plans.beside(inventory, request, beside)
     elif back:
-        steps = plans.back(inventory, wish)
+        steps = plans.back(inventory, request)
     else:
         blockers = [one for one in consequences(inventory, access.now()) if one.level is Level.BLOCKER]
-        steps = plans.forward(inventory, wish)
+        steps = plans.forward(inventory, request)
     if shape == "json":
         document = {"blockers": [asdict(one) for one in blockers], "steps": [asdict(one) for one in steps]}
         say(json.dumps(document, indent=2))

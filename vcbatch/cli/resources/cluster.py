@@ -18,11 +18,11 @@ from vcbatch.cli.base.fields import quantities
 from vcbatch.cli.base.output import say
 from vcbatch.cli.base.table import Row, table
 from vcbatch.cli.base.terminal import Terminal, terminal_of
-from vcbatch.cli.resources.blocks import document, facts, section
 from vcbatch.cli.resources.kinds import job_phase, queue_state
 from vcbatch.cli.resources.nodes_table import loads_of, node_state, nodes_table, on_node
 from vcbatch.cli.resources.queue.tree import shown
 from vcbatch.cli.resources.reading import readable, within_reach
+from vcbatch.cli.resources.sections import document, facts, section
 from vcbatch.interfaces.api import Api
 
 Json = dict[str, Any]
@@ -31,7 +31,7 @@ _NODES_SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterPicture:
+class ClusterScreen:
     """All that counts here; None is what can't be read."""
 
     server: str
@@ -48,8 +48,8 @@ class ClusterPicture:
 def command(access: Access, show_all: bool) -> int:
     """Show nodes, requested resources, and the number of jobs by phase."""
 
-    async def fetch(api: Api) -> ClusterPicture:
-        return ClusterPicture(
+    async def fetch(api: Api) -> ClusterScreen:
+        return ClusterScreen(
             server=access.connection().server,
             nodes=await readable(api, NODES),
             pods=await within_reach(api, PODS),
@@ -62,25 +62,25 @@ def command(access: Access, show_all: bool) -> int:
     return 0
 
 
-def cluster_text(picture: ClusterPicture, terminal: Terminal, *, show_all: bool = False) -> str:
+def cluster_text(screen: ClusterScreen, terminal: Terminal, *, show_all: bool = False) -> str:
     """The screen."""
-    loads = loads_of(picture.pods)
-    nodes = picture.nodes or ()
+    loads = loads_of(screen.pods)
+    nodes = screen.nodes or ()
     ready = sum(node_state(node).text == "Ready" for node in nodes)
     most = None if show_all else _NODES_SHOWN
     return document(
         [
             facts(
                 [
-                    ("Server", picture.server),
-                    ("Nodes", f"{ready} of {len(nodes)} ready" if picture.nodes is not None else ""),
-                    ("Queues", _counted(picture.queues, queue_state)),
-                    ("Network", _network(picture.hypernodes)),
-                    ("Jobs", _counted(picture.jobs, job_phase)),
+                    ("Server", screen.server),
+                    ("Nodes", f"{ready} of {len(nodes)} ready" if screen.nodes is not None else ""),
+                    ("Queues", _counted(screen.queues, queue_state)),
+                    ("Network", _network(screen.hypernodes)),
+                    ("Jobs", _counted(screen.jobs, job_phase)),
                 ],
                 terminal,
             ),
-            section("Resources", _totals(nodes, picture.pods, terminal), terminal),
+            section("Resources", _totals(nodes, screen.pods, terminal), terminal),
             nodes_table(nodes, loads, most=most, terminal=terminal) if nodes else "",
         ]
     )

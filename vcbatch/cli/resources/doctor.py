@@ -16,8 +16,8 @@ from vcbatch.cli.base.local_scheduler import local_state
 from vcbatch.cli.base.lost_state import lost_state_warnings
 from vcbatch.cli.base.output import CliError, say
 from vcbatch.cli.base.terminal import Terminal, Tone, terminal_of, wrap
-from vcbatch.cli.resources.blocks import width_of
 from vcbatch.cli.resources.checkup import Finding, Setting, Verdict, examine
+from vcbatch.cli.resources.sections import width_of
 from vcbatch.interfaces.api import Api, ApiError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from vcbatch.cli.base.fields import NONE
 from vcbatch.cli.base.output import age
 from vcbatch.cli.base.table import Row, table
 from vcbatch.cli.base.terminal import Terminal
-from vcbatch.cli.resources.blocks import amounts
+from vcbatch.cli.resources.sections import amounts
 from vcbatch.core.waiting import Gang
 
 

@@ -1,4 +1,4 @@
-"""The kinds that people list, and the columns by which they tell one object from another at a glance."""
+"""The kinds that people list, and the columns that tell objects apart at a glance."""
 
 from __future__ import annotations
 
@@ -100,12 +100,12 @@ def job_pods(job: Json) -> str:
 
 def job_ran(job: Json) -> str:
     """How long it was Running, for people; empty where it never was."""
-    told = text(job, "status", "runningDuration")
+    reported = text(job, "status", "runningDuration")
     try:
-        span = parse_duration(told) if told else timedelta()
+        span = parse_duration(reported) if reported else timedelta()
     except MalformedDuration:
-        return told
-    return human(span) if span >= timedelta(seconds=1) else told and "<1s"
+        return reported
+    return human(span) if span >= timedelta(seconds=1) else reported and "<1s"
 
 
 def job_why(job: Json) -> str:

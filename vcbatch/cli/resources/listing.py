@@ -16,9 +16,9 @@ from vcbatch.cli.base.access import Access, access_options
 from vcbatch.cli.base.fields import name_of
 from vcbatch.cli.base.names import names_of
 from vcbatch.cli.base.output import note, say
+from vcbatch.cli.base.retry_notice import RetryNotice
 from vcbatch.cli.base.suggestions import unknown_namespace
 from vcbatch.cli.base.terminal import terminal_of
-from vcbatch.cli.base.trouble import Trouble
 from vcbatch.cli.resources.columns import Column
 from vcbatch.cli.resources.formats import Format, FormatType, Printer, Shape
 from vcbatch.interfaces.api import ApiError
@@ -237,12 +237,12 @@ async def _follow(
     from vcbatch.sdk.watching import changes
 
     first = True
-    told = Trouble(server)
+    notice = RetryNotice(server)
 
-    def trouble(error: ApiError) -> None:
+    def retried(error: ApiError) -> None:
         if first:
             raise error
-        told(error)
+        notice(error)
 
     batches = changes(
         api,
@@ -252,7 +252,7 @@ async def _follow(
         namespace=namespace,
         label_selector=asked.label_selector,
         field_selector=asked.field_selector,
-        on_trouble=trouble,
+        on_trouble=retried,
     )
     async for batch in batches:
         now = clock()
@@ -263,7 +263,7 @@ async def _follow(
             say(printer.listed([change.object for change in kept], now=now))  # widths that fit all of them
         else:
             for change in kept:
-                _say(printer.another(change.object, now=now, gone=change.deleted), asked.format)
+                _say(printer.another(change.object, now=now, deleted=change.deleted), asked.format)
         first = False
 
 

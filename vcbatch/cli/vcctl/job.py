@@ -20,14 +20,14 @@ from vcbatch.interfaces.api import Api, ApiError, Json
 
 def run(given: Given) -> int:
     """Submit a job made from flags, or the one in a file."""
-    from vcbatch.cli.vcctl.job_made import from_file, from_flags
+    from vcbatch.cli.vcctl.job_from_flags import from_file, from_flags
 
     return _submitted(given, from_file(given) if given.text("filename") else from_flags(given))
 
 
 def submit(given: Given) -> int:
     """`vsub`."""
-    from vcbatch.cli.vcctl.job_made import from_words
+    from vcbatch.cli.vcctl.job_from_flags import from_words
 
     return _submitted(given, from_words(given))
 

@@ -22,9 +22,9 @@ _TITLES = ("Name", "Ready", "Status", "Restart", "Age")
 def list_pods(given: Given) -> int:
     """The pods of jobs, of one job, or of a queue (then those of other workloads too)."""
     job, queue, everywhere = given.text("job"), given.text("queue"), given.on("all-namespaces")
-    faults = label_value(job)
-    if faults:
-        raise CliError(f"{job!r} can't be the name of a job: {'; '.join(faults)}")
+    errors = label_value(job)
+    if errors:
+        raise CliError(f"{job!r} can't be the name of a job: {'; '.join(errors)}")
     selector = f"{names.JOB_NAME}={job}" if job else "" if queue else names.JOB_NAME
 
     async def work(api: Api) -> Sequence[Json]:

@@ -1,4 +1,4 @@
-"""`vcbatch config`: what a policy file says, before a scheduler is told."""
+"""`vcbatch config`: what a policy file says, before a scheduler reads it."""
 
 from __future__ import annotations
 

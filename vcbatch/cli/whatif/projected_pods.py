@@ -23,7 +23,7 @@ Json = Mapping[str, Any]
 
 async def pods_to_come(api: Api, objects: Sequence[msgspec.Struct]) -> list[Pod]:
     """Of the jobs whose PodGroup is among the objects, isn't admitted and has no pods yet. Without the right to list
-    jobs there are none, and that is told. Raises `ApiError` where the server doesn't answer."""
+    jobs there are none, and that is reported. Raises `ApiError` where the server doesn't answer."""
     gangs = {
         obj.metadata.key for obj in objects if isinstance(obj, PodGroupView) and obj.status.phase in ("", "Pending")
     }

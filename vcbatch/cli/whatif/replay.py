@@ -263,19 +263,19 @@ def _wait(count: int) -> str:
 
 
 def _gang_change(before: Outcome, after: Outcome, gang: str) -> list[str]:
-    told: list[str] = []
+    reported: list[str] = []
     for word, was, now in (
         ("bound", _count(before.binds, before, gang), _count(after.binds, after, gang)),
         ("evicted", _count(before.evicted, before, gang), _count(after.evicted, after, gang)),
     ):
         if was != now:
-            told.append(f"  {word}: {was} → {_pods(now)}")
+            reported.append(f"  {word}: {was} → {_pods(now)}")
     was, now = _why(before, gang), _why(after, gang)
     if was != now:
-        told.append(f"  waits: {was or 'no'} → {now or 'no'}")
+        reported.append(f"  waits: {was or 'no'} → {now or 'no'}")
         if now:
-            told.append(f"    {_cause(after, gang)}")
-    return [gang, *told] if told else []
+            reported.append(f"    {_cause(after, gang)}")
+    return [gang, *reported] if reported else []
 
 
 def _count(pods: Any, outcome: Outcome, gang: str) -> int:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from vcbatch.runtime.scheduling.lease_notice import LeaseNotice
 
 
-class UntoldError(Exception):
+class NotPublishedError(Exception):
     """The Lease doesn't say how the scheduler is set up, or not to this user; the message is why."""
 
 
@@ -40,15 +40,15 @@ class LeasePlace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class Published:
     """What the Lease says. `doubt` is why that may not hold any more; empty where it does."""
 
     notice: LeaseNotice
     doubt: str = ""
 
 
-async def told(api: Api, place: LeasePlace, *, now: datetime) -> Told:
-    """Read the Lease there. Raises `UntoldError`, and `ApiError` where the server can't answer."""
+async def published(api: Api, place: LeasePlace, *, now: datetime) -> Published:
+    """Read the Lease there. Raises `NotPublishedError`, and `ApiError` where the server can't answer."""
     from vcbatch.runtime.scheduling.lease_notice import LeaseNotice
     from vcbatch.scheduler.simulation.world import WorldError
 
@@ -56,20 +56,20 @@ async def told(api: Api, place: LeasePlace, *, now: datetime) -> Told:
         lease = await api.get(LEASES, place.name, namespace=place.namespace)
     except ApiError as error:
         if error.not_found:
-            raise UntoldError(f"Lease {place} not found") from error
+            raise NotPublishedError(f"Lease {place} not found") from error
         if error.code == 403:
-            raise UntoldError(f"no permission to read Lease {place}") from error
+            raise NotPublishedError(f"no permission to read Lease {place}") from error
         raise
     try:
         notice = LeaseNotice.read(words(lease, "metadata", "annotations"), now=now)
     except WorldError as error:
-        raise UntoldError(f"the configuration in Lease {place} can't be read: {error}") from error
+        raise NotPublishedError(f"the configuration in Lease {place} can't be read: {error}") from error
     if notice is None:
-        raise UntoldError(f"Lease {place} has no configuration")
+        raise NotPublishedError(f"Lease {place} has no configuration")
     holder = holder_of(lease, now)
     if not holder:
-        return Told(notice=notice, doubt="that Lease has no holder")
-    return Told(
+        return Published(notice=notice, doubt="that Lease has no holder")
+    return Published(
         notice=notice,
         doubt="" if holder == notice.identity else f"the current leader {holder} hasn't published its configuration",
     )

@@ -38,8 +38,8 @@ class Setup:
         policy: the one in force; the built-in one stands for one that isn't known.
         source: names the policy for people; empty where it isn't known.
         unknown: why it isn't known, and what to do about it; empty where it is.
-        lease: `namespace/name` of the Lease that told of the policy; empty where none did.
-        doubt: why what the Lease told may not hold any more; empty where it does.
+        lease: `namespace/name` of the Lease that the policy is from; empty where none did.
+        doubt: why what the Lease says may not hold any more; empty where it does.
     """
 
     settings: Settings
@@ -79,7 +79,7 @@ class SetupOptions:
         if local is not None:
             found = _left(local, extensions, now) if named is None else _started(replace(local.settings, taken=now))
         else:
-            found = await self._told(api, extensions, now, policy_too=named is None)
+            found = await self._published(api, extensions, now, policy_too=named is None)
         if named is not None:
             where = self.policy_file if self.configmap is None else f"ConfigMap {self.configmap}"
             found = Setup(settings=found.settings, policy=named, source=str(where))
@@ -107,9 +107,9 @@ class SetupOptions:
         except (ConfigurationError, PolicyError, ValueError) as error:
             raise CliError(f"--scheduler-configmap {self.configmap}: {error}") from error
 
-    async def _told(self, api: Api, extensions: Extensions, now: datetime, *, policy_too: bool) -> Setup:
+    async def _published(self, api: Api, extensions: Extensions, now: datetime, *, policy_too: bool) -> Setup:
         """As the scheduler's Lease says, its policy only where that is asked for."""
-        from vcbatch.cli.whatif.scheduler_lease import LeasePlace, UntoldError, told
+        from vcbatch.cli.whatif.scheduler_lease import LeasePlace, NotPublishedError, published
         from vcbatch.scheduler.policy.policy import Policy, PolicyError
         from vcbatch.scheduler.simulation.recording import Settings
 
@@ -119,17 +119,17 @@ class SetupOptions:
             raise CliError(f"--scheduler-lease: {error}") from error
         settings = Settings(taken=now)
         try:
-            found = await told(api, place, now=now)
+            found = await published(api, place, now=now)
             settings = found.notice.settings
             if not policy_too:
                 return _started(settings)
             if settings.policy is None:
-                raise UntoldError(f"the configuration in {found.notice.source} is too large for Lease {place}")
+                raise NotPublishedError(f"the configuration in {found.notice.source} is too large for Lease {place}")
             policy = Policy.parse(settings.policy, extensions=extensions)
         except PolicyError as error:
-            fault = error.faults[0].text.partition(";")[0]
-            why = f"the configuration in Lease {place} can't be used: {fault} (pass custom plugins with --plugin)"
-        except UntoldError as error:
+            first = error.faults[0].text.partition(";")[0]
+            why = f"the configuration in Lease {place} can't be used: {first} (pass custom plugins with --plugin)"
+        except NotPublishedError as error:
             why = str(error)
         else:
             source = found.notice.source or "built-in default"

@@ -147,7 +147,7 @@ class Collected:
         return lists
 
     def say_ignored(self) -> None:
-        """Tell which kinds were of no use."""
+        """Report which kinds were of no use."""
         if self.ignored:
             kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(self.ignored.items()))
             note(f"ignored: {kinds} (not used by the scheduler)")

@@ -1,4 +1,4 @@
-"""The jobs of a flow as its status tells them, in the order of the graph."""
+"""The jobs of a flow as its status has them, in the order of the graph."""
 
 from __future__ import annotations
 

@@ -23,14 +23,14 @@ from vcbatch.cli.base.names import job_names
 from vcbatch.cli.base.output import age, say
 from vcbatch.cli.base.table import Cell
 from vcbatch.cli.base.terminal import Terminal, Tone, terminal_of, wrap
-from vcbatch.cli.resources.blocks import amounts, document, facts, moment_text, section, width_of
 from vcbatch.cli.resources.gangs import gangs_table
 from vcbatch.cli.resources.job.explain_json import explanation_json
 from vcbatch.cli.resources.job.order import Order, order_of
+from vcbatch.cli.resources.job.positions import order_facts, queues_table, reasons
 from vcbatch.cli.resources.job.remedies import remedies
-from vcbatch.cli.resources.job.turns import order_facts, queues_table, reasons
 from vcbatch.cli.resources.kinds import job_pods, toned
 from vcbatch.cli.resources.reading import pod_groups_in_reach, priorities_in_reach, queues_in_reach
+from vcbatch.cli.resources.sections import amounts, document, facts, moment_text, section, width_of
 from vcbatch.cli.whatif.scheduler_setup import SetupOptions, setup_options
 from vcbatch.core.waiting import Gang, Surroundings, Waiting, phase_of, waiting_of
 from vcbatch.interfaces.api import Api
@@ -72,9 +72,9 @@ def command(name: str, output: str, access: Access, setup: SetupOptions) -> int:
 
     job, waiting, order = access.once(fetch)
     if output == "json":
-        say(json.dumps(explanation_json(job, waiting, order, told=access.repeat), indent=4, ensure_ascii=False))
+        say(json.dumps(explanation_json(job, waiting, order, complete=access.repeat), indent=4, ensure_ascii=False))
     else:
-        say(explained(job, waiting, terminal_of(), now=access.now(), order=order, told=access.repeat))
+        say(explained(job, waiting, terminal_of(), now=access.now(), order=order, complete=access.repeat))
     return 0
 
 
@@ -85,9 +85,9 @@ def explained(
     *,
     now: datetime,
     order: Order = Order(),  # noqa: B008 - frozen
-    told: Callable[[str], str] = str,
+    complete: Callable[[str], str] = str,
 ) -> str:
-    """The screen. `told` completes the commands in its advice."""
+    """The screen. `complete` completes the commands in its advice."""
     holding = waiting.limit.queue if waiting.limit is not None else waiting.queue
     ahead = [gang for gang in waiting.ahead if gang not in waiting.holders]
     gangs = partial(gangs_table, terminal=terminal, now=now, most=_SHOWN)
@@ -99,7 +99,7 @@ def explained(
             section("Ahead of it", gangs(ahead, queue=waiting.queue, last=True, why=_why(waiting, order)), terminal),
             section(f"Held in queue {holding}", gangs(waiting.holders, queue=holding), terminal),
             section("Would start if", "\n".join(_would_start(waiting, terminal)), terminal),
-            section("What to do", "\n".join(_advice(job, waiting, terminal, told)), terminal),
+            section("What to do", "\n".join(_advice(job, waiting, terminal, complete)), terminal),
         ]
     )
 
@@ -183,8 +183,8 @@ def _would_start(waiting: Waiting, terminal: Terminal) -> Iterator[str]:
         yield from wrap(sentence_of(remedy), width_of(terminal), indent="  ", hang="    ")
 
 
-def _advice(job: Json, waiting: Waiting, terminal: Terminal, told: Callable[[str], str]) -> Iterator[str]:
-    for sentence in map(told, remedies(job, waiting)):
+def _advice(job: Json, waiting: Waiting, terminal: Terminal, complete: Callable[[str], str]) -> Iterator[str]:
+    for sentence in map(complete, remedies(job, waiting)):
         lines = wrap(sentence, width_of(terminal), indent="  ", hang="    ")
         words, _, command = sentence.rpartition(": ")
         if len(lines) > 1 and command.startswith(("vcbatch ", "kubectl ")):

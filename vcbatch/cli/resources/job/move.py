@@ -144,11 +144,11 @@ async def _may_take(api: Api, manifest: Json) -> None:
 
     queues = [Queue.parse(queue) for queue in (await api.list(QUEUES)).items]
     known = _Queues({queue.name: queue for queue in queues})
-    faults = job_faults(Job.parse(manifest), known)
-    if faults:
+    errors = job_faults(Job.parse(manifest), known)
+    if errors:
         queue = manifest["spec"]["queue"]
         hint = "List queues with `vcbatch queue tree`. The job was not changed."
-        raise CliError(f"queue {queue} rejected the job: {sentence(faults)}", hint=hint)
+        raise CliError(f"queue {queue} rejected the job: {sentence(errors)}", hint=hint)
 
 
 class _Queues:

@@ -47,8 +47,8 @@ class Order:
 
     Attributes:
         policy: by whose policy; empty where the order isn't known.
-        lease: `namespace/name` of the Lease that told of it; empty where none did.
-        doubt: why what the Lease told may not hold any more; empty where it does.
+        lease: `namespace/name` of the Lease that it is from; empty where none did.
+        doubt: why what the Lease says may not hold any more; empty where it does.
         foreign: why the job isn't placed by that policy at all; empty where it is.
         unknown: why it isn't known; empty where it is.
         standings: as the scheduler's code says; None where it isn't known.

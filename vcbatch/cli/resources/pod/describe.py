@@ -17,10 +17,10 @@ from vcbatch.cli.base.names import pod_names
 from vcbatch.cli.base.output import age, say
 from vcbatch.cli.base.table import Cell, Row, table
 from vcbatch.cli.base.terminal import Terminal, Tone, terminal_of
-from vcbatch.cli.resources.blocks import document, events_text, facts, labels_text, moment_text, section
 from vcbatch.cli.resources.job.describe import pod_asks
 from vcbatch.cli.resources.kinds import pod_status
 from vcbatch.cli.resources.reading import events_of
+from vcbatch.cli.resources.sections import document, events_text, facts, labels_text, moment_text, section
 from vcbatch.interfaces.api import Api
 
 Json = dict[str, Any]

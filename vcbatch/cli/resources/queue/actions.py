@@ -19,7 +19,7 @@ from vcbatch.cli.base.names import queue_names
 from vcbatch.cli.base.output import CliError, say
 from vcbatch.cli.base.titles import title
 from vcbatch.cli.resources.kinds import queue_state
-from vcbatch.cli.resources.queue.books import parent_of
+from vcbatch.cli.resources.queue.usage import parent_of
 from vcbatch.interfaces.api import Api, ApiError
 from vcbatch.interfaces.clock import Clock
 from vcbatch.runtime.clock import BlockingClock
@@ -122,7 +122,7 @@ def create(
 @access_options
 def open_(names: Sequence[str], access: Access) -> int:
     """Open queues for new jobs, and the child queues that were closed with them."""
-    return _turn(access, names, Action.OPEN_QUEUE, QueueState.OPEN, "opened")
+    return _switch(access, names, Action.OPEN_QUEUE, QueueState.OPEN, "opened")
 
 
 @click.command("close")
@@ -130,10 +130,10 @@ def open_(names: Sequence[str], access: Access) -> int:
 @access_options
 def close(names: Sequence[str], access: Access) -> int:
     """Close queues and their child queues for new jobs. Existing jobs continue."""
-    return _turn(access, names, Action.CLOSE_QUEUE, QueueState.CLOSED, "closed")
+    return _switch(access, names, Action.CLOSE_QUEUE, QueueState.CLOSED, "closed")
 
 
-def _turn(access: Access, names: Sequence[str], action: Action, wanted: QueueState, done: str) -> int:
+def _switch(access: Access, names: Sequence[str], action: Action, wanted: QueueState, done: str) -> int:
     asked: set[str] = set()
 
     async def work(api: Api, name: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from vcbatch.cli.base.fields import name_of
-from vcbatch.cli.resources.queue.books import parent_of
+from vcbatch.cli.resources.queue.usage import parent_of
 
 Json = dict[str, Any]
 

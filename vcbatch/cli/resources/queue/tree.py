@@ -13,11 +13,11 @@ from vcbatch.api.quantity import NANO, ZERO, Quantity
 from vcbatch.cli.base.access import Access, access_options
 from vcbatch.cli.base.output import CliError, say
 from vcbatch.cli.base.terminal import Terminal, Tone, cells, cut, terminal_of
-from vcbatch.cli.resources.blocks import width_of
 from vcbatch.cli.resources.branches import branch
 from vcbatch.cli.resources.kinds import queue_state
-from vcbatch.cli.resources.queue.books import Books, Entry, books_of
+from vcbatch.cli.resources.queue.usage import Entry, QueueUsage, usage_of
 from vcbatch.cli.resources.reading import within_reach
+from vcbatch.cli.resources.sections import width_of
 from vcbatch.interfaces.api import Api
 
 Json = dict[str, Any]
@@ -43,26 +43,26 @@ def command(access: Access, resource: str | None) -> int:
     """
     from vcbatch.api.resources import NODES, PODGROUPS, QUEUES
 
-    async def fetch(api: Api) -> tuple[Books, Sequence[Json]]:
+    async def fetch(api: Api) -> tuple[QueueUsage, Sequence[Json]]:
         queues = (await api.list(QUEUES)).items
-        return books_of(queues, await within_reach(api, PODGROUPS)), await within_reach(api, NODES)
+        return usage_of(queues, await within_reach(api, PODGROUPS)), await within_reach(api, NODES)
 
-    books, nodes = access.once(fetch)
-    chosen = resource or default_resource(books, nodes)
+    usage, nodes = access.once(fetch)
+    chosen = resource or default_resource(usage, nodes)
     total = cluster_total(nodes, chosen)
-    known = {name for entry in books.entries.values() for name in entry.resources()}
+    known = {name for entry in usage.entries.values() for name in entry.resources()}
     if resource is not None and resource not in known and not total:
         raise CliError(
             f"unknown resource {resource}: no queue or node has it",
             hint=f"Available: {', '.join(sorted(known)) or 'none'}",
         )
-    say("\n".join(tree_lines(books, chosen, terminal_of(), total=total)))
+    say("\n".join(tree_lines(usage, chosen, terminal_of(), total=total)))
     return 0
 
 
-def default_resource(books: Books, nodes: Sequence[Json]) -> str:
+def default_resource(usage: QueueUsage, nodes: Sequence[Json]) -> str:
     """What people fight for: GPUs where a queue has any, or wants any that there are; else cpu."""
-    entries = books.entries.values()
+    entries = usage.entries.values()
     held = {
         name
         for entry in entries
@@ -86,11 +86,11 @@ def cluster_total(nodes: Sequence[Json], resource: str) -> Quantity:
     return total
 
 
-def tree_lines(books: Books, resource: str, terminal: Terminal, *, total: Quantity = ZERO) -> Iterator[str]:
+def tree_lines(usage: QueueUsage, resource: str, terminal: Terminal, *, total: Quantity = ZERO) -> Iterator[str]:
     """The tree: for each queue a bar, and what is to be said of it below."""
     marks = _Marks.of(terminal)
     yield f"{resource}:  {marks.legend(terminal)}"
-    rows = [(entry, branch(lasts, terminal)) for entry, lasts in books.walk()]
+    rows = [(entry, branch(lasts, terminal)) for entry, lasts in usage.walk()]
     margin = min(max((cells(head + entry.name) for entry, (head, _) in rows), default=0), _LONGEST_NAME)
     for entry, (head, below) in rows:
         most = entry.capability.get(resource, ZERO) or max(total, entry.allocated.get(resource, ZERO))

@@ -15,10 +15,10 @@ from vcbatch.cli.base.names import template_names
 from vcbatch.cli.base.output import say
 from vcbatch.cli.base.table import Cell
 from vcbatch.cli.base.terminal import Terminal, terminal_of
-from vcbatch.cli.resources.blocks import document, facts, labels_text, moment_text, section
 from vcbatch.cli.resources.job.describe import gang_text, policies_text, tasks_text
 from vcbatch.cli.resources.kinds import job_queue, job_size
 from vcbatch.cli.resources.reading import within_reach
+from vcbatch.cli.resources.sections import document, facts, labels_text, moment_text, section
 from vcbatch.interfaces.api import Api
 
 Json = dict[str, Any]

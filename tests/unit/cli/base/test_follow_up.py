@@ -11,7 +11,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from tests.unit.cli.test_access import config
+from tests.unit.cli.base.test_access import config
 from vcbatch.cli.base.access import Access, access_options
 from vcbatch.cli.base.follow_up import with_options
 from vcbatch.cli.base.options import state_dir_option
@@ -20,7 +20,7 @@ from vcbatch.cli.main import cli
 
 CHOSEN = {"kubeconfig": Path("/a b/c"), "context": "lab", "namespace": "team", "state_dir": Path("/s")}
 SERVER = " --kubeconfig '/a b/c' --context lab"
-SOURCE = Path(__file__).parents[3] / "vcbatch" / "cli"
+SOURCE = Path(__file__).parents[4] / "vcbatch" / "cli"
 ELSEWHERE = re.compile(r"install|migrate|inventory|doctor|checkup|completion")
 
 

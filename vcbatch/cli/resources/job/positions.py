@@ -36,7 +36,7 @@ def queue_facts(name: str, order: Order) -> Iterator[tuple[str, str]]:
     own = order.queue(name)
     if own is not None:
         yield "Share", _share(own)
-        yield "Position", _turn(own, order)
+        yield "Position", _position(own, order)
         yield "Blocked", own.closed
 
 
@@ -103,7 +103,7 @@ def _share(own: QueueStanding) -> str:
     return f"{own.share:.2f} (uses {parts} deserved)"
 
 
-def _turn(own: QueueStanding, order: Order) -> str:
+def _position(own: QueueStanding, order: Order) -> str:
     place = len(_before(own, order)) + 1
     others = len(order.standings.queues) - 1 if order.standings is not None else 0
     if not others:

@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.screens.play import call
 from tests.support.kubeconfigs import kubeconfig
 from tests.support.scripted_http import Answer, Asked, refused, scripted
-from vcbatch.cli.base.trouble import Trouble
+from vcbatch.cli.base.retry_notice import RetryNotice
 from vcbatch.interfaces.api import ApiError
 
 AWAY = ApiError(0, "ConnectionLost", "refused\x1b[31m\nby it")
@@ -17,11 +17,11 @@ AWAY = ApiError(0, "ConnectionLost", "refused\x1b[31m\nby it")
 def test_trouble_is_told_once_in_a_while_and_in_one_harmless_line() -> None:
     times = [100.0, 130.0, 159.0, 160.0, 161.0]
     said: list[str] = []
-    tell = Trouble("https://there", said.append, clock=lambda: times.pop(0))
+    notice = RetryNotice("https://there", said.append, clock=lambda: times.pop(0))
     while times:
-        tell(AWAY)
+        notice(AWAY)
     assert said == ["https://there can't be reached: refused\N{REPLACEMENT CHARACTER}[31m by it. Retrying ..."] * 2
-    Trouble("https://there", said.append)(ApiError(503, "ServiceUnavailable", "busy"))
+    RetryNotice("https://there", said.append)(ApiError(503, "ServiceUnavailable", "busy"))
     assert said[2] == "https://there is unavailable (503 ServiceUnavailable): busy. Retrying ..."
 
 

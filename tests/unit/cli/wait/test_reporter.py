@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from vcbatch.cli.base.terminal import PLAIN, Terminal
-from vcbatch.cli.run.progress import Foot
+from vcbatch.cli.run.progress import StatusLine
 from vcbatch.cli.wait.conditions import condition, kind_of
-from vcbatch.cli.wait.telling import Telling
+from vcbatch.cli.wait.reporter import Reporter
 
 Json = dict[str, Any]
 NOW = datetime(2026, 6, 1, 12, 5, tzinfo=UTC)
@@ -23,9 +23,9 @@ def job(name: str, phase: str = "Pending", **status: Any) -> Json:
     return {"metadata": metadata, "spec": {"tasks": [{"replicas": 4}]}, "status": {"state": {"phase": phase}, **status}}
 
 
-def at_a_terminal() -> tuple[Telling, io.StringIO]:
+def at_a_terminal() -> tuple[Reporter, io.StringIO]:
     out = io.StringIO()
-    return Telling(Foot(out, Terminal(width=60, unicode=True))), out
+    return Reporter(StatusLine(out, Terminal(width=60, unicode=True))), out
 
 
 def lines(out: io.StringIO) -> list[str]:
@@ -34,13 +34,13 @@ def lines(out: io.StringIO) -> list[str]:
 
 
 def test_in_a_pipe_each_object_is_told_of_once(capsys: pytest.CaptureFixture[str]) -> None:
-    telling = Telling(Foot(io.StringIO(), PLAIN))
+    reporter = Reporter(StatusLine(io.StringIO(), PLAIN))
     running, deleted = condition("running", JOB), condition("created", QUEUE)
     for phase in ("Pending", "Restarting"):
-        telling.look("job a", JOB, running, job("a", phase))
-    telling.look("queue q", QUEUE, deleted, None)
-    telling.look("job b", JOB, condition("jsonpath={.status.running}=4", JOB), job("b", ""))
-    telling.draw(NOW)
+        reporter.update("job a", JOB, running, job("a", phase))
+    reporter.update("queue q", QUEUE, deleted, None)
+    reporter.update("job b", JOB, condition("jsonpath={.status.running}=4", JOB), job("b", ""))
+    reporter.draw(NOW)
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err.splitlines() == [
@@ -51,16 +51,16 @@ def test_in_a_pipe_each_object_is_told_of_once(capsys: pytest.CaptureFixture[str
 
 
 def test_at_a_terminal_one_line_says_how_the_first_stands(capsys: pytest.CaptureFixture[str]) -> None:
-    telling, out = at_a_terminal()
-    telling.draw(NOW)
+    reporter, out = at_a_terminal()
+    reporter.draw(NOW)
     assert out.getvalue() == "", "nothing is waited for yet"
-    telling.look("job a", JOB, condition("running", JOB), job("a"))
-    telling.draw(NOW)
-    telling.look("queue q", QUEUE, condition("closed", QUEUE), {"status": {"state": "Closing"}})
-    telling.draw(NOW)
-    telling.reached("job a")
-    telling.draw(NOW)
-    telling.close()
+    reporter.update("job a", JOB, condition("running", JOB), job("a"))
+    reporter.draw(NOW)
+    reporter.update("queue q", QUEUE, condition("closed", QUEUE), {"status": {"state": "Closing"}})
+    reporter.draw(NOW)
+    reporter.reached("job a")
+    reporter.draw(NOW)
+    reporter.close()
     assert lines(out) == [
         "waiting: a  Pending  0/4 pods  5m",
         "waiting for 2: a  Pending  0/4 pods  5m",
@@ -73,9 +73,9 @@ def test_at_a_terminal_one_line_says_how_the_first_stands(capsys: pytest.Capture
 
 
 def test_the_line_makes_room_for_what_else_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    telling, out = at_a_terminal()
-    telling.look("job a", JOB, condition("created", JOB), None)
-    telling.draw(NOW)
-    telling.aside("the server doesn't answer")
+    reporter, out = at_a_terminal()
+    reporter.update("job a", JOB, condition("created", JOB), None)
+    reporter.draw(NOW)
+    reporter.aside("the server doesn't answer")
     assert lines(out) == ["waiting: job a <none>", ""]
     assert capsys.readouterr().err == "the server doesn't answer\n"

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from tests.fakes.api import FakeApi
-from tests.unit.cli.test_access import config
+from tests.unit.cli.base.test_access import config
 from vcbatch.api.resources import LEASES
 from vcbatch.api.timestamps import format_micro_time
 from vcbatch.cli.base.access import Access

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.unit.cli.test_simulate import Json, group, node, pod, run, told
+from tests.unit.cli.whatif.test_simulate import Json, group, node, pod, run, told
 
 DRIVER = "gpu.example.com"
 API = "resource.k8s.io/v1"

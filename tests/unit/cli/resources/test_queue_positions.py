@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 from vcbatch.cli.base.terminal import Terminal
 from vcbatch.cli.resources.job.order import Order
-from vcbatch.cli.resources.queue.books import books_of
-from vcbatch.cli.resources.queue.describe import QueuePicture, described
+from vcbatch.cli.resources.queue.describe import QueueScreen, described
+from vcbatch.cli.resources.queue.usage import usage_of
 from vcbatch.core.waiting import Gang
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -28,27 +28,27 @@ GANGS = (
 )
 
 
-def picture(*gangs: Gang, order: Order) -> QueuePicture:
+def screen(*gangs: Gang, order: Order) -> QueueScreen:
     queue = {"metadata": {"name": "q"}, "spec": {}}
-    return QueuePicture(queue=queue, books=books_of([queue], []), gangs=gangs, order=order)
+    return QueueScreen(queue=queue, usage=usage_of([queue], []), gangs=gangs, order=order)
 
 
 def said(*gangs: Gang, order: Order) -> str:
-    screen = described(picture(*gangs, order=order), Terminal(width=None, colour=False), now=NOW)
-    _, found, rest = screen.partition("Policy:" if order.policy else "Order:")
+    text = described(screen(*gangs, order=order), Terminal(width=None, colour=False), now=NOW)
+    _, found, rest = text.partition("Policy:" if order.policy else "Order:")
     return " ".join(rest.partition("\n\n")[0].split()) if found else ""
 
 
 def test_without_a_policy_it_is_priority_and_then_age() -> None:
     order = Order(unknown="nobody says so")
-    assert [one.name for one in picture(*GANGS, order=order).waiting] == ["urgent", "old", "young"]
+    assert [one.name for one in screen(*GANGS, order=order).waiting] == ["urgent", "old", "young"]
     assert said(*GANGS, order=order) == "priority, then age (nobody says so)"
 
 
 def test_who_the_policy_places_goes_first_in_its_order() -> None:
     """`old` is another scheduler's, or has no pod that waits for a place."""
     order = Order(policy="the policy in f", lease="n/l", places={"young": 0, "urgent": 1})
-    assert [one.name for one in picture(*GANGS, order=order).waiting] == ["young", "urgent", "old"]
+    assert [one.name for one in screen(*GANGS, order=order).waiting] == ["young", "urgent", "old"]
     assert said(*GANGS, order=order) == ("the policy in f (Lease n/l); jobs of other schedulers last")
 
 

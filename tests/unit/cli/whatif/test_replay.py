@@ -12,7 +12,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from tests.unit.cli.test_simulate import group, node, pod
+from tests.unit.cli.whatif.test_simulate import group, node, pod
 from tests.unit.runtime.test_cycle_recorder import lived, recorded
 from vcbatch.cli.base.output import CliError
 from vcbatch.cli.whatif.replay import command

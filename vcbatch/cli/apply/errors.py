@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from vcbatch.api.resources import JOBS
 from vcbatch.cli.files.manifests import Manifest
-from vcbatch.cli.files.wording import apply_fault
+from vcbatch.cli.files.wording import apply_error
 
 if TYPE_CHECKING:
     from vcbatch.interfaces.api import ApiError
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Json = Mapping[str, Any]
 
 _TYPED: Final = re.compile(r"failed to create typed patch object \([^()]*\):\s*(?:errors:\s*)?(.*)", re.DOTALL)
-"""How a server refuses an apply patch that doesn't fit the kind's schema: with 500, as a fault of its own
+"""How a server refuses an apply patch that doesn't fit the kind's schema: with 500, as an error of its own
 (structured-merge-diff, typed/helpers.go)."""
 _ONE: Final = re.compile(
     r"(?:^|(?<=\s))\.(?P<path>\S.*?): (?P<what>field not declared in schema|expected .*?|duplicate .*?|.*?)"
@@ -33,12 +33,12 @@ _MOST: Final = 20
 
 
 def typed(error: ApiError, manifest: Manifest) -> list[tuple[str, str]]:
-    """Field and fault of everything that doesn't fit the kind's schema; empty where that isn't why."""
+    """Field and error of everything that doesn't fit the kind's schema; empty where that isn't why."""
     found = _TYPED.search(str(error))
     if found is None:
         return []
-    faults = [(_indexed(one["path"], manifest.value), one["what"].strip()) for one in _ONE.finditer(found[1].strip())]
-    return [(path, apply_fault(path, what, manifest.value)) for path, what in faults] or [("", found[1].strip())]
+    errors = [(_indexed(one["path"], manifest.value), one["what"].strip()) for one in _ONE.finditer(found[1].strip())]
+    return [(path, apply_error(path, what, manifest.value)) for path, what in errors] or [("", found[1].strip())]
 
 
 def _indexed(path: str, value: Any) -> str:

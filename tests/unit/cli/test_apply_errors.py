@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vcbatch.cli.apply.faults import immutable_fields, typed
+from vcbatch.cli.apply.errors import immutable_fields, typed
 from vcbatch.cli.files.manifests import Manifest
 from vcbatch.cli.files.positions import placed
 from vcbatch.interfaces.api import ApiError

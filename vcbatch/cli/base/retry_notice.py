@@ -1,4 +1,4 @@
-"""What is said while a command that goes on can't reach its server."""
+"""The message of a long-running command that can't reach its server."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from vcbatch.cli.base.terminal import clean
 from vcbatch.interfaces.api import ApiError
 
 _QUIET_SECONDS: Final = 60.0
-"""How long nothing more is said of it."""
+"""Seconds until the message is repeated."""
 
 
-class Trouble:
-    """Tells, once in a while, that the server doesn't answer and that it is tried again."""
+class RetryNotice:
+    """Reports, once in a while, that the server doesn't answer and that the request is retried."""
 
     def __init__(
-        self, server: str, tell: Callable[[str], None] = note, *, clock: Callable[[], float] = time.monotonic
+        self, server: str, report: Callable[[str], None] = note, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._server = server
-        self._tell = tell
+        self._report = report
         self._clock = clock
-        self._told: float | None = None
+        self._reported_at: float | None = None
 
     def __call__(self, error: ApiError) -> None:
         now = self._clock()
-        if self._told is None or now - self._told >= _QUIET_SECONDS:
-            self._told = now
-            self._tell(f"{silence(self._server, error)}. Retrying ...")
+        if self._reported_at is None or now - self._reported_at >= _QUIET_SECONDS:
+            self._reported_at = now
+            self._report(f"{silence(self._server, error)}. Retrying ...")
 
 
 def silence(server: str, error: ApiError) -> str:

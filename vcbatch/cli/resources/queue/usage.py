@@ -60,7 +60,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Books:
+class QueueUsage:
     """All queues by name, and those at the top of the tree. Queues in a circle are tops themselves."""
 
     entries: Mapping[str, Entry]
@@ -89,7 +89,7 @@ class _Totals:
     pending: dict[str, Quantity] = field(default_factory=dict[str, Quantity])
 
 
-def books_of(queues: Iterable[Json], pod_groups: Iterable[Json]) -> Books:
+def usage_of(queues: Iterable[Json], pod_groups: Iterable[Json]) -> QueueUsage:
     """Add up what queues and PodGroups say."""
     by_name = {name_of(queue): queue for queue in queues}
     parents = {name: parent_of(queue) for name, queue in by_name.items()}
@@ -105,7 +105,7 @@ def books_of(queues: Iterable[Json], pod_groups: Iterable[Json]) -> Books:
         if parent:
             children[parent].append(name)
     entries = {name: _entry(name, chains[name], by_name, totals[name], children[name]) for name in sorted(nodes)}
-    return Books(entries=entries, tops=_tops(entries, parents))
+    return QueueUsage(entries=entries, tops=_tops(entries, parents))
 
 
 def _tops(entries: Mapping[str, Entry], parents: Mapping[str, str]) -> list[str]:

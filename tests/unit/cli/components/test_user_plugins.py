@@ -22,7 +22,7 @@ from vcbatch.api.validate.plugin_warnings import argument_warnings
 from vcbatch.cli.components import job_plugins
 from vcbatch.core.job.plugins import KNOWN, register
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "job-plugins.md"
+PAGE = Path(__file__).resolve().parents[4] / "docs" / "job-plugins.md"
 MODULE = "my_package.plugins"
 
 
