@@ -113,7 +113,7 @@ async def plan(
                 refusals += misfits
                 continue
             if (fields := immutable_fields(error, before, manifest)) and before is not None:
-                errors = await _refused_anew(api, step) if recreate else [_unchangeable(manifest, error, fields)]
+                errors = await _refused_recreation(api, step) if recreate else [_unchangeable(manifest, error, fields)]
                 refusals += errors
                 if not errors:
                     steps.append(_with(step, Change.RECREATE, before=before, after=step.body, fields=fields))
@@ -158,7 +158,7 @@ async def _delete(api: RestApi, step: Step, uid: str, *, clock: Clock) -> None:
         await clock.sleep(_LOOK_SECONDS)
 
 
-async def _refused_anew(api: RestApi, step: Step) -> list[Refusal]:
+async def _refused_recreation(api: RestApi, step: Step) -> list[Refusal]:
     """Why the server would refuse to create the object as the file has it, asked under another name."""
     body = step.body
     body["metadata"] = {**body["metadata"], "name": f"{step.manifest.name[:40].rstrip('-.')}-recreated"}
@@ -191,8 +191,8 @@ async def _stored(api: RestApi, step: Step) -> Json | None:
 async def _tried(api: RestApi, step: Step, *, force: bool) -> tuple[Json, tuple[str, ...]]:
     """The object as it would be, and what is taken over for that."""
     try:
-        made = await api.apply(step.resource, step.body, namespace=step.namespace, manager=MANAGER, dry_run=True)
-        return made, ()
+        applied = await api.apply(step.resource, step.body, namespace=step.namespace, manager=MANAGER, dry_run=True)
+        return applied, ()
     except ApiError as error:
         owners = _CONFLICT.findall(str(error))
         if not error.conflict or not owners:
@@ -200,10 +200,10 @@ async def _tried(api: RestApi, step: Step, *, force: bool) -> tuple[Json, tuple[
         if not force and not all(_PEOPLE.fullmatch(owner) for owner in owners):
             raise
         taken = _taken(error)
-    made = await api.apply(
+    applied = await api.apply(
         step.resource, step.body, namespace=step.namespace, manager=MANAGER, dry_run=True, force=True
     )
-    return made, taken
+    return applied, taken
 
 
 def _taken(error: ApiError) -> tuple[str, ...]:
@@ -215,8 +215,8 @@ def _taken(error: ApiError) -> tuple[str, ...]:
 
 def _awaited(error: ApiError, steps: Sequence[Step]) -> str:
     """The object, about to be made, without which the server refuses this one; empty where that isn't why."""
-    made = [step for step in steps if step.change is Change.CREATE]
-    return next((step.title for step in made if _missed(step) in str(error)), "")
+    created = [step for step in steps if step.change is Change.CREATE]
+    return next((step.title for step in created if _missed(step) in str(error)), "")
 
 
 def _missed(step: Step) -> str:

@@ -55,7 +55,7 @@ class NodeSizeType(click.ParamType):
         for one in str(value).split(","):
             name, equals, text = (part.strip() for part in one.partition("="))
             try:
-                amount = parse_quantity(text).nano
+                quantity = parse_quantity(text).nano
             except MalformedQuantity as error:
                 self.fail(f"{one!r}: {error}" if equals else f"must be NAME=QUANTITY, got {one!r}", param, ctx)
             if name not in _NODE_RESOURCES and ("/" not in name or qualified_name(name)):
@@ -67,9 +67,9 @@ class NodeSizeType(click.ParamType):
                 )
             if name in found:
                 self.fail(f"duplicate resource {name}", param, ctx)
-            if amount < 0 or (name in _NEEDED and amount == 0):
+            if quantity < 0 or (name in _NEEDED and quantity == 0):
                 self.fail(f"{one!r}: must be {'positive' if name in _NEEDED else 'zero or more'}", param, ctx)
-            if name != "cpu" and amount % NANO:
+            if name != "cpu" and quantity % NANO:
                 self.fail(f"{one!r}: must be a whole number", param, ctx)
             found[name] = text
         return found

@@ -1,4 +1,4 @@
-"""How the commands speak: results on stdout, everything else on stderr, colour only where somebody looks."""
+"""Output of the commands: results on stdout, everything else on stderr, colour only on a terminal."""
 
 from __future__ import annotations
 

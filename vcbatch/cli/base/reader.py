@@ -1,4 +1,4 @@
-"""Whether somebody still reads what a command prints that goes on."""
+"""Whether the reader of a long-running command's output is still there."""
 
 from __future__ import annotations
 

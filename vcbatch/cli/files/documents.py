@@ -105,10 +105,10 @@ def _json(text: str, path: Path, *, lenient: bool) -> Iterator[object]:
     repeated: list[str] = []
 
     def mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        made = dict(pairs)
-        if len(made) < len(pairs):
+        found = dict(pairs)
+        if len(found) < len(pairs):
             repeated.extend(key for key, many in Counter(key for key, _ in pairs).items() if many > 1)
-        return made
+        return found
 
     decoder = json.JSONDecoder(object_pairs_hook=mapping)
     at, end = 0, len(text)

@@ -1,4 +1,4 @@
-"""The PodGroup and the pods of a job that somebody might submit, made by the controllers' own functions."""
+"""The PodGroup and the pods of a job in a file, created by the controllers' own functions."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def members_of(document: Json, priority_classes: Mapping[str, int], *, source: o
         plan = plan_of(job)
         if plan.replicas > _MOST_PODS:
             raise CliError(f"{source}: {name}: at most {_MOST_PODS} pods, got {plan.replicas}")
-        made = ensure(plan, None, priority_classes, out={})
-        assert made is not None  # noqa: S101 - there is none yet
+        created = ensure(plan, None, priority_classes, out={})
+        assert created is not None  # noqa: S101 - there is none yet
         plugins = load(plan)
         pods: list[Json] = [
             create.body
@@ -52,4 +52,4 @@ def members_of(document: Json, priority_classes: Mapping[str, int], *, source: o
     except (MalformedObject, ValueError, KeyError, TypeError) as error:
         raise CliError(f"{source}: {name}: {error}") from error
     since = {"creationTimestamp": meta["creationTimestamp"]} if meta.get("creationTimestamp") else {}
-    return {**made.body, "metadata": {**since, **made.body["metadata"]}}, pods
+    return {**created.body, "metadata": {**since, **created.body["metadata"]}}, pods

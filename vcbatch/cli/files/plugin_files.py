@@ -147,15 +147,17 @@ def _refuse_misspelt(name: str, cls: type[Plugin]) -> None:
 
 def _action(name: str, found: object) -> Action:
     try:
-        made = found() if isinstance(found, type) else found
+        action = found() if isinstance(found, type) else found
     except Exception as error:  # whatever the code of somebody else raises
         raise UnusableExtension(
             f"action {name!r} can't be instantiated without arguments: {type(error).__name__}: {error}"
         ) from error
-    if not callable(getattr(made, "execute", None)) or not isinstance(getattr(made, "arguments", None), ArgumentSpec):
+    if not callable(getattr(action, "execute", None)) or not isinstance(
+        getattr(action, "arguments", None), ArgumentSpec
+    ):
         raise UnusableExtension(
             f"action {name!r} must have a method execute(session) and an ArgumentSpec `arguments`, got {found!r}"
         )
     if name in ACTIONS:
         raise UnusableExtension(f"action name {name!r} is reserved by vcbatch")
-    return cast("Action", made)
+    return cast("Action", action)

@@ -77,7 +77,7 @@ class Installer:
     async def refusals(self, wanted: Sequence[Json]) -> list[Refusal]:
         """Why objects would be refused, asked by a dry run of each. What needs a namespace or a kind that is only to
         be made isn't refused for that."""
-        made = {name_of(one) for one in wanted if resource_of(one) == NAMESPACES}
+        created = {name_of(one) for one in wanted if resource_of(one) == NAMESPACES}
         found: list[Refusal] = []
         for obj in wanted:
             try:
@@ -86,7 +86,7 @@ class Installer:
             except ApiError as error:
                 if error.transient or error.code == 401:
                     raise
-                if error.not_found and namespace_of(obj) in made:
+                if error.not_found and namespace_of(obj) in created:
                     continue
                 found.append(Refusal(title=title_of(obj), message=_message_of(error), conflict=error.conflict))
         return found

@@ -62,17 +62,17 @@ def chosen(base: Sequence[Json], choices: Choices) -> list[Json]:
     """The objects to apply, in their order. Raises `CliError` for choices that can't be made."""
     check(choices)
     names = tuple(choices.scheduler_names) or (DEFAULT_SCHEDULER,)
-    made = [copy.deepcopy(dict(one)) for one in base if _wanted(one, choices)]
+    objects = [copy.deepcopy(dict(one)) for one in base if _wanted(one, choices)]
     if choices.admission == "policies":
-        made += _policies(names, choices.namespace)
+        objects += _policies(names, choices.namespace)
     if choices.policy:
-        made.append(_policy(choices))
-    for one in made:
+        objects.append(_policy(choices))
+    for one in objects:
         _move(one, COMPONENTS_NAMESPACE, choices.namespace)
         one["metadata"].setdefault("labels", {})[MANAGED_BY] = INSTALLER
         if resource_of(one) == DEPLOYMENTS:
             _program(one, choices, names)
-    return ordered(made)
+    return ordered(objects)
 
 
 def check(choices: Choices) -> None:

@@ -1,4 +1,4 @@
-"""What an inventory means: pure decisions, one finding for each thing that somebody may have to act on."""
+"""What an inventory means: pure decisions, one finding for each thing that a user may have to act on."""
 
 from __future__ import annotations
 

@@ -175,11 +175,11 @@ class _Creation:
         return self.world.without_queue(self.manifest.name) if self.resource == QUEUES else self.world
 
     def defaulted(self, given: Json) -> Json:
-        made = copy.deepcopy(given)
-        if not (made["metadata"].get("name") or made["metadata"].get("generateName")):
-            made["metadata"]["name"] = _UNNAMED
-        schema.filled(self.resource.kind, made)
-        mutated = admission.mutate(self._request(made), self._lookup)
+        document = copy.deepcopy(given)
+        if not (document["metadata"].get("name") or document["metadata"].get("generateName")):
+            document["metadata"]["name"] = _UNNAMED
+        schema.filled(self.resource.kind, document)
+        mutated = admission.mutate(self._request(document), self._lookup)
         assert mutated is not None  # noqa: S101 - an object was given
         schema.filled(self.resource.kind, mutated)
         return mutated
@@ -193,12 +193,12 @@ class _Creation:
     def errors_without(self, given: Json, fields: Sequence[str]) -> list[Fault]:
         """What admission would say whatever fitting values were in these fields: it isn't asked about an object with
         other values."""
-        said = [self.reviewed(made).faults for made in self._repaired(given, fields)]
+        said = [self.reviewed(document).faults for document in self._repaired(given, fields)]
         return [error for error in said[0] if all(error in others for others in said[1:])]
 
     def misfits_without(self, given: Json, fields: Sequence[str]) -> schema.Found:
         """What the schema would refuse whatever fitting values were in these fields."""
-        found = [schema.validated(self.resource.kind, made) for made in self._repaired(given, fields)]
+        found = [schema.validated(self.resource.kind, document) for document in self._repaired(given, fields)]
         return [error for error in found[0] if all(error in others for others in found[1:])]
 
     def _repaired(self, given: Json, fields: Sequence[str]) -> list[Json]:
@@ -208,7 +208,7 @@ class _Creation:
 
 def _repaired(given: Json, misfits: Sequence[str], kind: str, number: int) -> Json:
     """The object with fitting values in place of the others, made of this number as far as may be."""
-    made = copy.deepcopy(given)
+    document = copy.deepcopy(given)
     first = number == _NUMBERS[0]
     # A text that admission quotes is in no message that is the same for all numbers.
     of_type: dict[str, Any] = {
@@ -218,8 +218,8 @@ def _repaired(given: Json, misfits: Sequence[str], kind: str, number: int) -> Js
         node = schema.node_at(path, kind)
         if node is not None and node.types:
             choice = node.enum[0 if first else -1] if node.enum else of_type[node.types[0]]
-            put(made, path, copy.deepcopy(choice))
-    return made
+            put(document, path, copy.deepcopy(choice))
+    return document
 
 
 def _complaint(

@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 AUTO = "auto"
 NONE = "none"
-_DEFAULT_SIZE = {name: amount for name, _, amount in (one.partition("=") for one in DEFAULT_SIZE.split(","))}
+_DEFAULT_SIZE = {name: quantity for name, _, quantity in (one.partition("=") for one in DEFAULT_SIZE.split(","))}
 _VIRTUAL_PREFIX = "virtual-"
 
 
@@ -217,5 +217,5 @@ def _virtual_node(number: int, size: Mapping[str, str]) -> VirtualNode:
     capacity = {**_DEFAULT_SIZE, **size}
     return VirtualNode(
         name=f"{_VIRTUAL_PREFIX}{number:04}",
-        capacity={name: amount for name, amount in capacity.items() if parse_quantity(amount).nano},
+        capacity={name: quantity for name, quantity in capacity.items() if parse_quantity(quantity).nano},
     )

@@ -45,7 +45,7 @@ class LocalOptions:
             f"--inherit-owner-annotations={str(self.inherit_owner_annotations).lower()}",
         ]
         if self.virtual_node_size is not None:
-            size = ",".join(f"{name}={amount}" for name, amount in self.virtual_node_size.items())
+            size = ",".join(f"{name}={quantity}" for name, quantity in self.virtual_node_size.items())
             arguments += ["--virtual-node-size", size]
         if self.port is not None:
             arguments += ["--port", str(self.port)]

@@ -106,16 +106,16 @@ def _counted(objects: Sequence[Json] | None, word: Callable[[Json], str]) -> str
 def _totals(nodes: Sequence[Json], pods: Sequence[Json], terminal: Terminal) -> str:
     has: dict[str, Quantity] = {}
     for node in nodes:
-        for name, amount in quantities(node, "status", "allocatable").items():
-            has[name] = has.get(name, ZERO) + amount
+        for name, quantity in quantities(node, "status", "allocatable").items():
+            has[name] = has.get(name, ZERO) + quantity
     asked: dict[str, Quantity] = {}
     for pod in pods:
         if on_node(pod):
-            for name, amount in pod_usage(pod["spec"]).items():
-                asked[name] = asked.get(name, ZERO) + amount
+            for name, quantity in pod_usage(pod["spec"]).items():
+                asked[name] = asked.get(name, ZERO) + quantity
     rows: list[Row] = [("RESOURCE", "CAPACITY", "REQUESTED", "FREE")]
     names = [name for name in ("cpu", "memory", GPU_RESOURCE) if name in has]
     for name in names + sorted(name for name in has if "/" in name and name != GPU_RESOURCE and has[name]):
         used = asked.get(name, ZERO)
-        rows.append((name, *(shown(amount, name) for amount in (has[name], used, has[name] - used))))
+        rows.append((name, *(shown(quantity, name) for quantity in (has[name], used, has[name] - used))))
     return table(rows, indent="  ", terminal=terminal, right=(1, 2, 3)) if len(rows) > 1 else ""

@@ -105,6 +105,6 @@ def asked_of(asked: Quantity, has: Quantity) -> str:
     return f"{asked.milli() / 1000:g}/{has.value()}"
 
 
-def gibibytes(amount: Quantity) -> str:
+def gibibytes(quantity: Quantity) -> str:
     """With one digit, without the unit."""
-    return f"{amount.nano / NANO / 2**30:.1f}"
+    return f"{quantity.nano / NANO / 2**30:.1f}"

@@ -49,9 +49,9 @@ def document(parts: Iterable[str]) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def amounts(resources: Mapping[str, Quantity]) -> str:
+def quantities_text(resources: Mapping[str, Quantity]) -> str:
     """`cpu 4, memory 8Gi`, what is zero left out."""
-    return ", ".join(f"{name} {amount.format()}" for name, amount in sorted(resources.items()) if amount)
+    return ", ".join(f"{name} {quantity.format()}" for name, quantity in sorted(resources.items()) if quantity)
 
 
 def moment_text(when: datetime | None, now: datetime) -> str:

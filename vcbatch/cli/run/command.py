@@ -133,15 +133,15 @@ def command(
         _print(job, output or "yaml")
         return 0
     namespace = access.namespace
-    made: Json = access.once(lambda api: api.create(JOBS, job, namespace=namespace))
-    name = made["metadata"]["name"]
+    created: Json = access.once(lambda api: api.create(JOBS, job, namespace=namespace))
+    name = created["metadata"]["name"]
     from vcbatch.cli.run.follow import NextCommands
 
     next_commands = NextCommands(name, access)
-    submitted = f"{title(JOBS, name)} created in queue {made['spec']['queue']}"
+    submitted = f"{title(JOBS, name)} created in queue {created['spec']['queue']}"
     if detach:
         if output is not None:
-            _print(made, output)
+            _print(created, output)
         else:
             say(submitted)
             note("To follow or cancel it:")
@@ -153,7 +153,7 @@ def command(
     from vcbatch.sdk.logs import MAX_STREAMS
 
     return access.streaming(
-        lambda api: follow(api, made, next_commands=next_commands, server=server), streams=MAX_STREAMS
+        lambda api: follow(api, created, next_commands=next_commands, server=server), streams=MAX_STREAMS
     )
 
 

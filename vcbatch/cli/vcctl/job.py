@@ -38,8 +38,8 @@ def _submitted(given: Given, job: Json) -> int:
     async def work(api: Api) -> Json:
         return await api.create(JOBS, job, namespace=namespace)
 
-    made = part(once(given, work), "metadata").get("name")
-    say(f"run job {clean(str(made))} successfully")
+    created = part(once(given, work), "metadata").get("name")
+    say(f"run job {clean(str(created))} successfully")
     return 0
 
 

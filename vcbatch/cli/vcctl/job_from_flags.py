@@ -53,12 +53,12 @@ def _words(command: str) -> list[str]:
 
 def _job(given: Given, *, image: str, namespace: str, scheduler: str) -> Json:
     name = required(given, "name", "job name cannot be left blank")
-    resources = {key: _amounts(given.text(key)) for key in ("requests", "limits")}
+    resources = {key: _quantities(given.text(key)) for key in ("requests", "limits")}
     container = {
         "name": name,
         "image": image,
         "imagePullPolicy": "IfNotPresent",
-        "resources": {key: amounts for key, amounts in resources.items() if amounts},
+        "resources": {key: quantities for key, quantities in resources.items() if quantities},
     }
     template = {
         "metadata": {"name": name, "labels": {names.CLI_JOB: name}},
@@ -76,15 +76,15 @@ def _job(given: Given, *, image: str, namespace: str, scheduler: str) -> Json:
     }
 
 
-def _amounts(text: str) -> dict[str, str]:
+def _quantities(text: str) -> dict[str, str]:
     """`cpu=1,memory=1Gi` as resources."""
     found: dict[str, str] = {}
     for statement in text.split(",") if text else ():
-        resource, equals, amount = statement.partition("=")
-        if not equals or "=" in amount:
+        resource, equals, quantity = statement.partition("=")
+        if not equals or "=" in quantity:
             raise CliError(f"invalid argument syntax {statement}, expected <resource>=<value>")
         try:
-            found[resource] = str(parse_quantity(amount))
+            found[resource] = str(parse_quantity(quantity))
         except MalformedQuantity as error:
             raise CliError(f"{resource}: {error}", hint="Amounts are written as 500m, 2, 100Mi or 1.5Gi.") from None
     return found

@@ -110,10 +110,10 @@ def _container(container: Json) -> Iterator[str]:
         yield _line(6, "Name:          ", text(port, "name"))
     yield _line(5, "Resources:")
     for title, key in (("Limits:", "limits"), ("Requests:", "requests")):
-        amounts = quantities(container, "resources", key)
+        resources = quantities(container, "resources", key)
         yield _line(6, title)
-        yield _line(7, "Cpu:   ", amounts.get("cpu", 0))
-        yield _line(7, "Memory:", amounts.get("memory", 0))
+        yield _line(7, "Cpu:   ", resources.get("cpu", 0))
+        yield _line(7, "Memory:", resources.get("memory", 0))
     yield _line(6, "Working Dir:", text(container, "workingDir"))
 
 

@@ -162,10 +162,10 @@ def create(given: Given) -> int:
     }
 
     async def work(api: Api) -> None:
-        made = await api.create(QUEUES, queue)
+        created = await api.create(QUEUES, queue)
         if state == QueueState.CLOSED:
             await request_of(
-                api, QUEUES, name, str(part(made, "metadata").get("uid")), Action.CLOSE_QUEUE, at=NAMESPACE
+                api, QUEUES, name, str(part(created, "metadata").get("uid")), Action.CLOSE_QUEUE, at=NAMESPACE
             )
 
     once(given, work)

@@ -21,7 +21,7 @@ from vcbatch.interfaces.api import Api, ApiError
 Json = Mapping[str, Any]
 
 
-async def pods_to_come(api: Api, objects: Sequence[msgspec.Struct]) -> list[Pod]:
+async def projected_pods(api: Api, objects: Sequence[msgspec.Struct]) -> list[Pod]:
     """Of the jobs whose PodGroup is among the objects, isn't admitted and has no pods yet. Without the right to list
     jobs there are none, and that is reported. Raises `ApiError` where the server doesn't answer."""
     gangs = {
@@ -53,7 +53,7 @@ def _members(job: Json, gangs: set[str], classes: Sequence[Json]) -> list[Pod]:
         return []
     values = {c["metadata"]["name"]: c["value"] for c in classes}
     try:
-        group, made = members_of(job, values, source="snapshot")
+        group, bodies = members_of(job, values, source="snapshot")
     except CliError as error:
         note(f"omitted: pods of {error}")
         return []
@@ -62,7 +62,7 @@ def _members(job: Json, gangs: set[str], classes: Sequence[Json]) -> list[Pod]:
         return []
     later = {task.get("name") for task in job["spec"].get("tasks") or () if task.get("dependsOn")}
     found: list[Pod] = []
-    for body in made:
+    for body in bodies:
         if body["metadata"]["labels"].get(TASK_SPEC) in later:
             continue
         own = {"uid": f"to-come/{meta['namespace']}/{body['metadata']['name']}", "namespace": meta["namespace"]}

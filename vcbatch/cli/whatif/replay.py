@@ -21,7 +21,7 @@ from vcbatch.cli.files.policy_file import read_policy
 from vcbatch.cli.files.source import Origin
 from vcbatch.cli.whatif.outcome_text import text_of
 from vcbatch.cli.whatif.recording_files import read_recording
-from vcbatch.cli.whatif.without import take_away
+from vcbatch.cli.whatif.without import remove
 from vcbatch.cli.whatif.world_files import Collected, completed
 from vcbatch.scheduler import PolicyError
 from vcbatch.scheduler.policy.policy import Extensions, Policy
@@ -182,7 +182,7 @@ def _changed(
     """Pods that are added and name no scheduler are this one's; what doesn't say since when it is there came last."""
     collected = Collected.of(lists)
     for what in removed:
-        take_away(collected.objects, what)
+        remove(collected.objects, what)
     for path in added:
         for number, document in enumerate(documents(path), start=1):
             if document.get("kind") == PODS.kind and isinstance(document.get("spec"), Mapping):

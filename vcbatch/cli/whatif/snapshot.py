@@ -13,7 +13,7 @@ import msgspec
 
 from vcbatch.cli.base.access import Access, cluster_access_options
 from vcbatch.cli.base.output import CliError, note, say
-from vcbatch.cli.whatif.projected_pods import pods_to_come
+from vcbatch.cli.whatif.projected_pods import projected_pods
 from vcbatch.cli.whatif.scheduler_setup import Setup, SetupOptions, setup_options
 from vcbatch.interfaces.api import Api, ApiError
 from vcbatch.scheduler.picture.reads import READS, Read
@@ -36,7 +36,7 @@ def command(access: Access, file: Path | None, setup: SetupOptions) -> int:
     async def work(api: Api) -> tuple[int, Setup]:
         found = await setup.read(api, access, now=now)
         objects = await read_objects(api)
-        return save(path, found.settings, [*objects, *await pods_to_come(api, objects)]), found
+        return save(path, found.settings, [*objects, *await projected_pods(api, objects)]), found
 
     count, found = access.streaming(work)
     say(f"{path}: {count} objects")

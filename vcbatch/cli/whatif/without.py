@@ -1,4 +1,4 @@
-"""What isn't there in `vcbatch replay --without`: an object, and what would go or begin anew with it."""
+"""`vcbatch replay --without`: removes an object, with what would be deleted or recreated with it."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _MOST_NAMED: Final = 8
 _OVER: Final = frozenset({"Succeeded", "Failed"})
 
 
-def take_away(objects: Objects, what: str) -> None:
-    """Take `KIND/NAME` or `KIND/NAMESPACE/NAME` out: a PodGroup with its pods, a job with its PodGroup. Pods of gangs
-    on a node that is taken away wait again, others on it go.
+def remove(objects: Objects, what: str) -> None:
+    """Remove `KIND/NAME` or `KIND/NAMESPACE/NAME`: a PodGroup with its pods, a job with its PodGroup. Pods of gangs on
+    a node that is removed are pending again, others on it are removed.
 
     Raises:
         CliError: there is no such object; says which there are.
@@ -39,7 +39,7 @@ def take_away(objects: Objects, what: str) -> None:
                 what, {job for group in objects.get(_KEY_OF[PODGROUPS], {}).values() if (job := _job(group))}
             )
         for gang in gangs:
-            take_gang(objects, gang)
+            remove_gang(objects, gang)
         return
     key = _KEYS.get(_SHORT.get(word, word))
     if key is None:
@@ -49,7 +49,7 @@ def take_away(objects: Objects, what: str) -> None:
     if full not in known:
         raise _missing(what, known.keys())
     if key == _KEY_OF[PODGROUPS]:
-        take_gang(objects, full)
+        remove_gang(objects, full)
         return
     del known[full]
     if key == _KEY_OF[NODES]:
@@ -85,8 +85,8 @@ def job_of(group: Json) -> Json:
     return {}
 
 
-def take_gang(objects: Objects, name: str) -> None:
-    """Take a PodGroup out, `namespace/name`, and its pods."""
+def remove_gang(objects: Objects, name: str) -> None:
+    """Remove a PodGroup, `namespace/name`, and its pods."""
     del objects[_KEY_OF[PODGROUPS]][name]
     pods = objects.get(_KEY_OF[PODS], {})
     namespace, _, group = name.partition("/")
@@ -101,7 +101,7 @@ def group_of(pod: Json) -> str:
 
 
 def _clear(pods: dict[str, Json], node: str) -> None:
-    """Nobody is on the node any more. Whose pods it were makes those of gangs anew."""
+    """Remove the pods of a node. Those of gangs are recreated by their owners, and pending."""
     for key, pod in list(pods.items()):
         if (pod.get("spec") or {}).get("nodeName") != node:
             continue

@@ -19,7 +19,7 @@ from vcbatch.api.resources import JOBS, PODS
 from vcbatch.cli.base.output import CliError, note
 from vcbatch.cli.files.job_files import members_of
 from vcbatch.cli.files.source import Origin
-from vcbatch.cli.whatif.without import gangs_of, group_of, job_of, take_gang
+from vcbatch.cli.whatif.without import gangs_of, group_of, job_of, remove_gang
 from vcbatch.core.machine import ObjectRef
 from vcbatch.core.podgroup import GroupView, decide
 from vcbatch.core.queue import bootstrap
@@ -124,25 +124,25 @@ class Collected:
         values = {str(c["metadata"]["name"]): c.get("value", 0) for c in classes}
         # One of another type is refused when the world is read.
         values = {name: value for name, value in values.items() if isinstance(value, int)}
-        made: list[tuple[Json, list[Json]]] = []
+        created: list[tuple[Json, list[Json]]] = []
         for name, (source, job) in self.jobs.items():
             for gang in gangs_of(self.objects, name):
                 if (_GROUPS, gang) not in self.origins:
                     owner = job_of(self.objects[_GROUPS][gang])
                     job = {**job, "metadata": {"uid": owner.get("uid"), **job["metadata"]}}
-                    take_gang(self.objects, gang)
-            made.append(members_of(job, values, source=source))
+                    remove_gang(self.objects, gang)
+            created.append(members_of(job, values, source=source))
         lists = {key: list(found.values()) for key, found in self.objects.items()}
         pods = lists.setdefault(_PODS, [])
         whole = {(pod["metadata"]["namespace"], group_of(pod)) for pod in pods}
-        for group, members in made:
+        for group, members in created:
             meta = group["metadata"]
             given = self.objects.get(_GROUPS, {}).get(f"{meta['namespace']}/{meta['name']}")
             if given is None:
                 lists.setdefault(_GROUPS, []).append(group)
             if given is None or (_unserved(given) and (meta["namespace"], meta["name"]) not in whole):
                 pods.extend(members)
-        written = {name for key, name in self.origins if key == _PODS} | {_key(p) for _, of in made for p in of}
+        written = {name for key, name in self.origins if key == _PODS} | {_key(p) for _, of in created for p in of}
         lists[_PODS] = [prioritised(pod, classes) if _key(pod) in written else pod for pod in pods]
         return lists
 
@@ -232,8 +232,8 @@ def _grouped(pods: Iterable[Json], names: Sequence[str], now: datetime) -> tuple
             done.append(pod)  # of a shape that the reading of the world names
             continue
         group = decision.ensures[0].body
-        made = groups.setdefault(f"{meta['namespace']}/{group['metadata']['name']}", group)
-        notes = {**(meta.get("annotations") or {}), GROUP_NAME: made["metadata"]["name"]}
+        created = groups.setdefault(f"{meta['namespace']}/{group['metadata']['name']}", group)
+        notes = {**(meta.get("annotations") or {}), GROUP_NAME: created["metadata"]["name"]}
         done.append({**sample, "metadata": {**meta, "annotations": notes}})
     return done, list(groups.values())
 

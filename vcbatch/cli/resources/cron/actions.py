@@ -66,10 +66,10 @@ def trigger(name: str, access: Access, job_name: str | None) -> int:
         cron = await api.get(CRONJOBS, name, namespace=access.namespace)
         if objects(cron, "status", "active") and dig(cron, "spec", "concurrencyPolicy") in ("Forbid", "Replace"):
             note(f"a job of {name} is already running; starting another one")
-        made = await api.create(
+        created = await api.create(
             JOBS, job_of(cron, job_name or f"{name}-manual-{SystemRandom().token(_TOKEN)}"), namespace=access.namespace
         )
-        return str(made["metadata"]["name"])
+        return str(created["metadata"]["name"])
 
     say(f"{title(JOBS, access.once(work))} created")
     return 0

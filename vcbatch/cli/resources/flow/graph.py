@@ -15,9 +15,9 @@ from vcbatch.cli.base.names import flow_names
 from vcbatch.cli.base.output import say
 from vcbatch.cli.base.table import Cell, Row, table
 from vcbatch.cli.base.terminal import Terminal, Tone, terminal_of
-from vcbatch.cli.resources.branches import branch
 from vcbatch.cli.resources.flow.nodes import Node, layers, nodes_of, tree
 from vcbatch.cli.resources.kinds import flow_phase, toned
+from vcbatch.cli.resources.tree_lines import branch
 from vcbatch.interfaces.api import Api
 
 Json = dict[str, Any]

@@ -53,8 +53,8 @@ class Network:
 
     def has(self, name: str, resource: str) -> Quantity:
         """What its nodes have of a resource."""
-        amounts = (quantities(self.nodes[node], "status", "allocatable") for node in self.places[name].nodes)
-        return sum((each.get(resource, ZERO) for each in amounts), ZERO)
+        allocatable = (quantities(self.nodes[node], "status", "allocatable") for node in self.places[name].nodes)
+        return sum((each.get(resource, ZERO) for each in allocatable), ZERO)
 
     def asked(self, name: str) -> Load:
         """What is asked for of its nodes."""

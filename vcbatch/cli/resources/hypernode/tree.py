@@ -9,11 +9,11 @@ from vcbatch.cli.base.access import Access, access_options
 from vcbatch.cli.base.output import note, say
 from vcbatch.cli.base.table import Row, table
 from vcbatch.cli.base.terminal import Terminal, Tone, terminal_of, wrap
-from vcbatch.cli.resources.branches import branch
 from vcbatch.cli.resources.hypernode.members import patterns
 from vcbatch.cli.resources.hypernode.network import Network, flaw_of, read_network, tier_of
 from vcbatch.cli.resources.nodes_table import asked_of
 from vcbatch.cli.resources.sections import document, width_of
+from vcbatch.cli.resources.tree_lines import branch
 
 _NAMED = 5
 

@@ -33,13 +33,13 @@ from vcbatch.cli.resources.kinds import (
 )
 from vcbatch.cli.resources.reading import events_of, owned_by, readable, within_reach
 from vcbatch.cli.resources.sections import (
-    amounts,
     document,
     events_text,
     facts,
     labels_text,
     moment_text,
     objects_table,
+    quantities_text,
     section,
     width_of,
 )
@@ -141,7 +141,7 @@ def _gang(screen: JobScreen) -> str:
         awaited = screen.gang_known and job_phase(screen.job) == JobPhase.PENDING
         return f"{needs}; no PodGroup yet" if awaited else needs
     gang = gang_of(screen.pod_group, {})
-    asks = amounts(gang.asks)
+    asks = quantities_text(gang.asks)
     return f"{needs}{f' ({asks})' if asks else ''}; PodGroup {name_of(screen.pod_group)} is {gang.phase}"
 
 
@@ -207,7 +207,7 @@ def _asks(task: Json) -> str:
 def pod_asks(spec: Json) -> str:
     """What a pod asks for, each resource once."""
     usage = pod_usage(spec)
-    return amounts({key: amount for key, amount in usage.items() if not key.startswith(_OWN_KEYS)})
+    return quantities_text({key: quantity for key, quantity in usage.items() if not key.startswith(_OWN_KEYS)})
 
 
 def policies_text(job: Json) -> str:

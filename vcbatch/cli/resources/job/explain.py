@@ -30,7 +30,7 @@ from vcbatch.cli.resources.job.positions import order_facts, queues_table, reaso
 from vcbatch.cli.resources.job.remedies import remedies
 from vcbatch.cli.resources.kinds import job_pods, toned
 from vcbatch.cli.resources.reading import pod_groups_in_reach, priorities_in_reach, queues_in_reach
-from vcbatch.cli.resources.sections import amounts, document, facts, moment_text, section, width_of
+from vcbatch.cli.resources.sections import document, facts, moment_text, quantities_text, section, width_of
 from vcbatch.cli.whatif.scheduler_setup import SetupOptions, setup_options
 from vcbatch.core.waiting import Gang, Surroundings, Waiting, phase_of, waiting_of
 from vcbatch.interfaces.api import Api
@@ -119,7 +119,7 @@ def _facts(waiting: Waiting, order: Order, now: datetime) -> Iterator[tuple[str,
     if gang is None or gang.holds:
         return
     pods = "1 pod" if gang.pods == 1 else f"{gang.pods} pods at once"
-    yield "Needs", f"{pods}{f': {amounts(gang.asks)}' if amounts(gang.asks) else ''}"
+    yield "Needs", f"{pods}{f': {quantities_text(gang.asks)}' if quantities_text(gang.asks) else ''}"
     yield "Queue", _place(waiting)
     yield from order_facts(waiting, order)
     first = waiting.held_up_by
@@ -130,7 +130,7 @@ def _facts(waiting: Waiting, order: Order, now: datetime) -> Iterator[tuple[str,
     limit = waiting.limit
     if limit is not None:
         title, how = ("Short by", "below") if limit.ever else ("Too large", "above")
-        yield title, f"{amounts(limit.short_by)}, {how} the capability of queue {limit.queue}"
+        yield title, f"{quantities_text(limit.short_by)}, {how} the capability of queue {limit.queue}"
     if waiting.expected_start is not None:
         yield "Starts", f"by {moment_text(waiting.expected_start, now)}"
     elif waiting.evictable_from is not None:

@@ -100,24 +100,24 @@ def _gang(gang: Gang) -> Json:
         "phase": gang.phase,
         "priority": gang.priority,
         "pods": gang.pods,
-        "asks": _amounts(gang.asks),
+        "asks": _quantities(gang.asks),
         "created": _time(gang.created),
     }
     return found | ({"reason": gang.reason.value} if gang.reason is not None else {})
 
 
 def _needs(gang: Gang | None) -> Json:
-    return {} if gang is None or gang.holds else {"pods": gang.pods, "asks": _amounts(gang.asks)}
+    return {} if gang is None or gang.holds else {"pods": gang.pods, "asks": _quantities(gang.asks)}
 
 
 def _limit(limit: Limit | None) -> Json:
     if limit is None:
         return {}
-    return {"queue": limit.queue, "shortBy": _amounts(limit.short_by), "ever": limit.ever}
+    return {"queue": limit.queue, "shortBy": _quantities(limit.short_by), "ever": limit.ever}
 
 
-def _amounts(amounts: Amounts) -> dict[str, str]:
-    return {resource: amount.format() for resource, amount in sorted(amounts.items())}
+def _quantities(quantities: Amounts) -> dict[str, str]:
+    return {resource: quantity.format() for resource, quantity in sorted(quantities.items())}
 
 
 def _time(when: datetime | None) -> str | None:

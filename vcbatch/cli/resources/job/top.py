@@ -113,8 +113,8 @@ def top_text(
 
 
 def _weight(use: Use) -> int:
-    amounts = use.asked if use.used is None else use.used
-    return amounts.get("cpu", ZERO).nano
+    quantities = use.asked if use.used is None else use.used
+    return quantities.get("cpu", ZERO).nano
 
 
 def _measured(metrics: Json) -> Amounts:

@@ -43,9 +43,9 @@ class AmountsType(click.ParamType):
             return value
         found: dict[str, str] = {}
         for one in str(value).split(","):
-            name, equals, amount = one.strip().partition("=")
+            name, equals, quantity = one.strip().partition("=")
             try:
-                if not name or not equals or parse_quantity(amount).nano < 0:
+                if not name or not equals or parse_quantity(quantity).nano < 0:
                     raise MalformedQuantity(f"must be NAME=QUANTITY, got {one!r}")
             except MalformedQuantity as error:
                 self.fail(f"{error} (e.g. cpu=4,memory=8Gi,nvidia.com/gpu=2)", param, ctx)
@@ -53,7 +53,7 @@ class AmountsType(click.ParamType):
                 self.fail(why, param, ctx)
             if name in found:
                 self.fail(f"duplicate resource {name}", param, ctx)
-            found[name] = amount
+            found[name] = quantity
         return found
 
 
@@ -100,9 +100,9 @@ def create(
 ) -> int:
     """Create a queue. RESOURCES is a list such as cpu=4,memory=8Gi,nvidia.com/gpu=2."""
     spec: Json = {"weight": weight, "parent": parent, "reclaimable": reclaimable}
-    for field, amounts in (("capability", capability), ("deserved", deserved)):
-        if amounts:
-            spec[field] = amounts
+    for field, quantities in (("capability", capability), ("deserved", deserved)):
+        if quantities:
+            spec[field] = quantities
     if guarantee:
         spec["guarantee"] = {"resource": guarantee}
     if priority is not None:

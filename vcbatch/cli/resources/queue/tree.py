@@ -13,11 +13,11 @@ from vcbatch.api.quantity import NANO, ZERO, Quantity
 from vcbatch.cli.base.access import Access, access_options
 from vcbatch.cli.base.output import CliError, say
 from vcbatch.cli.base.terminal import Terminal, Tone, cells, cut, terminal_of
-from vcbatch.cli.resources.branches import branch
 from vcbatch.cli.resources.kinds import queue_state
 from vcbatch.cli.resources.queue.usage import Entry, QueueUsage, usage_of
 from vcbatch.cli.resources.reading import within_reach
 from vcbatch.cli.resources.sections import width_of
+from vcbatch.cli.resources.tree_lines import branch
 from vcbatch.interfaces.api import Api
 
 Json = dict[str, Any]
@@ -66,9 +66,9 @@ def default_resource(usage: QueueUsage, nodes: Sequence[Json]) -> str:
     held = {
         name
         for entry in entries
-        for amounts in (entry.capability, entry.guarantee, entry.deserved, entry.allocated)
-        for name, amount in amounts.items()
-        if amount
+        for quantities in (entry.capability, entry.guarantee, entry.deserved, entry.allocated)
+        for name, quantity in quantities.items()
+        if quantity
     }
     wanted = {name for entry in entries for name in entry.resources()}
     known = held | {name for name in wanted if cluster_total(nodes, name)}
@@ -139,13 +139,13 @@ def bar(entry: Entry, resource: str, most: Quantity, terminal: Terminal) -> str:
     )
 
 
-def _length(amount: Quantity, most: Quantity) -> int:
+def _length(quantity: Quantity, most: Quantity) -> int:
     """Cells of a bar: none for nothing, at least one for something, all of them only for everything."""
-    if amount <= ZERO:
+    if quantity <= ZERO:
         return 0
-    if amount >= most:
+    if quantity >= most:
         return _BAR
-    return min(max(amount.nano * _BAR // most.nano, 1), _BAR - 1)
+    return min(max(quantity.nano * _BAR // most.nano, 1), _BAR - 1)
 
 
 def _numbers(entry: Entry, resource: str, most: Quantity) -> str:
@@ -154,15 +154,15 @@ def _numbers(entry: Entry, resource: str, most: Quantity) -> str:
 
 
 def _details(entry: Entry, resource: str) -> Iterator[str]:
-    for word, amount in (
+    for word, quantity in (
         ("guaranteed", entry.guarantee.get(resource, ZERO)),
         ("deserved", entry.deserved.get(resource, ZERO)),
         ("borrowed", entry.borrowed(resource)),
         ("admitted", entry.admitted.get(resource, ZERO)),
         ("pending", entry.pending.get(resource, ZERO)),
     ):
-        if amount:
-            yield f"{word} {shown(amount, resource)}"
+        if quantity:
+            yield f"{word} {shown(quantity, resource)}"
 
 
 def _wrapped(details: Sequence[str], indent: str, width: int) -> Iterator[str]:
@@ -183,12 +183,12 @@ def _state(entry: Entry, terminal: Terminal) -> str:
     return "" if state == QueueState.OPEN else terminal.paint(f"  {state}", Tone.WAITING)
 
 
-def shown(amount: Quantity, resource: str) -> str:
+def shown(quantity: Quantity, resource: str) -> str:
     """An amount in few letters: `1.5Gi` for bytes, `12.5` for all else."""
     if resource in _IN_BYTES:
-        value = amount.value()
+        value = quantity.value()
         for size, suffix in _MEMORY_UNITS:
             if abs(value) >= size:
                 return f"{value / size:.4g}{suffix}"
         return str(value)
-    return f"{amount.nano / NANO:.6g}"
+    return f"{quantity.nano / NANO:.6g}"

@@ -52,9 +52,16 @@ class Entry:
         """Those of which there is anything to be said: cpu, memory, then by name."""
         known = {
             resource
-            for amounts in (self.capability, self.guarantee, self.deserved, self.allocated, self.admitted, self.pending)
-            for resource, amount in amounts.items()
-            if amount
+            for quantities in (
+                self.capability,
+                self.guarantee,
+                self.deserved,
+                self.allocated,
+                self.admitted,
+                self.pending,
+            )
+            for resource, quantity in quantities.items()
+            if quantity
         }
         return sorted(known, key=lambda resource: (*(resource != first for first in _FREE_AT_ZERO), resource))
 
@@ -151,8 +158,8 @@ def _entry(
     own = _limits(spec)
     capability: dict[str, Quantity] = dict(own)
     for above in chain[1:]:
-        for resource, amount in _limits(part(by_name.get(above) or {}, "spec")).items():
-            capability.setdefault(resource, amount)
+        for resource, quantity in _limits(part(by_name.get(above) or {}, "spec")).items():
+            capability.setdefault(resource, quantity)
     return Entry(
         name=name,
         queue=queue,
@@ -169,7 +176,7 @@ def _entry(
 
 def _limits(spec: Json) -> dict[str, Quantity]:
     capability = amounts_of(part(spec, "capability"))
-    return {name: amount for name, amount in capability.items() if amount or name not in _FREE_AT_ZERO}
+    return {name: quantity for name, quantity in capability.items() if quantity or name not in _FREE_AT_ZERO}
 
 
 def _count(totals: _Totals, gang: Gang) -> None:
@@ -180,5 +187,5 @@ def _count(totals: _Totals, gang: Gang) -> None:
             into = totals.admitted
         case _:
             return
-    for resource, amount in gang.asks.items():
-        into[resource] = into.get(resource, ZERO) + amount
+    for resource, quantity in gang.asks.items():
+        into[resource] = into.get(resource, ZERO) + quantity
