@@ -23,11 +23,11 @@ from rich.table import Table
 
 from vcbatch.api.resources import CONFIGMAPS, JOBS, PODGROUPS, PODS, Resource
 from vcbatch.api.yaml_reader import documents
+from vcbatch.interfaces import Api, ApiError, interpreter
 from vcbatch.runtime.client.http import HttpApi
 from vcbatch.runtime.client.kubeconfig import load
 from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.random import SystemRandom
-from vcbatch.seams import Api, ApiError, interpreter
 
 HERE = Path(__file__).resolve().parent
 MANIFEST = HERE / "pytorch-ddp.yaml"

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 from vcbatch.api.admission import Request, User
 from vcbatch.api.resources import QUEUES, Resource
-from vcbatch.seams.api import Api
+from vcbatch.interfaces.api import Api
 
 VERB: Final = "create"
 SUBRESOURCE: Final = "submit"

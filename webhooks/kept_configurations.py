@@ -24,8 +24,8 @@ from vcbatch.api.loose import listed, part
 from vcbatch.api.resources import LEASES, Resource
 from vcbatch.api.timestamps import format_micro_time
 from vcbatch.hosting.supervise import pause
-from vcbatch.seams.api import Api, ApiError, get_or_none
-from vcbatch.seams.clock import Clock
+from vcbatch.interfaces.api import Api, ApiError, get_or_none
+from vcbatch.interfaces.clock import Clock
 from webhooks.certificates.trust import Trust
 from webhooks.configurations import MUTATING, RULES, RULES_VERSION, VALIDATING, covers
 

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from vcbatch.hosting.guards import HttpLimits
 from vcbatch.hosting.http_server import Guard, GuardedHttp, GuardedServer
-from vcbatch.seams.clock import Clock
+from vcbatch.interfaces.clock import Clock
 
 log = logging.getLogger(__name__)
 

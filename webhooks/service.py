@@ -14,10 +14,10 @@ from vcbatch.api.admission import Lookup, Operation, Request, Settings, User, Ve
 from vcbatch.api.defaults import json_patch
 from vcbatch.api.model import MalformedObject
 from vcbatch.api.resources import PODS, Resource
+from vcbatch.interfaces.api import ApiError
+from vcbatch.interfaces.clock import Clock
 from vcbatch.runtime.metrics.meter import Meter
 from vcbatch.runtime.tracing.tracer import Tracer
-from vcbatch.seams.api import ApiError
-from vcbatch.seams.clock import Clock
 from webhooks.access import SubmitAccess, UpdateAccess
 from webhooks.paths import Path
 from webhooks.review import Answer, Asked

@@ -8,8 +8,8 @@ from pathlib import Path
 from vcbatch.api.admission import Settings
 from vcbatch.api.resource_groups import ResourceGroup, parse_resource_groups
 from vcbatch.hosting.supervise import never
+from vcbatch.interfaces.clock import Clock
 from vcbatch.runtime.configuration.followed_file import FollowedFile
-from vcbatch.seams.clock import Clock
 
 
 class FollowedSettings:

@@ -16,7 +16,7 @@ from vcbatch.api.model import Json
 from vcbatch.api.queue import Queue
 from vcbatch.api.resources import BATCH_JOBS, JOBS, PODGROUPS, PODS
 from vcbatch.api.unfinished import QueueWork, controller_of, queue_of, work_in
-from vcbatch.seams.api import Api
+from vcbatch.interfaces.api import Api
 
 _WITH_A_NODE = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 

@@ -30,10 +30,10 @@ from vcbatch.api.resources import (
 )
 from vcbatch.api.submission import submitted
 from vcbatch.api.unfinished import QueueWork, being_deleted
+from vcbatch.interfaces.api import Api, ApiError, get_or_none
 from vcbatch.runtime.caches.cache import Cache, Change
 from vcbatch.runtime.caches.informers import Informers
 from vcbatch.runtime.time_zones import time_zones
-from vcbatch.seams.api import Api, ApiError, get_or_none
 from webhooks.work import Read, work_of
 
 log = logging.getLogger(__name__)

@@ -15,11 +15,11 @@ from tests.scenarios.simulated import simulated
 from tests.support import virtual_time
 from vcbatch.api.names import DEFAULT_SCHEDULER, GROUP_NAME
 from vcbatch.api.resources import BATCH_JOBS, EVENTS, PODS
+from vcbatch.interfaces import Api, Clock
 from vcbatch.runtime.client.http import HttpApi
 from vcbatch.runtime.client.kubeconfig import load
 from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.random import SystemRandom
-from vcbatch.seams import Api, Clock
 
 Json = dict[str, Any]
 

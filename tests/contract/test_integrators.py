@@ -19,7 +19,7 @@ from tests.scenarios.player import Scenario, play
 from tests.scenarios.simulated import simulated
 from tests.support import virtual_time
 from vcbatch.api.resources import Resource
-from vcbatch.seams import Api
+from vcbatch.interfaces import Api
 
 Json = dict[str, Any]
 

@@ -23,7 +23,7 @@ from tests.scenarios.simulated import SimulatedWorld, simulated
 from tests.support import virtual_time
 from vcbatch.api import names
 from vcbatch.api.resources import COMMANDS, EVENTS, PODGROUPS, PODS, QUEUES, Resource
-from vcbatch.seams import ApiError
+from vcbatch.interfaces import ApiError
 
 Json = dict[str, Any]
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from vcbatch.api.resources import PODS, Resource
-from vcbatch.seams.api import ApiError, Json, Listing, PatchKind, WatchEvent
+from vcbatch.interfaces.api import ApiError, Json, Listing, PatchKind, WatchEvent
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ class Entry:
 
 
 class FakeApi:
-    """`vcbatch.seams.Api`, with the history of writes to look at in `writes` as `(verb, plural, name)`."""
+    """`vcbatch.interfaces.Api`, with the history of writes to look at in `writes` as `(verb, plural, name)`."""
 
     def __init__(self) -> None:
         self.objects: dict[tuple[Resource, str, str], Json] = {}
@@ -108,7 +108,7 @@ class FakeApi:
         except KeyError:
             raise not_found(name) from None
 
-    # The seam
+    # The interface
 
     async def get(self, resource: Resource, name: str, *, namespace: str | None = None, model: type[T] = dict) -> T:
         return convert(self._find(resource, name, namespace), model)

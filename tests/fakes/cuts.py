@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Any
 
-from vcbatch.seams.api import Api, ApiError, WatchEvent
+from vcbatch.interfaces.api import Api, ApiError, WatchEvent
 
 AWAY = ApiError(0, "ConnectionLost", "connection refused")
 EXPIRED = ApiError(410, "Expired", "too old resource version")
@@ -15,7 +15,7 @@ _READS = ("get", "list", "watch")
 
 
 class CutApi:
-    """`vcbatch.seams.Api` around another. `cut` ends every open watch, with an error or without one; while `away`
+    """`vcbatch.interfaces.Api` around another. `cut` ends every open watch, with an error or without one; while `away`
     nothing is read; `forgets` has every watch that is begun anew answer that its history is gone, once for each
     kind."""
 

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from vcbatch.api.resources import PODS, Resource
-from vcbatch.seams.api import Api, ApiError, WatchEvent
+from vcbatch.interfaces.api import Api, ApiError, WatchEvent
 
 
 class Fault(StrEnum):
@@ -34,7 +34,7 @@ def by_chance(seed: int, share: float, faults: tuple[Fault, ...] = tuple(Fault))
 
 
 class FaultyApi:
-    """`vcbatch.seams.Api` around another; `plan` gives the fault of each call to a verb in `verbs`."""
+    """`vcbatch.interfaces.Api` around another; `plan` gives the fault of each call to a verb in `verbs`."""
 
     def __init__(self, api: Api, plan: Iterator[Fault], *, verbs: tuple[str, ...] = WRITES) -> None:
         self._api = api

@@ -12,7 +12,7 @@ from tests.fakes.api import FakeApi, not_found
 from tests.support.virtual_time import EPOCH
 from vcbatch.api import names
 from vcbatch.api.resources import JOBS, PODS
-from vcbatch.seams.api import ApiError, Json
+from vcbatch.interfaces.api import ApiError, Json
 
 
 class Cut(StrEnum):
@@ -107,7 +107,7 @@ class GangApi(FakeApi):
         before = {"terminated": {"exitCode": 1}} if len(runs) > 1 else {}
         return {"name": container, "restartCount": len(runs) - 1, "state": state, "lastState": before}
 
-    # The seam
+    # The interface
 
     async def log_lines(
         self,

@@ -10,8 +10,8 @@ from typing import Any
 from tests.fakes.api import FakeApi
 from vcbatch.api.resources import Resource
 from vcbatch.api.timestamps import format_time
-from vcbatch.seams.api import ApiError, Json, Listing, WatchEvent
-from vcbatch.seams.clock import Clock
+from vcbatch.interfaces.api import ApiError, Json, Listing, WatchEvent
+from vcbatch.interfaces.clock import Clock
 
 _FOREGROUND = "foregroundDeletion"
 
@@ -85,8 +85,8 @@ class Server(FakeApi):
 
 
 class LateApi:
-    """`vcbatch.seams.Api` that tells of each kind in `lags` (by plural) so many seconds late, in lists and watches.
-    Reads of one object, and answers to writes, are as they are."""
+    """`vcbatch.interfaces.Api` that reports each kind in `lags` (by plural) so many seconds late, in lists and
+    watches. Reads of one object, and answers to writes, are as they are."""
 
     def __init__(self, server: Server, lags: Mapping[str, float]) -> None:
         self._server = server

@@ -16,9 +16,9 @@ from urllib.parse import quote
 import yaml
 
 from tests.fuzz.mutations import ODD, mutated, places
+from vcbatch.interfaces.api import PatchKind
 from vcbatch.local.apiserver.kernel import Kernel
 from vcbatch.local.apiserver.registry import Served
-from vcbatch.seams.api import PatchKind
 
 Json = dict[str, Any]
 

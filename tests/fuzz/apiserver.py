@@ -26,11 +26,11 @@ import click
 from tests.fuzz.admission import most_memory
 from tests.fuzz.api_requests import CUSTOM, Asked, Requests
 from tests.support.virtual_time import SeededRandom, VirtualClock, run
+from vcbatch.interfaces.api import Json
 from vcbatch.local.apiserver.app import App
 from vcbatch.local.apiserver.assembly import build
 from vcbatch.local.apiserver.authn import Authenticator
 from vcbatch.local.apiserver.kernel import Kernel
-from vcbatch.seams.api import Json
 
 SECONDS, BYTES = 3.0, 200 * 10**6
 OBJECT_BYTES = 3 * 512 * 1024

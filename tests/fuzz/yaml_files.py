@@ -33,10 +33,10 @@ from click.testing import CliRunner
 
 from tests.fuzz.mutations import ODD
 from vcbatch.api.yaml_reader import documents
-from vcbatch.cli.admission import admission_services, ensure_webhooks
-from vcbatch.cli.definitions import ensure_definitions
+from vcbatch.cli.base.output import CliError
+from vcbatch.cli.local.admission import admission_services, ensure_webhooks
+from vcbatch.cli.local.definitions import ensure_definitions
 from vcbatch.cli.main import cli
-from vcbatch.cli.output import CliError
 from vcbatch.local.apiserver.server import EmbeddedServer
 from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.random import SystemRandom

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from tests.support.ports import free_port
 from vcbatch.api.resources import PODS
-from vcbatch.seams import Api
+from vcbatch.interfaces import Api
 
 REQUESTS = 2000
 CONCURRENCY = 16

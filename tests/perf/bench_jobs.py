@@ -25,6 +25,7 @@ from vcbatch.api.resources import COMMANDS, JOBS, PODGROUPS, PODS, QUEUES, Resou
 from vcbatch.api.scheduling import PriorityClassView
 from vcbatch.api.storage import Claim
 from vcbatch.core.job import JobView, decide
+from vcbatch.interfaces.clock import Clock
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.clock import SystemClock
@@ -33,7 +34,6 @@ from vcbatch.runtime.controllers.claims import Claims
 from vcbatch.runtime.controllers.job import JobController, JobSources
 from vcbatch.runtime.controllers.references import References
 from vcbatch.runtime.events.recorder import Recorder
-from vcbatch.seams.clock import Clock
 
 Objects = Mapping[tuple[Resource, str], dict[str, Any]]
 

@@ -17,11 +17,11 @@ import psutil
 from tests.perf import bench_apiserver, bench_webhooks
 from tests.perf.figure import Figure
 from vcbatch.api.resources import JOBS, NAMESPACES, PODS
+from vcbatch.interfaces import Api
 from vcbatch.runtime.client.http import HttpApi
 from vcbatch.runtime.client.kubeconfig import load
 from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.random import SystemRandom
-from vcbatch.seams import Api
 
 
 def seconds_of(command: list[str]) -> float:

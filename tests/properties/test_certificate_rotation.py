@@ -15,7 +15,7 @@ from tests.support.examples import examples
 from tests.support.virtual_time import EPOCH
 from tests.unit.webhooks.certificate_world import NAMESPACE, SECRET, Replica, SetClock, bundles, cluster, held, trusts
 from vcbatch.api.resources import SECRETS
-from vcbatch.seams.api import ApiError
+from vcbatch.interfaces.api import ApiError
 from webhooks.certificates import rotation
 from webhooks.certificates.rotation import AUTHORITY_LIFE, LEAF_LIFE, SETTLING, Authority, Held, Leaf, Span, decide
 from webhooks.certificates.trust import TrustError

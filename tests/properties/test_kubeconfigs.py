@@ -12,8 +12,8 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from vcbatch.cli.output import CliError
-from vcbatch.cli.reach import Access
+from vcbatch.cli.base.output import CliError
+from vcbatch.cli.base.reach import Access
 from vcbatch.runtime.client.kubeconfig import KubeconfigError, load
 
 SECRET = "s3cr3t-of-somebody"

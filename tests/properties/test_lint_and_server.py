@@ -25,11 +25,11 @@ from tests.support.examples import examples
 from tests.support.virtual_time import VirtualClock, VirtualTimeLoop
 from tests.unit.apiserver.core.servers import Answer, Client, server
 from vcbatch.api.resources import QUEUES, Resource
-from vcbatch.cli.admission import admission_services, ensure_webhooks
-from vcbatch.cli.definitions import ensure_definitions
+from vcbatch.cli.files.manifests import Manifest
+from vcbatch.cli.files.positions import placed
 from vcbatch.cli.lint.rules import Complaint, complaints
-from vcbatch.cli.manifests import Manifest
-from vcbatch.cli.placed import placed
+from vcbatch.cli.local.admission import admission_services, ensure_webhooks
+from vcbatch.cli.local.definitions import ensure_definitions
 
 Json = dict[str, Any]
 

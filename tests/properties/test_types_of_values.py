@@ -31,11 +31,11 @@ from vcbatch.api.resources import (
     QUEUES,
     Resource,
 )
-from vcbatch.cli.admission import admission_services, ensure_webhooks
-from vcbatch.cli.definitions import ensure_definitions
+from vcbatch.cli.files.manifests import Manifest
+from vcbatch.cli.files.positions import placed
 from vcbatch.cli.lint.rules import complaints
-from vcbatch.cli.manifests import Manifest
-from vcbatch.cli.placed import placed
+from vcbatch.cli.local.admission import admission_services, ensure_webhooks
+from vcbatch.cli.local.definitions import ensure_definitions
 from vcbatch.sdk.models.job import Job as SdkJob
 from vcbatch.sdk.models.queue import Queue as SdkQueue
 

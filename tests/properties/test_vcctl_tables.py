@@ -6,7 +6,7 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from vcbatch.cli.terminal import cells
+from vcbatch.cli.base.terminal import cells
 from vcbatch.cli.vcctl.columns import Column, table
 from vcbatch.cli.vcctl.job_view import events_text, job_text
 

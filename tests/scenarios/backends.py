@@ -21,12 +21,12 @@ from tests.scenarios.history import History, Observer
 from tests.scenarios.player import Capability, Scenario, play
 from tests.scenarios.report import Outcome
 from vcbatch.api.resources import EVENTS, JOBS, NAMESPACES, NODES, PODGROUPS, PODS, QUEUES, Resource
+from vcbatch.interfaces import ApiError
 from vcbatch.runtime.client.http import HttpApi
 from vcbatch.runtime.client.kubeconfig import load
 from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.random import SystemRandom
 from vcbatch.scheduler.policy.reader import DEFAULT_POLICY
-from vcbatch.seams import ApiError
 
 Json = dict[str, Any]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from vcbatch.api import resources
 from vcbatch.api.resources import Resource
-from vcbatch.seams import ApiError
+from vcbatch.interfaces import ApiError
 
 if TYPE_CHECKING:
     from tests.scenarios.player import World

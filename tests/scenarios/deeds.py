@@ -21,7 +21,7 @@ from vcbatch.api.resources import (
     Resource,
 )
 from vcbatch.api.timestamps import format_time
-from vcbatch.seams import ApiError, PatchKind
+from vcbatch.interfaces import ApiError, PatchKind
 
 if TYPE_CHECKING:
     from tests.scenarios.player import World

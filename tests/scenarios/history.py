@@ -25,7 +25,7 @@ from vcbatch.api.resources import (
     REPLICASETS,
     Resource,
 )
-from vcbatch.seams import Api, ApiError
+from vcbatch.interfaces import Api, ApiError
 
 Json = dict[str, Any]
 

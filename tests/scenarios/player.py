@@ -92,7 +92,7 @@ from tests.scenarios import deeds
 from tests.scenarios.conditions import Condition, ScenarioFailed, as_list, dig
 from tests.scenarios.history import History
 from vcbatch.api.resources import EVENTS
-from vcbatch.seams import Api
+from vcbatch.interfaces import Api
 
 Json = dict[str, Any]
 

@@ -19,11 +19,12 @@ from tests.support.virtual_time import SeededRandom, VirtualClock
 from vcbatch.api.names import DEFAULT_SCHEDULER
 from vcbatch.api.queue import DEFAULT, QueueState
 from vcbatch.api.resources import NAMESPACES, NODES, PODS, QUEUES
-from vcbatch.cli.admission import admission_services, ensure_webhooks
-from vcbatch.cli.definitions import ensure_definitions
+from vcbatch.cli.local.admission import admission_services, ensure_webhooks
+from vcbatch.cli.local.definitions import ensure_definitions
 from vcbatch.core.jobflow import Probe
 from vcbatch.hosting.health import Health
 from vcbatch.hosting.supervise import Part, Supervisor
+from vcbatch.interfaces import Api, ApiError
 from vcbatch.local.apiserver.assembly import build
 from vcbatch.local.provisioner import Provisioner
 from vcbatch.local.virtual import VirtualKubelet
@@ -33,7 +34,6 @@ from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.runtime.scheduling.loop import SchedulerLoop
 from vcbatch.runtime.workloads import Workloads
 from vcbatch.scheduler import Policy, Scheduler
-from vcbatch.seams import Api, ApiError
 
 Json = dict[str, Any]
 _ONE_NODE = {"name": "large", "cpu": "64", "memory": "256Gi"}

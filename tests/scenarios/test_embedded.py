@@ -20,7 +20,7 @@ from tests.scenarios.backends import Stage, in_turn, missing
 from tests.scenarios.player import Capability, Scenario, scenarios
 from tests.scenarios.report import EMBEDDED, Outcome, Record, tell
 from tests.support.up import RunningVcbatch, vcbatch
-from vcbatch.cli.state import StateDir
+from vcbatch.cli.base.state import StateDir
 from vcbatch.scheduler.policy.reader import DEFAULT_POLICY
 
 pytestmark = pytest.mark.xdist_group("scenarios on the embedded server")

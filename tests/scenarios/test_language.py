@@ -21,7 +21,7 @@ from tests.scenarios.report import Outcome as Result
 from tests.scenarios.simulated import simulated
 from tests.support import virtual_time
 from vcbatch.api.resources import PODS, Resource
-from vcbatch.seams.api import Listing
+from vcbatch.interfaces.api import Listing
 
 OBJECT = {
     "metadata": {"name": "x", "labels": {"volcano.sh/job": "a"}},

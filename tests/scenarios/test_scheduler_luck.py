@@ -15,11 +15,11 @@ from tests.scenarios.simulated import SimulatedWorld
 from tests.support import virtual_time
 from vcbatch.api.resources import JOBS, NODES, PODGROUPS, PODS
 from vcbatch.hosting.supervise import Part, Supervisor
+from vcbatch.interfaces.api import Api, ApiError
 from vcbatch.runtime.caches.informers import Informers
 from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.runtime.scheduling.loop import SchedulerLoop
 from vcbatch.scheduler import Scheduler, parse_policy
-from vcbatch.seams.api import Api, ApiError
 
 Json = dict[str, Any]
 

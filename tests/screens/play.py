@@ -29,7 +29,7 @@ from unittest import mock
 
 from tests.support.kubeconfigs import kubeconfig
 from tests.support.served_cluster import Cluster, served_cluster
-from vcbatch.cli.access import Access
+from vcbatch.cli.base.access import Access
 from vcbatch.cli.main import main
 
 HERE = Path(__file__).parent

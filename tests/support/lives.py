@@ -31,9 +31,9 @@ from vcbatch.api.queue import DEFAULT, ROOT
 from vcbatch.api.resources import EVENTS, QUEUES, Resource
 from vcbatch.core.hypernode import parse_discovery
 from vcbatch.hosting.supervise import Supervisor
+from vcbatch.interfaces.api import Api, Json
 from vcbatch.runtime.caches.informers import Informers
 from vcbatch.runtime.configuration.followed_file import FollowedFile
-from vcbatch.seams.api import Api, Json
 
 Story = Callable[["Stage"], Awaitable[None]]
 Write = tuple[str, str, str]

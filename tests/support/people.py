@@ -11,8 +11,8 @@ from typing import Any
 
 from tests.scenarios.simulated import SimulatedWorld
 from vcbatch.api.resources import COMMANDS, JOBS, NODES, PODS, QUEUES, Resource
-from vcbatch.seams.api import Api, ApiError, WatchEvent
-from vcbatch.seams.clock import Clock
+from vcbatch.interfaces.api import Api, ApiError, WatchEvent
+from vcbatch.interfaces.clock import Clock
 
 Json = dict[str, Any]
 

@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+from vcbatch.interfaces import Api, Clock, Random
 from vcbatch.runtime.caches.handlers import Feed
 from vcbatch.runtime.caches.informers import Informers
 from vcbatch.runtime.caches.watch import Reflector
 from vcbatch.runtime.client.kubeconfig import Connection
 from vcbatch.runtime.control_plane import ControlPlane
-from vcbatch.seams import Api, Clock, Random
 
 
 class PlainWatches:

@@ -7,16 +7,16 @@ from collections.abc import Callable
 from typing import Any
 
 from vcbatch.api.resources import Resource
+from vcbatch.interfaces import Clock, Random
+from vcbatch.interfaces.api import ApiError, Json
 from vcbatch.local.apiserver.assembly import build
 from vcbatch.local.apiserver.history import Change
 from vcbatch.local.apiserver.record import Record
 from vcbatch.local.apiserver.store import collection_of
-from vcbatch.seams import Clock, Random
-from vcbatch.seams.api import ApiError, Json
 
 
 class Server:
-    """A server without state from before. `api` is the seam."""
+    """A server without state from before. `api` is the interface."""
 
     def __init__(self, clock: Clock, random: Random) -> None:
         self._kernel = build(clock=clock, random=random)

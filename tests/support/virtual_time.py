@@ -10,7 +10,7 @@ from random import Random
 from typing import Any, TypeVar
 from uuid import UUID
 
-from vcbatch.seams.random import KeyPair
+from vcbatch.interfaces.random import KeyPair
 
 T = TypeVar("T")
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
@@ -73,7 +73,7 @@ class VirtualClock:
 
 
 class SeededRandom:
-    """The randomness seam from one seed."""
+    """The randomness interface from one seed."""
 
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)

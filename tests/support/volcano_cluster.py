@@ -20,7 +20,7 @@ from vcbatch.api.resources import (
 )
 from vcbatch.cli.inventory.model import Inventory
 from vcbatch.cli.inventory.read import ENDPOINT_SLICES, MUTATING_WEBHOOKS, Reader
-from vcbatch.seams.api import ApiError, Listing
+from vcbatch.interfaces.api import ApiError, Listing
 
 Json = dict[str, Any]
 T = TypeVar("T")

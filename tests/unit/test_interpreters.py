@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from vcbatch.seams import interpreter
+from vcbatch.interfaces import interpreter
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted(path for package in ("vcbatch", "webhooks") for path in (ROOT / package).rglob("*.py"))
@@ -21,7 +21,7 @@ EXECUTIONS = {
 }  # fmt: skip
 
 KNOWN = {
-    "vcbatch/cli/up.py": "interpreter",
+    "vcbatch/cli/local/up.py": "interpreter",
     "vcbatch/local/apiserver/schema/descriptions.py": "interpreter",
     "vcbatch/sdk/connecting.py": "interpreter",
     "vcbatch/sdk/functions/runner.py": "its own flags again, in a pod",
@@ -35,7 +35,7 @@ KNOWN = {
 """The modules that start something, and what."""
 
 INTERPRETERS = {
-    "vcbatch/seams/interpreter.py": '"-P"',
+    "vcbatch/interfaces/interpreter.py": '"-P"',
     "vcbatch/sdk/functions/runner.py": '"-P"',
     "vcbatch/local/kubelet/processes.py": '"-I", "-S"',
     "vcbatch/local/kubelet/logins.py": "{python} -I -S",

@@ -40,7 +40,7 @@ def test_wire_keys_are_named_in_one_place() -> None:
 
 
 def test_decisions_read_no_clock() -> None:
-    """`datetime` is imported for its type; asking it for the time is the seam's business."""
+    """`datetime` is imported for its type; asking it for the time is the interface's business."""
     strays = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for path in SOURCES

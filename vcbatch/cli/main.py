@@ -10,73 +10,13 @@ from typing import NoReturn
 import click
 
 from vcbatch._version import __version__
-from vcbatch.cli.lazy import Commands, LazyGroup
-from vcbatch.cli.output import CliError, complain
-
-_COMMANDS: Commands = {
-    "up": ("vcbatch.cli.up", "Start a local server, without a cluster, containers or root."),
-    "down": ("vcbatch.cli.down", "Stop the local server and its pods."),
-    "status": ("vcbatch.cli.status", "Show the status of the local server."),
-    "run": ("vcbatch.cli.run.command", "Run a program as a job and exit with its exit code."),
-    "job": ("vcbatch.cli.resources.job", "Manage jobs."),
-    "wait": ("vcbatch.cli.wait.command", "Wait for a condition on jobs or other objects."),
-    "apply": ("vcbatch.cli.apply.command", "Apply manifests after showing a diff."),
-    "delete": ("vcbatch.cli.apply.delete", "Delete the objects in manifests."),
-    "queue": ("vcbatch.cli.resources.queue", "Manage queues."),
-    "jobflow": ("vcbatch.cli.resources.flow", "Manage job flows."),
-    "jobtemplate": ("vcbatch.cli.resources.template", "Show job templates."),
-    "cronjob": ("vcbatch.cli.resources.cron", "Manage cron jobs."),
-    "pod": ("vcbatch.cli.resources.pod", "Show the pods of jobs."),
-    "hypernode": ("vcbatch.cli.resources.hypernode", "Inspect network topology (HyperNodes)."),
-    "cluster": ("vcbatch.cli.resources.cluster", "Show nodes, requested resources and job counts."),
-    "doctor": ("vcbatch.cli.resources.doctor", "Diagnose the installation and suggest fixes."),
-    "lint": ("vcbatch.cli.lint.command", "Validate manifests offline."),
-    "simulate": ("vcbatch.cli.simulate", "Simulate scheduling of the objects in files."),
-    "snapshot": ("vcbatch.cli.snapshot", "Save a snapshot of the scheduler's input."),
-    "replay": ("vcbatch.cli.replay", "Replay recorded scheduling cycles, or run a what-if simulation."),
-    "config": ("vcbatch.cli.config", "Validate a scheduler configuration, or print the effective one."),
-    "controllers": ("vcbatch.cli.controllers", "Run the controllers on a cluster."),
-    "scheduler": ("vcbatch.cli.scheduler", "Run the scheduler on a cluster."),
-    "webhooks": ("vcbatch.cli.webhooks", "Run the admission webhooks on a cluster."),
-    "install": ("vcbatch.cli.install.command", "Install or upgrade vcbatch on a cluster, without Helm."),
-    "uninstall": ("vcbatch.cli.install.command:uninstall", "Uninstall vcbatch; CRDs and jobs are kept."),
-    "migrate": ("vcbatch.cli.migrate.command", "Plan a migration from Volcano, or back."),
-    "crds": ("vcbatch.cli.crds", "Print or write the CustomResourceDefinitions."),
-    "policies": ("vcbatch.cli.policies", "Print or write admission policies, for use without webhooks."),
-    "completion": ("vcbatch.cli.completion.command", "Print a shell completion script (bash, zsh or fish)."),
-}
-
-_EXTRAS = {
-    "up": "local",
-    "down": "local",
-    "controllers": "controllers",
-    "scheduler": "scheduler",
-    "simulate": "scheduler",
-    "config": "scheduler",
-    "snapshot": "scheduler",
-    "lint": "local",
-    "replay": "scheduler",
-    "webhooks": "webhooks",
-}
-"""What a command needs beyond the plain package, which has just the client side."""
+from vcbatch.cli.base.lazy import LazyGroup
+from vcbatch.cli.base.output import CliError, complain
+from vcbatch.cli.commands import COMMANDS, SECTIONS
 
 
 class _ReaderGone(Exception):
     """Nobody reads the output any more."""
-
-
-_COMPONENTS = frozenset({"controllers", "scheduler", "webhooks"})
-"""What runs until a signal ends it, which is then no failure."""
-
-_SECTIONS = {
-    "up": "Local server",
-    "run": "Jobs",
-    "queue": "Queues, flows, schedules and nodes",
-    "doctor": "Validate and simulate",
-    "controllers": "Operate a cluster",
-    "completion": "Other commands",
-}
-"""Titles in the list of commands, by the first command below each."""
 
 
 class _Root(LazyGroup):
@@ -96,8 +36,8 @@ class _Root(LazyGroup):
 
 @click.group(
     cls=_Root,
-    commands_at=_COMMANDS,
-    sections=_SECTIONS,
+    commands_at={name: (entry.at, entry.summary) for name, entry in COMMANDS.items()},
+    sections={next(iter(section)): title for title, section in SECTIONS.items()},
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, "-V", "--version", message="vcbatch %(version)s")
@@ -118,7 +58,8 @@ def _end_as_first_process() -> None:
     process 1 has no handler for, and a component's own are there only once it has reached its API server."""
     if os.getpid() != 1:
         return
-    if sys.argv[1:2] and sys.argv[1] in _COMPONENTS:
+    called = COMMANDS.get(sys.argv[1]) if len(sys.argv) > 1 else None
+    if called is not None and called.until_signal:
         signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
         signal.signal(signal.SIGINT, lambda *_: os._exit(0))
     else:
@@ -151,10 +92,10 @@ def main() -> NoReturn:
         complain(error)
         sys.exit(error.exit_code)
     except ModuleNotFoundError as error:
-        command = next((argument for argument in sys.argv[1:] if argument in _EXTRAS), "")
+        command = next((name for name in sys.argv[1:] if name in COMMANDS and COMMANDS[name].extra), "")
         if not command or (error.name or "").startswith("vcbatch"):
             raise
-        extra = f"vcbatch[{_EXTRAS[command]}]"
+        extra = f"vcbatch[{COMMANDS[command].extra}]"
         hint = f"pip install '{extra}'"
         complain(CliError(f"`vcbatch {command}` requires {error.name}; install {extra}", hint=hint))
         sys.exit(1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vcbatch.seams.random import Random
+from vcbatch.interfaces.random import Random
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from vcbatch.seams.clock import Clock
+from vcbatch.interfaces.clock import Clock
 
 STEADY_SECONDS = 5.0
 """How long a restarted task has to run before it counts as healthy again: a task that crashes in a loop never does."""

@@ -15,8 +15,8 @@ from typing import Any
 
 from vcbatch.hosting.backoff import Backoff
 from vcbatch.hosting.health import Health
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.random import Random
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.random import Random
 
 log = logging.getLogger(__name__)
 

@@ -22,11 +22,11 @@ from vcbatch.api.resources import PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES, POD
 from vcbatch.api.storage import BindingMode, Claim, PersistentVolume, StorageClass
 from vcbatch.hosting.health import Health
 from vcbatch.hosting.supervise import Background
+from vcbatch.interfaces.api import Api, ApiError, get_or_none
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.random import Random
 from vcbatch.local.kubelet.informer import Informer
 from vcbatch.scheduler.model.storage_objects import by_size, suits
-from vcbatch.seams.api import Api, ApiError, get_or_none
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.random import Random
 
 Json = dict[str, Any]
 log = logging.getLogger(__name__)

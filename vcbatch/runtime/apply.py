@@ -20,12 +20,12 @@ import msgspec
 from vcbatch.api.resources import Resource
 from vcbatch.api.timestamps import format_time
 from vcbatch.core.machine import Create, Decision, Delete, Emit, Ensure, Mark, ObjectRef, WriteStatus, strip_unchanged
+from vcbatch.interfaces.api import Api, ApiError, Json, PatchKind, get_or_none
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.random import Random
 from vcbatch.runtime.caches.cache import Cache, deleting
 from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.runtime.pacing.at_once import CREATES
-from vcbatch.seams.api import Api, ApiError, Json, PatchKind, get_or_none
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.random import Random
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)

@@ -7,9 +7,9 @@ import logging
 from vcbatch.api.resources import QUEUES
 from vcbatch.core.queue import bootstrap
 from vcbatch.hosting.backoff import Backoff
-from vcbatch.seams.api import Api, ApiError
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.random import Random
+from vcbatch.interfaces.api import Api, ApiError
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.random import Random
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 
 class SystemClock:
-    """`vcbatch.seams.Clock` on the machine's wall clock and its monotonic clock."""
+    """`vcbatch.interfaces.Clock` on the machine's wall clock and its monotonic clock."""
 
     def now(self) -> datetime:
         return datetime.now(UTC)

@@ -34,6 +34,9 @@ from vcbatch.api.storage import Claim
 from vcbatch.core.hypernode import Discovery
 from vcbatch.hosting.health import Health
 from vcbatch.hosting.supervise import Part
+from vcbatch.interfaces.api import Api, Json
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.random import Random
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.caches.handlers import CustomResources, CustomResourceSource, Feed
@@ -64,9 +67,6 @@ from vcbatch.runtime.metrics.meter import Meter, NoMeter
 from vcbatch.runtime.probes import Ask, Prober, Sockets
 from vcbatch.runtime.tracing.jobs import JobSpans
 from vcbatch.runtime.tracing.tracer import Tracer
-from vcbatch.seams.api import Api, Json
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.random import Random
 
 # Custom resources that come through kopf. A PodGroup changes about as often as a pod, and comes as pods do.
 HOSTED = (JOBS, QUEUES, COMMANDS, CRONJOBS, HYPERNODES, JOBFLOWS, JOBTEMPLATES)

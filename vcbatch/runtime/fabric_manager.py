@@ -18,10 +18,10 @@ import msgspec
 from vcbatch.api.loose import part
 from vcbatch.api.resources import SECRETS
 from vcbatch.core.hypernode import Fabric, Link
+from vcbatch.interfaces.api import Api, ApiError
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.tls import client_context
 from vcbatch.runtime.pacing.pause import pause
-from vcbatch.seams.api import Api, ApiError
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.tls import client_context
 
 log = logging.getLogger(__name__)
 

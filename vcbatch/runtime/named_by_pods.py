@@ -11,7 +11,7 @@ from vcbatch.api.phases import JobPhase
 from vcbatch.api.pod_references import Reference, references_of
 from vcbatch.api.resources import CONFIGMAPS, PERSISTENTVOLUMECLAIMS, SECRETS
 from vcbatch.core.waiting import phase_of
-from vcbatch.seams.api import Api, ApiError, get_or_none
+from vcbatch.interfaces.api import Api, ApiError, get_or_none
 
 _PLUGINS: Final = frozenset(names.Plugin)
 _MOST: Final = 50

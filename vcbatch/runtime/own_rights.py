@@ -14,8 +14,8 @@ from typing import Final
 from vcbatch.api.loose import Json, listed, part
 from vcbatch.api.program_rights import Right, lacking
 from vcbatch.api.resources import ACCESS_REVIEWS, Resource
-from vcbatch.seams.api import Api, ApiError
-from vcbatch.seams.clock import Clock
+from vcbatch.interfaces.api import Api, ApiError
+from vcbatch.interfaces.clock import Clock
 
 log = logging.getLogger(__name__)
 

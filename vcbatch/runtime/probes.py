@@ -21,8 +21,8 @@ import aiohttp
 
 from vcbatch.core.jobflow import Probe, ProbeKind
 from vcbatch.hosting.supervise import Part
+from vcbatch.interfaces.clock import Clock
 from vcbatch.runtime.pacing.pause import pause
-from vcbatch.seams.clock import Clock
 
 log = logging.getLogger(__name__)
 

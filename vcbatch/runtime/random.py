@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import string
 
-from vcbatch.seams.random import KeyPair
+from vcbatch.interfaces.random import KeyPair
 
 # As Kubernetes' generated names: no vowels, no look-alikes, so that no word comes out by accident.
 _ALPHABET = "".join(sorted(set(string.ascii_lowercase + string.digits) - set("aeiou013l")))
 
 
 class SystemRandom:
-    """`vcbatch.seams.Random` on the operating system's source."""
+    """`vcbatch.interfaces.Random` on the operating system's source."""
 
     def random(self) -> float:
         return (int.from_bytes(os.urandom(7), "big") >> 3) * 2**-53  # as many bits as a float has

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from vcbatch.hosting.checks import Checks
 from vcbatch.hosting.plain_http import Answer, PlainHttpServer, Route, Target
-from vcbatch.seams.clock import Clock
+from vcbatch.interfaces.clock import Clock
 
 _BEAT_SECONDS = 1.0
 _LONGEST_SILENCE = 30.0

@@ -22,6 +22,9 @@ from vcbatch.api.resources import (
 from vcbatch.api.storage import Claim
 from vcbatch.core.cronjob.kinds import KUBERNETES
 from vcbatch.hosting.supervise import Part
+from vcbatch.interfaces.api import Api, Json
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.random import Random
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.caches.informers import Informers
@@ -32,9 +35,6 @@ from vcbatch.runtime.controllers.replicaset import ReplicaSetController
 from vcbatch.runtime.controllers.statefulset import StatefulSetController
 from vcbatch.runtime.controllers.stranded import StrandedPodController
 from vcbatch.runtime.events.recorder import Recorder
-from vcbatch.seams.api import Api, Json
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.random import Random
 
 _FOLLOWED: Final = (BATCH_CRONJOBS, BATCH_JOBS, DEPLOYMENTS, REPLICASETS, STATEFULSETS, CONTROLLERREVISIONS)
 

@@ -9,6 +9,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, ParamSpec, Self, TypeVar, Unpack, overload
 
+from vcbatch.api.bus import command_manifest
+from vcbatch.api.loose import part
 from vcbatch.api.phases import Action
 from vcbatch.api.resources import COMMANDS, JOBS, QUEUES
 from vcbatch.sdk.async_job import AsyncJobHandle
@@ -19,7 +21,6 @@ from vcbatch.sdk.functions.folder import MOST_CALLS, Call, CallFolder, SharedFol
 from vcbatch.sdk.functions.task import TaskFunction, as_task, job_of
 from vcbatch.sdk.models.job import Job
 from vcbatch.sdk.models.queue import Queue, QueueChanges
-from vcbatch.sdk.records import command_for
 from vcbatch.sdk.replacing import replaced
 from vcbatch.sdk.session import Session
 
@@ -235,5 +236,6 @@ class AsyncClient:
     async def _ask_queue(self, name: str, action: Action) -> None:
         with self._session.translated():
             api = await self._session.api()
-            command = command_for(QUEUES, await api.get(QUEUES, name), action)
+            uid = str(part(await api.get(QUEUES, name), "metadata").get("uid"))
+            command = command_manifest(QUEUES, name, uid, action, namespace=self.namespace)
             await api.create(COMMANDS, command, namespace=self.namespace)

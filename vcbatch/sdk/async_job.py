@@ -9,15 +9,17 @@ from contextlib import aclosing, suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from vcbatch.api.bus import command_manifest
+from vcbatch.api.loose import part
 from vcbatch.api.phases import Action, JobPhase
 from vcbatch.api.resources import COMMANDS, JOBS, PODGROUPS, PRIORITYCLASSES, QUEUES, Resource
 from vcbatch.core.waiting import Surroundings, Waiting, waiting_of
+from vcbatch.interfaces.api import ApiError, PatchKind
 from vcbatch.runtime.named_by_pods import missing_of
 from vcbatch.sdk.display import JobDisplay
 from vcbatch.sdk.errors import JobEnded, JobFailed, NotFound, ServerError, WaitTimeout
 from vcbatch.sdk.models.job import Job
-from vcbatch.sdk.records import JobEvent, command_for, events_of, exit_codes_of
-from vcbatch.seams.api import ApiError, PatchKind
+from vcbatch.sdk.records import JobEvent, events_of, exit_codes_of
 
 if TYPE_CHECKING:
     from vcbatch.sdk.logs import LogLine
@@ -290,9 +292,11 @@ class AsyncJobHandle(JobDisplay):
     async def _ask(self, action: Action) -> None:
         manifest = await self._manifest()
         self._must_go_on(Job.from_manifest(manifest), action)
+        uid = str(part(manifest, "metadata").get("uid"))
+        command = command_manifest(JOBS, self.name, uid, action, namespace=self.namespace)
         with self._session.translated():
             api = await self._session.api()
-            await api.create(COMMANDS, command_for(JOBS, manifest, action), namespace=self.namespace)
+            await api.create(COMMANDS, command, namespace=self.namespace)
 
     def _must_go_on(self, job: Job, deed: str) -> None:
         if job.phase.finished:

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from vcbatch.interfaces import interpreter
 from vcbatch.runtime.client.kubeconfig import Connection, KubeconfigError, NothingConfigured, load
 from vcbatch.runtime.client.local_server import default_state_dir, kubeconfig_of, running_server
 from vcbatch.sdk.errors import NotConfigured
-from vcbatch.seams import interpreter
 
 _START_SECONDS = 120.0
 

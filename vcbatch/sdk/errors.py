@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 from vcbatch.api.resources import NAMESPACES, QUEUES
-from vcbatch.seams.api import ApiError
+from vcbatch.interfaces.api import ApiError
 
 if TYPE_CHECKING:
     from vcbatch.sdk.models.job import Job

@@ -11,11 +11,11 @@ from typing import Any, Protocol, cast
 
 from vcbatch.api.resources import PODS
 from vcbatch.hosting.backoff import Backoff
+from vcbatch.interfaces.api import Api, ApiError
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.random import Random
 from vcbatch.sdk.log_place import Place
 from vcbatch.sdk.pod_view import PodView
-from vcbatch.seams.api import Api, ApiError
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.random import Random
 
 _RECONNECT = Backoff(initial=0.1, limit=5.0)
 DRAIN_SECONDS = 5.0

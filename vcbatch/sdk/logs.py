@@ -20,14 +20,14 @@ from vcbatch.api import names
 from vcbatch.api.meta import ObjectMeta, Wire
 from vcbatch.api.phases import JobPhase
 from vcbatch.api.resources import JOBS, PODS
+from vcbatch.interfaces.api import ApiError
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.random import Random
 from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.random import SystemRandom
 from vcbatch.sdk.log_reader import ContainerReader, LogApi, LogLine
 from vcbatch.sdk.pod_view import PodView
 from vcbatch.sdk.watching import Change, changes
-from vcbatch.seams.api import ApiError
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.random import Random
 
 __all__ = ["MAX_STREAMS", "LogApi", "LogLine", "follow_job"]
 

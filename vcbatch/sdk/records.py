@@ -9,9 +9,9 @@ from typing import Any
 
 from vcbatch.api import names
 from vcbatch.api.loose import part
-from vcbatch.api.resources import COMMANDS, EVENTS, PODGROUPS, PODS, Resource
+from vcbatch.api.resources import EVENTS, PODGROUPS, PODS
+from vcbatch.interfaces.api import Api, ApiError
 from vcbatch.sdk.models.status import count_at, text_at, time_at
-from vcbatch.seams.api import Api, ApiError
 
 Json = dict[str, Any]
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
@@ -117,24 +117,3 @@ async def exit_codes_of(api: Api, job: Mapping[str, Any]) -> dict[str, int]:
     """The exit codes of `pod_ends_of`, of the pods that have one."""
     ends = await pod_ends_of(api, job)
     return {pod: end.exit_code for pod, end in ends.items() if end.exit_code is not None}
-
-
-def command_for(resource: Resource, target: Mapping[str, Any], action: str) -> Json:
-    """A Command that asks a controller to do `action` to this very job or queue. It goes with its target."""
-    metadata = part(target, "metadata")
-    owner = {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
-        "name": text_at(metadata, "name"),
-        "uid": text_at(metadata, "uid"),
-    }
-    return {
-        "apiVersion": COMMANDS.api_version,
-        "kind": COMMANDS.kind,
-        "metadata": {
-            "generateName": f"{text_at(metadata, 'name')[:200]}-{action.lower()}-",
-            "ownerReferences": [{**owner, "controller": True, "blockOwnerDeletion": True}],
-        },
-        "action": action,
-        "target": owner,
-    }

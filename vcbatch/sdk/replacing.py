@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from vcbatch.api.loose import part
 from vcbatch.api.resources import Resource
-from vcbatch.seams.api import Api, ApiError
+from vcbatch.interfaces.api import Api, ApiError
 
 Json = dict[str, Any]
 

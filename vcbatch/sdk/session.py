@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vcbatch.interfaces.api import ApiError
 from vcbatch.runtime.client.local_server import running_server
 from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.random import SystemRandom
 from vcbatch.sdk.connecting import Place
 from vcbatch.sdk.errors import Unavailable, translated
-from vcbatch.seams.api import ApiError
 
 if TYPE_CHECKING:
     from vcbatch.runtime.client.http import HttpApi

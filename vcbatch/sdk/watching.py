@@ -13,10 +13,10 @@ from typing import Any, Generic, TypeVar, cast
 
 from vcbatch.api.resources import Resource
 from vcbatch.hosting.backoff import Backoff
+from vcbatch.interfaces.api import Api, ApiError
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.random import Random
 from vcbatch.runtime.caches.cache import identity
-from vcbatch.seams.api import Api, ApiError
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.random import Random
 
 T = TypeVar("T")
 

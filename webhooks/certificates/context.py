@@ -10,8 +10,8 @@ from pathlib import Path
 
 from cryptography import x509
 
+from vcbatch.interfaces.clock import Clock
 from vcbatch.runtime.metrics.meter import Meter
-from vcbatch.seams.clock import Clock
 
 
 class CertificateError(Exception):

@@ -6,7 +6,7 @@ import logging
 from datetime import datetime
 from pathlib import Path
 
-from vcbatch.seams.clock import Clock
+from vcbatch.interfaces.clock import Clock
 from webhooks.certificates.context import CertificateError, Pair, ServingContext
 
 log = logging.getLogger(__name__)

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from vcbatch.api.resources import SECRETS
 from vcbatch.hosting.supervise import pause
-from vcbatch.seams.api import Api, ApiError
-from vcbatch.seams.clock import Clock
+from vcbatch.interfaces.api import Api, ApiError
+from vcbatch.interfaces.clock import Clock
 from webhooks.certificates import rotation
 from webhooks.certificates.context import CertificateError, Pair, ServingContext
 from webhooks.certificates.issue import Material, carry_out, ends, read

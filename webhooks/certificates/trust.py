@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from vcbatch.api.resources import Resource
+from vcbatch.interfaces.api import Api, ApiError
 from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.caches.informers import Informers
-from vcbatch.seams.api import Api, ApiError
 from webhooks.certificates.issue import fingerprints
 from webhooks.configurations import MUTATING, NAMES, VALIDATING
 

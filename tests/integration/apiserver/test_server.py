@@ -20,13 +20,13 @@ import pytest
 import yaml
 
 from vcbatch.api.resources import CONFIGMAPS
+from vcbatch.interfaces.api import ApiError
 from vcbatch.local.apiserver.persistence import StateError
 from vcbatch.local.apiserver.server import EmbeddedServer, PortInUse
 from vcbatch.runtime.client.http import HttpApi
 from vcbatch.runtime.client.kubeconfig import load
 from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.random import SystemRandom
-from vcbatch.seams.api import ApiError
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 

@@ -12,12 +12,12 @@ import pytest
 
 from tests.fidelity.webhooks.asked import WebhookServer
 from vcbatch.api.resources import CONFIGMAPS
+from vcbatch.interfaces.api import ApiError
 from vcbatch.local.apiserver.admission.remote import LARGEST_ANSWER
 from vcbatch.local.apiserver.kinds.admission import VALIDATING
 from vcbatch.local.apiserver.server import EmbeddedServer
 from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.random import SystemRandom
-from vcbatch.seams.api import ApiError
 
 HOOKS: dict[str, Any] = {
     "fine": {},

@@ -33,11 +33,11 @@ from tests.integration.kubelet.world import processes_with
 from tests.integration.up.conftest import left_over
 from tests.support.up import vcbatch
 from vcbatch.api.resources import CONFIGMAPS, JOBS, PODS
+from vcbatch.interfaces.api import ApiError
 from vcbatch.runtime.client.http import ClientLimits, HttpApi
 from vcbatch.runtime.client.kubeconfig import KubeconfigError, load
 from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.random import SystemRandom
-from vcbatch.seams.api import ApiError
 
 Json = dict[str, Any]
 

@@ -19,12 +19,12 @@ from tests.integration.badluck.conftest import Unlucky
 from tests.integration.clients.waiting import until_async
 from tests.integration.up.manifests import job
 from vcbatch.api.resources import CONFIGMAPS, JOBS
+from vcbatch.interfaces.api import ApiError
 from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.caches.watch import Reflector
 from vcbatch.runtime.client.http import HttpApi
 from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.random import SystemRandom
-from vcbatch.seams.api import ApiError
 
 Json = dict[str, Any]
 _WRITERS = 6

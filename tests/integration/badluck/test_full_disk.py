@@ -17,8 +17,8 @@ from tests.support.small_disk import fill
 from tests.support.small_disk import small_disk as disk
 from tests.support.up import vcbatch
 from vcbatch.api.resources import CONFIGMAPS, JOBS, PODS, Resource
+from vcbatch.interfaces.api import ApiError, get_or_none
 from vcbatch.runtime.client.http import HttpApi
-from vcbatch.seams.api import ApiError, get_or_none
 
 Json = dict[str, Any]
 

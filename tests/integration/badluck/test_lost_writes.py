@@ -16,7 +16,7 @@ from tests.integration.badluck.conftest import Unlucky
 from tests.integration.kubelet.world import LONG, no_process, processes_with
 from tests.support.up import vcbatch
 from vcbatch.api.resources import NODES, PODS
-from vcbatch.seams.api import ApiError
+from vcbatch.interfaces.api import ApiError
 
 Json = dict[str, Any]
 

@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner
 
 from tests.support.up import RunningVcbatch
+from vcbatch.cli.base.output import CliError
 from vcbatch.cli.main import cli
-from vcbatch.cli.output import CliError
 
 
 class Shell:

@@ -11,7 +11,7 @@ import yaml
 
 from tests.integration.cli.conftest import Shell
 from vcbatch.api.resources import JOBS, QUEUES
-from vcbatch.cli.reach import Access
+from vcbatch.cli.base.reach import Access
 
 pytestmark = pytest.mark.xdist_group("cli")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.up import RunningVcbatch
-from vcbatch.seams import interpreter
+from vcbatch.interfaces import interpreter
 
 NAMES = ("queue", "json", "yaml", "asyncio", "ssl", "click", "msgspec", "sitecustomize", "usercustomize", "webhooks")
 VCBATCH = Path(sys.executable).with_name("vcbatch")

@@ -62,7 +62,7 @@ class People:
     def submit(self, body: dict[str, Any]) -> None:
         # By the client of the package, since kubectl needn't be there.
         code = (
-            "import json, sys\nfrom vcbatch.api.resources import JOBS\nfrom vcbatch.cli.access import Access\n"
+            "import json, sys\nfrom vcbatch.api.resources import JOBS\nfrom vcbatch.cli.base.access import Access\n"
             "body = json.load(sys.stdin)\n"
             "Access().once(lambda api: api.create(JOBS, body, namespace='default'))\n"
         )

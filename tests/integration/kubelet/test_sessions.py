@@ -9,10 +9,10 @@ import pytest
 
 from tests.integration.kubelet.world import LONG, PATIENCE, World, no_process, processes_with, shell, world
 from vcbatch.api.resources import PODS
+from vcbatch.interfaces.processes import Session
 from vcbatch.local.kubelet import ConnectionRefusedHereError, ConnectionUnavailableError, Mode
 from vcbatch.local.kubelet import TooManyConnectionsError as TooMany
 from vcbatch.local.kubelet import connections as connections_
-from vcbatch.seams.processes import Session
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="containers are Linux processes")
 

@@ -10,8 +10,8 @@ import pytest
 
 from tests.integration.kubelet.world import LONG, PATIENCE, World, no_process, processes_with, shell, terminated
 from vcbatch.api.resources import PODS
+from vcbatch.interfaces.processes import ProcessSpec, ProcessStartError
 from vcbatch.local.kubelet import Mode, end_containers, open_processes
-from vcbatch.seams.processes import ProcessSpec, ProcessStartError
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="containers are Linux processes")
 MODES = pytest.mark.parametrize("mode", [None, Mode.PLAIN])

@@ -13,10 +13,10 @@ from typing import Any
 from tests.support.server import Server
 from vcbatch.api.resources import CONFIGMAPS, EVENTS, PODS, SECRETS, SERVICES
 from vcbatch.hosting.health import Health
+from vcbatch.interfaces import Api
 from vcbatch.local.kubelet import Kubelet, KubeletConfig, LogOptions, Mode, open_processes
 from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.random import SystemRandom
-from vcbatch.seams import Api
 
 Json = dict[str, Any]
 LONG = f"1{os.getpid()}.0"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from vcbatch.cli.admission import admission_services, ensure_webhooks
-from vcbatch.cli.definitions import ensure_definitions
+from vcbatch.cli.local.admission import admission_services, ensure_webhooks
+from vcbatch.cli.local.definitions import ensure_definitions
 from vcbatch.local.apiserver.server import EmbeddedServer
 from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.random import SystemRandom

@@ -19,7 +19,7 @@ import yaml
 from tests.integration.up.manifests import job
 from tests.support.ports import free_port
 from vcbatch.api.resources import EVENTS, JOBS, LEASES, NAMESPACES, NODESHARDS, PODS, QUEUES
-from vcbatch.cli.recording_files import read_recording
+from vcbatch.cli.whatif.recording_files import read_recording
 from vcbatch.local.apiserver.server import EmbeddedServer
 from vcbatch.local.virtual import VirtualKubelet, VirtualNode
 from vcbatch.runtime.client.wire import decode_json

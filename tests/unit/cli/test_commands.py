@@ -13,9 +13,9 @@ import pytest
 import yaml
 
 from vcbatch._version import __version__
-from vcbatch.cli.output import CliError, age
-from vcbatch.cli.state import StateDir, default_state_dir, start_time_of
-from vcbatch.cli.table import table
+from vcbatch.cli.base.output import CliError, age
+from vcbatch.cli.base.state import StateDir, default_state_dir, start_time_of
+from vcbatch.cli.base.table import table
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -14,7 +14,8 @@ import click
 import pytest
 from click.shell_completion import ShellComplete
 
-from vcbatch.cli.completion import kubectl, names
+from vcbatch.cli.base import names
+from vcbatch.cli.completion import kubectl
 from vcbatch.cli.main import cli
 
 

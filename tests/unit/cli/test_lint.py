@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vcbatch.api.yaml_reader import YamlError
+from vcbatch.cli.base.output import CliError
+from vcbatch.cli.files.positions import placed
 from vcbatch.cli.lint.command import command
-from vcbatch.cli.output import CliError
-from vcbatch.cli.placed import placed
 
 ROOT = Path(__file__).parents[3]
 

@@ -11,11 +11,11 @@ from typing import Any
 import click
 import pytest
 
+from vcbatch.cli.base.terminal import Terminal
 from vcbatch.cli.logs.command import IndicesType
 from vcbatch.cli.logs.lines import Layout, Style, Writer, show
 from vcbatch.cli.logs.watch import Waits, waits
-from vcbatch.cli.run.progress import Foot
-from vcbatch.cli.terminal import Terminal
+from vcbatch.cli.run.progress import StatusLine
 from vcbatch.sdk.logs import LogLine
 
 Json = dict[str, Any]
@@ -176,7 +176,7 @@ def test_what_an_encoding_does_not_have_is_replaced() -> None:
 
 def test_the_foot_is_taken_away_before_a_line_and_drawn_again() -> None:
     out = io.StringIO()
-    foot = Foot(out, Terminal(width=20))
+    foot = StatusLine(out, Terminal(width=20))
 
     async def main() -> None:
         foot.say("x" * 40)
@@ -192,7 +192,7 @@ def test_the_foot_is_taken_away_before_a_line_and_drawn_again() -> None:
 
 def test_the_foot_is_not_drawn_where_nobody_looks() -> None:
     out = io.StringIO()
-    Foot(out, Terminal()).say("x")
+    StatusLine(out, Terminal()).say("x")
     assert out.getvalue() == ""
 
 
@@ -222,13 +222,13 @@ def test_a_reason_is_told_when_it_changes_and_its_absence_only_after_a_while(mon
                 third.set()
 
         waiting = Waits(tell)
-        waiting.look(job(("w", 1), phase="Pending"))
-        waiting.look(job(("w", 1), phase="Running"))  # at once: not worth a word
+        waiting.update(job(("w", 1), phase="Pending"))
+        waiting.update(job(("w", 1), phase="Running"))  # at once: not worth a word
         for message in ("Busy: a", "Busy: a", "Busy: b"):
-            waiting.look(job(("w", 1), phase="Pending", message=message))
+            waiting.update(job(("w", 1), phase="Pending", message=message))
         monkeypatch.setattr("vcbatch.cli.logs.watch._PATIENCE", 0.0)
-        waiting.look(job(("w", 1), phase="Running"))
-        waiting.look(job(("w", 1), phase="Pending"))
+        waiting.update(job(("w", 1), phase="Running"))
+        waiting.update(job(("w", 1), phase="Pending"))
         await asyncio.wait_for(third.wait(), 30)
         waiting.close()
 

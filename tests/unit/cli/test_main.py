@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import click
 import pytest
 
+from vcbatch.cli.commands import COMMANDS
 from vcbatch.cli.main import cli, main
+
+PROJECT = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+
+BLOCKED_IMPORTS = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {modules!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Missing())
+sys.argv = ["vcbatch", *{arguments!r}]
+from vcbatch.cli.main import main
+main()
+"""
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
@@ -59,7 +81,37 @@ def test_every_command_is_listed_below_a_title(
 
 
 def test_help_imports_no_subcommand(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.delitem(sys.modules, "vcbatch.cli.up", raising=False)
+    monkeypatch.delitem(sys.modules, "vcbatch.cli.local.up", raising=False)
     assert run(monkeypatch, "--help") == 0
     assert "vcbatch up" in capsys.readouterr().out
-    assert "vcbatch.cli.up" not in sys.modules
+    assert "vcbatch.cli.local.up" not in sys.modules
+
+
+def _modules_of_extras() -> set[str]:
+    """The modules that only the extras bring."""
+    names = {re.split(r"[\[>=<]", text)[0] for extra in EXTRAS if extra != "training" for text in EXTRAS[extra]}
+    own = {"google-re2": "re2", "opentelemetry-exporter-otlp-proto-http": "opentelemetry"}
+    return {own.get(name, name.replace("-", "_")) for name in names} - {"vcbatch"} | {"opentelemetry"}
+
+
+def _without_extras(*arguments: str) -> subprocess.CompletedProcess[str]:
+    code = BLOCKED_IMPORTS.format(modules=_modules_of_extras(), arguments=arguments)
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+
+
+@pytest.mark.parametrize("name", ["", *(name for name, entry in COMMANDS.items() if not entry.extra)])
+def test_help_needs_no_extra(name: str) -> None:
+    done = _without_extras(*filter(None, [name]), "--help")
+    assert done.returncode == 0, done.stderr
+    assert "Usage: vcbatch" in done.stdout
+
+
+def test_commands_need_extras_that_exist() -> None:
+    assert {entry.extra for entry in COMMANDS.values()} - {""} <= set(EXTRAS)
+
+
+@pytest.mark.parametrize("name", ["simulate", "controllers", "scheduler", "webhooks"])
+def test_the_extra_of_a_command_is_named_where_it_is_missing(name: str) -> None:
+    done = _without_extras(name)
+    assert done.returncode == 1
+    assert f"install vcbatch[{COMMANDS[name].extra}]" in done.stderr

@@ -12,8 +12,8 @@ from tests.support.kubeconfigs import kubeconfig
 from tests.support.scripted_http import Answer, scripted
 from tests.support.served_cluster import served_cluster
 from vcbatch.api.names import VIRTUAL_NODE
-from vcbatch.cli.access import Access
-from vcbatch.cli.output import CliError
+from vcbatch.cli.base.access import Access
+from vcbatch.cli.base.output import CliError
 from vcbatch.cli.run.place import on_this_machine
 
 Json = dict[str, Any]

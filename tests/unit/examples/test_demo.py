@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from vcbatch.seams import ApiError
+from vcbatch.interfaces import ApiError
 
 DEMO = Path(__file__).parents[3] / "examples/demo.py"
 

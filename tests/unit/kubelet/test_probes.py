@@ -10,9 +10,9 @@ import pytest
 from aiohttp import web
 
 from tests.support.virtual_time import VirtualClock, run
+from vcbatch.interfaces.processes import CommandResult
 from vcbatch.local.kubelet import probes
 from vcbatch.runtime.clock import SystemClock
-from vcbatch.seams.processes import CommandResult
 
 
 @asynccontextmanager

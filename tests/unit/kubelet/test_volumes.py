@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from vcbatch.interfaces.processes import BindMount
 from vcbatch.local.kubelet.environment import ConfigError, PodFacts
 from vcbatch.local.kubelet.links import place, remove
 from vcbatch.local.kubelet.volumes import (
@@ -22,7 +23,6 @@ from vcbatch.local.kubelet.volumes import (
     references,
     write_files,
 )
-from vcbatch.seams.processes import BindMount
 
 POD = {"metadata": {"name": "p", "namespace": "n", "uid": "u", "labels": {"a": "b"}}, "spec": {}}
 SOURCES = Sources(

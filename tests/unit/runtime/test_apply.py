@@ -28,11 +28,11 @@ from vcbatch.core.machine import (
     ObjectRef,
     WriteStatus,
 )
+from vcbatch.interfaces.api import Api, ApiError
 from vcbatch.runtime.apply import Applier, NotAppliedError, StaleError, merge_diff
 from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.runtime.random import SystemRandom
-from vcbatch.seams.api import Api, ApiError
 
 JOB = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "controller": True, "name": "job", "uid": "job-uid"}
 

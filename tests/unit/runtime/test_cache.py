@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from vcbatch.api.meta import ObjectMeta, OwnerReference
 from vcbatch.api.pod import Pod
+from vcbatch.interfaces.api import Listing
 from vcbatch.runtime.caches.cache import Cache, Change, deleting
-from vcbatch.seams.api import Listing
 
 
 def obj(name: str, uid: str, version: int, **extra: object) -> dict:

@@ -8,8 +8,8 @@ from typing import Any
 from tests.fakes.api import FakeApi
 from tests.support.virtual_time import VirtualClock, run
 from vcbatch.api.resources import CONFIGMAPS, PERSISTENTVOLUMECLAIMS, SECRETS, SERVICES
+from vcbatch.interfaces.api import ApiError, Json
 from vcbatch.runtime.controllers.children import Children, ChildrenCheck
-from vcbatch.seams.api import ApiError, Json
 
 WANTED = ((CONFIGMAPS, "j-svc"), (SERVICES, "j"))
 

@@ -16,11 +16,11 @@ from vcbatch.api.dra import ResourceClaim
 from vcbatch.api.pod import Pod
 from vcbatch.api.resources import RESOURCECLAIMS
 from vcbatch.api.timestamps import format_time
+from vcbatch.interfaces.api import ApiError
 from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.scheduling.claim_binder import ClaimBinder
 from vcbatch.runtime.scheduling.extended_claims import ExtendedClaims
 from vcbatch.scheduler.model.result import Bind, DeviceBinding
-from vcbatch.seams.api import ApiError
 
 ALLOCATION = {"devices": {"results": [{"request": "r", "driver": "d", "pool": "p", "device": "gpu-0"}]}}
 

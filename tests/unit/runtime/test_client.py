@@ -18,6 +18,7 @@ from tests.support.virtual_time import SeededRandom
 from vcbatch.api.pod import Pod
 from vcbatch.api.resources import CRONJOBS, JOBS, NODES, PODS, QUEUES
 from vcbatch.hosting.health import Health
+from vcbatch.interfaces.api import ApiError, PatchKind
 from vcbatch.local.apiserver.access import ADMINISTRATORS, User
 from vcbatch.local.apiserver.healthz import health_response
 from vcbatch.observe.metrics import PrometheusMeter
@@ -26,7 +27,6 @@ from vcbatch.runtime.client.credentials import StaticToken
 from vcbatch.runtime.client.http import ClientLimits, HttpApi
 from vcbatch.runtime.client.kubeconfig import Connection
 from vcbatch.runtime.clock import SystemClock
-from vcbatch.seams.api import ApiError, PatchKind
 
 
 class Impatient(SystemClock):

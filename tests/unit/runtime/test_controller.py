@@ -15,12 +15,12 @@ from tests.support.virtual_time import SeededRandom, VirtualClock, run
 from vcbatch.api.model import MalformedObject
 from vcbatch.api.resources import JOBS, PODS
 from vcbatch.core.machine import Create, Decision, ObjectRef, WriteStatus
+from vcbatch.interfaces.api import Api, ApiError
 from vcbatch.observe.metrics import PrometheusMeter
 from vcbatch.runtime.apply import Applier, NotAppliedError
 from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
 from vcbatch.runtime.events.recorder import Recorder
-from vcbatch.seams.api import Api, ApiError
 
 Decide = Callable[[str, datetime], Awaitable[Decision | None]]
 

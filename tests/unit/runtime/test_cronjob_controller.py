@@ -10,11 +10,11 @@ from tests.fakes.api import FakeApi
 from tests.support.virtual_time import EPOCH, SeededRandom, VirtualClock, run
 from vcbatch.api.resources import CRONJOBS, EVENTS, JOBS
 from vcbatch.api.timestamps import format_time
+from vcbatch.interfaces.api import ApiError
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.controllers.cronjob import CronJobController
 from vcbatch.runtime.events.recorder import Recorder
-from vcbatch.seams.api import ApiError
 
 Json = dict[str, Any]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.scheduler.cluster import Cluster
-from vcbatch.cli.recording_files import read_recording
+from vcbatch.cli.whatif.recording_files import read_recording
 from vcbatch.runtime.scheduling.cycle_recorder import CycleRecorder, RecordedScheduler, RingSize
 from vcbatch.scheduler import Policy, parse_policy
 from vcbatch.scheduler.model.share import Ring, Share

@@ -15,11 +15,11 @@ from vcbatch.api.dra import ResourceClaim
 from vcbatch.api.names import extended_claim_name
 from vcbatch.api.pod import Pod
 from vcbatch.api.resources import PODS, RESOURCECLAIMS, Resource
+from vcbatch.interfaces.api import ApiError
 from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.scheduling.claim_binder import ClaimBinder
 from vcbatch.runtime.scheduling.extended_claims import ExtendedClaims
 from vcbatch.scheduler.model.result import Bind, DeviceBinding, ExtendedClaim
-from vcbatch.seams.api import ApiError
 
 Json = dict[str, Any]
 REQUEST = {

@@ -11,10 +11,10 @@ from aiohttp import web
 from tests.support.handled_http import handled
 from tests.support.virtual_time import SeededRandom
 from vcbatch.api.resources import PODS
+from vcbatch.interfaces.api import ApiError
 from vcbatch.runtime.client.http import ClientLimits, HttpApi
 from vcbatch.runtime.client.kubeconfig import Connection
 from vcbatch.runtime.clock import SystemClock
-from vcbatch.seams.api import ApiError
 
 
 async def requests_that_arrive(may_write: Callable[[], bool], ask: str) -> list[str]:

@@ -16,6 +16,7 @@ from vcbatch.api.quota import Quota, QuotaStatus
 from vcbatch.api.resources import COMMANDS, EVENTS, JOBS, PERSISTENTVOLUMECLAIMS, PODGROUPS, PODS, QUEUES
 from vcbatch.api.scheduling import PriorityClassView
 from vcbatch.api.storage import Claim
+from vcbatch.interfaces.api import ApiError
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.controllers.children import Children
@@ -23,7 +24,6 @@ from vcbatch.runtime.controllers.claims import Claims
 from vcbatch.runtime.controllers.job import JobController, JobSources
 from vcbatch.runtime.controllers.references import References
 from vcbatch.runtime.events.recorder import Recorder
-from vcbatch.seams.api import ApiError
 
 JOB = OwnerReference(api_version=JOBS.api_version, kind=JOBS.kind, name="j", uid="job-uid", controller=True)
 

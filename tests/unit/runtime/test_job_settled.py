@@ -18,8 +18,8 @@ from vcbatch.api.names import pod_group_name
 from vcbatch.api.pod import Pod
 from vcbatch.api.resources import COMMANDS, JOBS, PODGROUPS, PODS
 from vcbatch.core.machine import Decision
+from vcbatch.interfaces.api import Json
 from vcbatch.runtime.controllers.job import JobController, JobSources
-from vcbatch.seams.api import Json
 
 
 class Settled:

@@ -15,13 +15,13 @@ from vcbatch.api.pod import Pod
 from vcbatch.api.resources import COMMANDS, EVENTS, JOBFLOWS, JOBS, JOBTEMPLATES
 from vcbatch.api.timestamps import format_time
 from vcbatch.core.jobflow import Probe
+from vcbatch.interfaces.api import ApiError
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.controllers.jobflow import JobFlowController, JobFlowSources
 from vcbatch.runtime.controllers.jobtemplate import JobTemplateController
 from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.runtime.probes import Prober
-from vcbatch.seams.api import ApiError
 
 Json = dict[str, Any]
 

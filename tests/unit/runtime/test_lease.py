@@ -15,9 +15,9 @@ from tests.support.metrics import Scrape
 from tests.support.virtual_time import SeededRandom, VirtualClock, run
 from vcbatch.api.names import FAILING_TASKS
 from vcbatch.api.resources import LEASES
+from vcbatch.interfaces.api import Api, ApiError
 from vcbatch.observe.metrics import PrometheusMeter
 from vcbatch.runtime.leader.lease import LeaderElector, LeadershipLostError, LeaseConfig
-from vcbatch.seams.api import Api, ApiError
 
 
 def elector(api: Api, identity: str, seed: int = 1) -> LeaderElector:

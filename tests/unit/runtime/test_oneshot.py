@@ -22,12 +22,12 @@ from tests.support.scripted_http import Answer, Asked, refused, scripted
 from tests.support.virtual_time import SeededRandom
 from vcbatch.api.pod import Pod
 from vcbatch.api.resources import JOBS, NODES, PODS
+from vcbatch.interfaces.api import ApiError, PatchKind
 from vcbatch.runtime.client.credentials import StaticToken
 from vcbatch.runtime.client.kubeconfig import CertificateRefusedError, Connection, KubeconfigError
 from vcbatch.runtime.client.oneshot import OneShotApi, drive
 from vcbatch.runtime.client.rest import ClientLimits, Unsent
 from vcbatch.runtime.clock import BlockingClock
-from vcbatch.seams.api import ApiError, PatchKind
 
 
 class Impatient(BlockingClock):
@@ -451,7 +451,7 @@ def test_work_that_needs_a_loop_is_refused():
 
 def test_nothing_heavy_is_loaded():
     code = (
-        "import sys, vcbatch.cli.access, vcbatch.runtime.client.oneshot\n"
+        "import sys, vcbatch.cli.base.access, vcbatch.runtime.client.oneshot\n"
         "print(*{'asyncio', 'aiohttp', 'pydantic', 'kubernetes', 'rich', 'numpy'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -8,8 +8,8 @@ from typing import Any
 from tests.fakes.api import FakeApi
 from tests.support.virtual_time import VirtualClock, run
 from vcbatch.api.program_rights import Right
+from vcbatch.interfaces.api import ApiError, Json
 from vcbatch.runtime.own_rights import REVIEW_SECONDS, RULES_REVIEWS, OwnRights
-from vcbatch.seams.api import ApiError, Json
 
 PODS, NODES = Right("", "pods", "list"), Right("", "nodes", "watch")
 LEASE = Right("coordination.k8s.io", "leases", "get", "mine")

@@ -6,8 +6,8 @@ import pytest
 
 from vcbatch.api.model import MalformedObject
 from vcbatch.api.queue import Queue
+from vcbatch.interfaces.api import Json
 from vcbatch.runtime.caches.parsed import Parsed
-from vcbatch.seams.api import Json
 
 
 def _queue(name: str, *, weight: object = 1) -> Json:

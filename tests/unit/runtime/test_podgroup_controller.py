@@ -11,11 +11,11 @@ from vcbatch.api.names import GROUP_NAME
 from vcbatch.api.pod import Pod
 from vcbatch.api.resources import EVENTS, PODGROUPS, PODS, REPLICASETS, Resource
 from vcbatch.api.workload import Workload
+from vcbatch.interfaces.api import ApiError, Json
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.controllers.podgroup import PodGroupController
 from vcbatch.runtime.events.recorder import Recorder
-from vcbatch.seams.api import ApiError, Json
 
 
 class _Api(FakeApi):

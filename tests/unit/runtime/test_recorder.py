@@ -12,8 +12,8 @@ from tests.fakes.api import FakeApi
 from tests.support.virtual_time import SeededRandom, VirtualClock, run
 from vcbatch.api.resources import EVENTS, JOBS, QUEUES, Resource
 from vcbatch.core.machine import Emit, EventType, ObjectRef
+from vcbatch.interfaces.api import ApiError
 from vcbatch.runtime.events.recorder import Recorder
-from vcbatch.seams.api import ApiError
 
 
 def make(server: object, **options: object) -> Recorder:

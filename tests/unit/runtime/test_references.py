@@ -22,11 +22,11 @@ from vcbatch.api.resources import (
 )
 from vcbatch.api.scheduling import PriorityClassView
 from vcbatch.api.storage import Claim
+from vcbatch.interfaces.api import ApiError
 from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.controllers.claims import Claims
 from vcbatch.runtime.controllers.references import GRACE_SECONDS, RECHECK_SECONDS, References
 from vcbatch.runtime.named_by_pods import missing_of
-from vcbatch.seams.api import ApiError
 
 T = TypeVar("T")
 Json = dict[str, Any]

@@ -14,9 +14,9 @@ from tests.fakes.api import FakeApi, StreamingFakeApi
 from tests.fakes.faults import Fault, FaultyApi, by_chance
 from tests.support.virtual_time import SeededRandom, VirtualClock, run
 from vcbatch.api.resources import PODS
+from vcbatch.interfaces.api import ApiError, WatchEvent
 from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.caches.watch import ASKED, Reflector
-from vcbatch.seams.api import ApiError, WatchEvent
 
 _ACTIONS = st.lists(
     st.tuples(

@@ -8,12 +8,12 @@ from tests.fakes.api import FakeApi
 from tests.support.virtual_time import SeededRandom, VirtualClock
 from vcbatch.api.resources import JOBS
 from vcbatch.core.machine import Emit
+from vcbatch.interfaces.api import ApiError, Json
 from vcbatch.runtime.apply import NotAppliedError
 from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.controllers.departed import Departed
 from vcbatch.runtime.controllers.refusals import Refusals, Told
 from vcbatch.runtime.events.recorder import Recorder
-from vcbatch.seams.api import ApiError, Json
 
 TOLD = {"create Pod": Told("FailedCreate"), "delete Pod": Told("FailedDelete", "Error deleting: ")}
 

@@ -16,6 +16,7 @@ from vcbatch.api.names import QUEUE_ALLOCATION_GATE
 from vcbatch.api.pod import Pod
 from vcbatch.api.resources import EVENTS, NODES, PODGROUPS, PODS, QUEUES, Resource
 from vcbatch.hosting.supervise import Supervisor
+from vcbatch.interfaces.api import ApiError
 from vcbatch.observe.metrics import PrometheusMeter
 from vcbatch.runtime.caches.informers import Informers
 from vcbatch.runtime.events.recorder import Recorder
@@ -31,7 +32,6 @@ from vcbatch.scheduler.model.result import (
     PodGroupUpdate,
     QueueStatusUpdate,
 )
-from vcbatch.seams.api import ApiError
 
 
 class Scripted:

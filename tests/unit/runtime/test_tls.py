@@ -21,12 +21,12 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from tests.support.virtual_time import SeededRandom
 from vcbatch.api.resources import NODES
+from vcbatch.interfaces.tls import client_context
 from vcbatch.runtime.caches.kopf_operator import connection_class
 from vcbatch.runtime.client.http import HttpApi
 from vcbatch.runtime.client.kubeconfig import CertificateRefusedError, Connection, shake_hands
 from vcbatch.runtime.client.oneshot import OneShotApi
 from vcbatch.runtime.clock import SystemClock
-from vcbatch.seams.tls import client_context
 
 ROOT = Path(__file__).parents[3]
 NOW = datetime.now(UTC)
@@ -165,4 +165,4 @@ def test_contexts_are_made_in_one_place() -> None:
         for node in ast.walk(ast.parse(file.read_text()))
         if isinstance(node, ast.Attribute) and node.attr in ("create_default_context", "PROTOCOL_TLS_CLIENT")
     ]
-    assert [place.partition(":")[0] for place in found] == ["vcbatch/seams/tls.py"]
+    assert [place.partition(":")[0] for place in found] == ["vcbatch/interfaces/tls.py"]

@@ -19,8 +19,8 @@ from vcbatch import (
     Unavailable,
     VcbatchError,
 )
+from vcbatch.interfaces.api import ApiError
 from vcbatch.sdk.errors import error_of
-from vcbatch.seams.api import ApiError
 
 CAUSES = {"causes": [{"field": "spec.queue", "message": "no such queue", "reason": "FieldValueNotFound"}, "odd"]}
 WEBHOOK = 'admission webhook "jobs.validate.volcano.sh" denied the request: no'

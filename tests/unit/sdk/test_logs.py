@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from tests.fakes.logs import Cut, GangApi
 from tests.support.virtual_time import SeededRandom, VirtualClock, run
 from vcbatch.api.resources import JOBS
+from vcbatch.interfaces.api import ApiError
 from vcbatch.sdk import logs
 from vcbatch.sdk.logs import LogLine, follow_job
-from vcbatch.seams.api import ApiError
 
 
 def told(api: GangApi, **options: Any) -> AsyncIterator[LogLine]:

@@ -9,8 +9,8 @@ import pytest
 
 from tests.fakes.api import FakeApi
 from vcbatch.api.resources import QUEUES, Resource
+from vcbatch.interfaces.api import ApiError
 from vcbatch.sdk.replacing import replaced
-from vcbatch.seams.api import ApiError
 
 Json = dict[str, Any]
 

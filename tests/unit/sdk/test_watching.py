@@ -11,8 +11,8 @@ import pytest
 from tests.fakes.api import FakeApi
 from tests.support.virtual_time import SeededRandom, VirtualClock, run
 from vcbatch.api.resources import JOBS
+from vcbatch.interfaces.api import ApiError
 from vcbatch.sdk.watching import changes
-from vcbatch.seams.api import ApiError
 
 
 def job(name: str, *, uid: str = "", **spec: Any) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from vcbatch.api import admission
 from vcbatch.api.admission import Operation, Request
 from vcbatch.api.model import Json
 from vcbatch.api.resources import COMMANDS, CRONJOBS, JOBFLOWS, JOBS, JOBTEMPLATES, PODGROUPS, PODS, QUEUES, Resource
+from vcbatch.interfaces.api import ApiError
 from vcbatch.runtime.metrics.meter import NoMeter
-from vcbatch.seams.api import ApiError
 from webhooks.access import SubjectAccess
 from webhooks.app import build
 from webhooks.service import AdmissionService

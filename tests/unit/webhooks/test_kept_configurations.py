@@ -14,7 +14,7 @@ from tests.fakes.api import FakeApi
 from tests.unit.webhooks.certificate_world import NAMESPACE, SetClock, Watched
 from vcbatch.api.model import Json
 from vcbatch.api.resources import LEASES, Resource
-from vcbatch.seams.api import ApiError
+from vcbatch.interfaces.api import ApiError
 from webhooks.certificates.trust import Trust
 from webhooks.configurations import MUTATING, NAMES, RULES, RULES_VERSION, VALIDATING, covers, shipped
 from webhooks.kept_configurations import (

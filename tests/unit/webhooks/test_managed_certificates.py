@@ -29,7 +29,7 @@ from tests.unit.webhooks.certificate_world import (
     trusts,
 )  # fmt: skip
 from vcbatch.api.resources import SECRETS
-from vcbatch.seams.api import ApiError
+from vcbatch.interfaces.api import ApiError
 from webhooks.certificates.context import CertificateError
 from webhooks.certificates.issue import Material
 from webhooks.certificates.rotation import AUTHORITY_LIFE, LEAF_LIFE, SETTLING

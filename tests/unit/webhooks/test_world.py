@@ -16,10 +16,10 @@ from vcbatch.api.admission import Operation, Request, Settings
 from vcbatch.api.model import Json
 from vcbatch.api.resources import JOBS, NAMESPACES, PODGROUPS, PODS, PRIORITYCLASSES, QUEUES, Resource
 from vcbatch.api.validate import QueueRules
+from vcbatch.interfaces.api import ApiError
 from vcbatch.runtime.caches.informers import Informers
 from vcbatch.runtime.metrics.meter import NoMeter
 from vcbatch.runtime.random import SystemRandom
-from vcbatch.seams.api import ApiError
 from webhooks.app import build
 from webhooks.service import AdmissionService
 from webhooks.world import World

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, NoReturn, cast
 
 import click
 
-from vcbatch.cli import known_kinds
-from vcbatch.cli.access import Access, access_options
 from vcbatch.cli.apply.order import in_order
-from vcbatch.cli.manifests import Manifest, Unfit, files_option, gathered, unknown
-from vcbatch.cli.output import CliError, note, say
-from vcbatch.cli.terminal import terminal_of
-from vcbatch.cli.titles import title
+from vcbatch.cli.base.access import Access, access_options
+from vcbatch.cli.base.output import CliError, note, say
+from vcbatch.cli.base.terminal import terminal_of
+from vcbatch.cli.base.titles import title
+from vcbatch.cli.files import known_kinds
+from vcbatch.cli.files.manifests import Manifest, Unfit, files_option, gathered, unknown
+from vcbatch.interfaces.api import Api
 from vcbatch.runtime.clock import BlockingClock
-from vcbatch.seams.api import Api
 
 if TYPE_CHECKING:
     from vcbatch.cli.apply.plan import Refusal, Step
@@ -56,8 +56,8 @@ def command(
     fields of other field managers are kept.
     """
     found, unfit = gathered(files)
-    found, faults, hints = _sendable(found)
-    unfit += faults
+    found, errors, hints = _sendable(found)
+    unfit += errors
     if not (dry_run or yes or sys.stdin.isatty()):
         raise click.UsageError("not a terminal: use --yes, or --dry-run to preview")
     from vcbatch.cli.apply.plan import Change, plan, text_of
@@ -90,7 +90,7 @@ def command(
 
 async def _carry_out(api: Api, steps: Sequence[Step]) -> None:
     from vcbatch.cli.apply.plan import Change, carry_out
-    from vcbatch.seams.api import ApiError
+    from vcbatch.interfaces.api import ApiError
 
     clock = BlockingClock()
     for done, step in enumerate(steps):
@@ -116,7 +116,7 @@ def _sendable(manifests: Sequence[Manifest]) -> tuple[list[Manifest], list[Unfit
         ]
         if one.resource is None:
             unfit.append(Unfit(file=one.file, place=one.placed.place_of("apiVersion"), text=unknown(one)))
-            if not known_kinds.fault(one.api_version, one.kind):
+            if not known_kinds.kind_error(one.api_version, one.kind):
                 hints.append("Use `kubectl apply -f FILE` for this kind.")
         elif "name" not in one.value.get("metadata", {}):
             text = f"{one.title}: metadata.name is required"
@@ -130,11 +130,11 @@ def _sendable(manifests: Sequence[Manifest]) -> tuple[list[Manifest], list[Unfit
 def _refuse(
     refusals: Sequence[Refusal], every: Sequence[Manifest], unfit: Sequence[Unfit], hints: Sequence[str]
 ) -> NoReturn:
-    """Raises `CliError`, after all that is wrong was told but what is `unfit`."""
-    from vcbatch.cli.apply.plan import told_in_full
+    """Raises `CliError`, after everything but `unfit` was reported."""
+    from vcbatch.cli.apply.plan import reported_in_full
 
     for one in sorted(
-        told_in_full(refusals, every), key=lambda one: (one.manifest.file, one.manifest.placed.place_of(one.field))
+        reported_in_full(refusals, every), key=lambda one: (one.manifest.file, one.manifest.placed.place_of(one.field))
     ):
         note(f"{one.manifest.place(one.field)}: {one.manifest.title}: {one.message}")
     others = [one for one in refusals if re.search("conflicts? with", one.message)]

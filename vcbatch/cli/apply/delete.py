@@ -8,14 +8,14 @@ from pathlib import Path
 import click
 
 from vcbatch.api.resources import QUEUES, Resource
-from vcbatch.cli.access import Access, access_options
 from vcbatch.cli.apply.order import in_order
-from vcbatch.cli.manifests import Manifest, files_option, read_manifests, unknown
-from vcbatch.cli.output import CliError, note, say
-from vcbatch.cli.titles import title
+from vcbatch.cli.base.access import Access, access_options
+from vcbatch.cli.base.output import CliError, note, say
+from vcbatch.cli.base.titles import title
+from vcbatch.cli.files.manifests import Manifest, files_option, read_manifests, unknown
+from vcbatch.interfaces.api import Api, ApiError
+from vcbatch.interfaces.clock import Clock
 from vcbatch.runtime.clock import BlockingClock
-from vcbatch.seams.api import Api, ApiError
-from vcbatch.seams.clock import Clock
 
 Found = tuple[Manifest, Resource, str | None, str]
 """A manifest, what it is, where it is and the UID of the object that is there."""
@@ -89,7 +89,7 @@ async def _delete(api: Api, found: list[Found], *, clock: Clock) -> None:
 async def _delete_one(api: Api, one: Found, *, emptied: bool, clock: Clock) -> None:
     """A queue that others were in which are `emptied` out of it is tried until they have left."""
     manifest, resource, where, uid = one
-    until, told = clock.monotonic() + _PATIENCE, False
+    until, reported = clock.monotonic() + _PATIENCE, False
     while True:
         try:
             await api.delete(resource, manifest.name, namespace=where, uid=uid, propagation="Background")
@@ -100,8 +100,8 @@ async def _delete_one(api: Api, one: Found, *, emptied: bool, clock: Clock) -> N
             held = resource == QUEUES and _HELD in error.message
             if not (held and emptied) or clock.monotonic() >= until:
                 raise
-            if not told:
+            if not reported:
                 reason = error.message.rpartition("denied the request: ")[2]
                 note(f"waiting to delete {title(resource, manifest.name, namespace=where)}: {reason}")
-                told = True
+                reported = True
         await clock.sleep(_STEP)

@@ -8,7 +8,7 @@ from typing import Final
 from vcbatch.api import resources
 from vcbatch.api.loose import part
 from vcbatch.api.resources import Resource
-from vcbatch.cli.manifests import Manifest
+from vcbatch.cli.files.manifests import Manifest
 
 _FIRST: Final = (
     resources.NAMESPACES,

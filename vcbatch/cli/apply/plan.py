@@ -13,14 +13,14 @@ from typing import Any, Final
 from vcbatch.api import yaml_writer
 from vcbatch.api.names import LAST_APPLIED
 from vcbatch.api.resources import CUSTOM_RESOURCES, PRIORITYCLASSES, Resource
-from vcbatch.cli.apply.faults import immutable_fields, typed
-from vcbatch.cli.manifests import Manifest
-from vcbatch.cli.terminal import Terminal, Tone
-from vcbatch.cli.titles import title
-from vcbatch.cli.wording import within
+from vcbatch.cli.apply.errors import immutable_fields, typed
+from vcbatch.cli.base.terminal import Terminal, Tone
+from vcbatch.cli.base.titles import title
+from vcbatch.cli.files.manifests import Manifest
+from vcbatch.cli.files.wording import within
+from vcbatch.interfaces.api import ApiError
+from vcbatch.interfaces.clock import Clock
 from vcbatch.runtime.client.rest import RestApi
-from vcbatch.seams.api import ApiError
-from vcbatch.seams.clock import Clock
 
 Json = dict[str, Any]
 
@@ -106,16 +106,16 @@ async def plan(
             before = await _stored(api, step)
             after, taken = await _tried(api, step, force=force)
         except ApiError as error:
-            misfits = typed_faults(error, manifest, new=before is None)
+            misfits = typed_errors(error, manifest, new=before is None)
             if (error.transient and not misfits) or error.code == 401:
                 raise
             if misfits:
                 refusals += misfits
                 continue
             if (fields := immutable_fields(error, before, manifest)) and before is not None:
-                faults = await _refused_anew(api, step) if recreate else [_unchangeable(manifest, error, fields)]
-                refusals += faults
-                if not faults:
+                errors = await _refused_recreation(api, step) if recreate else [_unchangeable(manifest, error, fields)]
+                refusals += errors
+                if not errors:
                     steps.append(_with(step, Change.RECREATE, before=before, after=step.body, fields=fields))
                 continue
             awaited = _awaited(error, steps)
@@ -158,23 +158,25 @@ async def _delete(api: RestApi, step: Step, uid: str, *, clock: Clock) -> None:
         await clock.sleep(_LOOK_SECONDS)
 
 
-async def _refused_anew(api: RestApi, step: Step) -> list[Refusal]:
+async def _refused_recreation(api: RestApi, step: Step) -> list[Refusal]:
     """Why the server would refuse to create the object as the file has it, asked under another name."""
     body = step.body
     body["metadata"] = {**body["metadata"], "name": f"{step.manifest.name[:40].rstrip('-.')}-recreated"}
     try:
         await api.apply(step.resource, body, namespace=step.namespace, manager=MANAGER, dry_run=True)
     except ApiError as error:
-        if error.transient and not typed_faults(error, step.manifest):
+        if error.transient and not typed_errors(error, step.manifest):
             raise
-        return typed_faults(error, step.manifest, new=True) or [_refusal(step.manifest, error, new=True)]
+        return typed_errors(error, step.manifest, new=True) or [_refusal(step.manifest, error, new=True)]
     return []
 
 
 def _unchangeable(manifest: Manifest, error: ApiError, fields: Sequence[str]) -> Refusal:
     # Admission names the part of the object; what differs in it is more exact.
-    told = error.sentence.partition("; changed: ")[0]
-    return Refusal(manifest=manifest, message=f"{told}; changed: {', '.join(fields)}", fields=tuple(fields), fixed=True)
+    message = error.sentence.partition("; changed: ")[0]
+    return Refusal(
+        manifest=manifest, message=f"{message}; changed: {', '.join(fields)}", fields=tuple(fields), fixed=True
+    )
 
 
 async def _stored(api: RestApi, step: Step) -> Json | None:
@@ -189,8 +191,8 @@ async def _stored(api: RestApi, step: Step) -> Json | None:
 async def _tried(api: RestApi, step: Step, *, force: bool) -> tuple[Json, tuple[str, ...]]:
     """The object as it would be, and what is taken over for that."""
     try:
-        made = await api.apply(step.resource, step.body, namespace=step.namespace, manager=MANAGER, dry_run=True)
-        return made, ()
+        applied = await api.apply(step.resource, step.body, namespace=step.namespace, manager=MANAGER, dry_run=True)
+        return applied, ()
     except ApiError as error:
         owners = _CONFLICT.findall(str(error))
         if not error.conflict or not owners:
@@ -198,10 +200,10 @@ async def _tried(api: RestApi, step: Step, *, force: bool) -> tuple[Json, tuple[
         if not force and not all(_PEOPLE.fullmatch(owner) for owner in owners):
             raise
         taken = _taken(error)
-    made = await api.apply(
+    applied = await api.apply(
         step.resource, step.body, namespace=step.namespace, manager=MANAGER, dry_run=True, force=True
     )
-    return made, taken
+    return applied, taken
 
 
 def _taken(error: ApiError) -> tuple[str, ...]:
@@ -213,8 +215,8 @@ def _taken(error: ApiError) -> tuple[str, ...]:
 
 def _awaited(error: ApiError, steps: Sequence[Step]) -> str:
     """The object, about to be made, without which the server refuses this one; empty where that isn't why."""
-    made = [step for step in steps if step.change is Change.CREATE]
-    return next((step.title for step in made if _missed(step) in str(error)), "")
+    created = [step for step in steps if step.change is Change.CREATE]
+    return next((step.title for step in created if _missed(step) in str(error)), "")
 
 
 def _missed(step: Step) -> str:
@@ -224,7 +226,7 @@ def _missed(step: Step) -> str:
     return f'"{step.manifest.name}" not found'
 
 
-def typed_faults(error: ApiError, manifest: Manifest, *, new: bool = False) -> list[Refusal]:
+def typed_errors(error: ApiError, manifest: Manifest, *, new: bool = False) -> list[Refusal]:
     """A refusal for each field that doesn't fit the kind's schema; empty where that isn't why."""
     return [
         Refusal(manifest=manifest, message=message, fields=(field,) if field else (), new=new)
@@ -232,12 +234,12 @@ def typed_faults(error: ApiError, manifest: Manifest, *, new: bool = False) -> l
     ]
 
 
-def told_in_full(refusals: Sequence[Refusal], every: Sequence[Manifest]) -> list[Refusal]:
-    """What is wrong with each refused manifest, of all these, each fault once and with its own field. A server names
-    the first fault, or one kind of faults, and whoever mends a file wants all of them; of kinds of ours they are known
+def reported_in_full(refusals: Sequence[Refusal], every: Sequence[Manifest]) -> list[Refusal]:
+    """What is wrong with each refused manifest, of all these, each error once and with its own field. A server names
+    the first error, or one kind of errors, and the author of a file wants all of them; of kinds of ours they are known
     here, and said as `lint` says them."""
-    from vcbatch.cli.lint.rules import creation_faults
-    from vcbatch.cli.lint.schema import misfits
+    from vcbatch.cli.files.schema import misfits
+    from vcbatch.cli.lint.rules import creation_errors
 
     found: list[Refusal] = []
     for manifest in {id(one.manifest): one.manifest for one in refusals}.values():
@@ -245,7 +247,7 @@ def told_in_full(refusals: Sequence[Refusal], every: Sequence[Manifest]) -> list
         ours: Sequence[tuple[str, str]] = ()
         if manifest.resource in CUSTOM_RESOURCES and not any(one.fixed for one in server):
             new = all(one.new for one in server)
-            ours = creation_faults(manifest, every) if new else misfits(manifest.kind, manifest.value)
+            ours = creation_errors(manifest, every) if new else misfits(manifest.kind, manifest.value)
         known = [field for field, _ in ours]
         kept = [one for one in server if not one.fields or not all(_among(field, known) for field in one.fields)]
         left = [field for one in kept for field in one.fields]
@@ -293,7 +295,7 @@ def shown(obj: Json) -> str:
 
 
 def text_of(step: Step, terminal: Terminal, *, verbose: bool) -> list[str]:
-    """The lines that tell a person of it: what is done, and what that changes."""
+    """The lines that report it: what is done, and what that changes."""
     marks = {
         Change.CREATE: ("+", Tone.GOOD),
         Change.CHANGE: ("~", Tone.WAITING),

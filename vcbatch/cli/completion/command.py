@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from vcbatch.cli.output import say
+from vcbatch.cli.base.output import say
 
 _PROGRAM = "vcbatch"
 _VARIABLE = "_VCBATCH_COMPLETE"

@@ -14,10 +14,10 @@ from vcbatch.api import names
 from vcbatch.api.phases import JobPhase
 from vcbatch.api.pod import PodPhase
 from vcbatch.api.resources import JOBS, PODS
-from vcbatch.cli.access import Access, access_options
-from vcbatch.cli.completion.names import job_names
-from vcbatch.cli.output import CliError, note
-from vcbatch.cli.resources.fields import number, objects, text, words
+from vcbatch.cli.base.access import Access, access_options
+from vcbatch.cli.base.fields import number, objects, text, words
+from vcbatch.cli.base.names import job_names
+from vcbatch.cli.base.output import CliError, note
 from vcbatch.cli.resources.kinds import job_phase
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ async def _converse(remote: RemoteCommand, *, stdin: bool, tty: bool) -> int:
 
     tasks: set[asyncio.Task[None]] = set()
 
-    def tell_size() -> None:
+    def send_size() -> None:
         columns, rows = window()
         task = asyncio.get_running_loop().create_task(remote.resize(columns=columns, rows=rows))
         tasks.add(task)
@@ -145,8 +145,8 @@ async def _converse(remote: RemoteCommand, *, stdin: bool, tty: bool) -> int:
         with ExitStack() as stack:
             if tty:
                 stack.enter_context(raw_terminal())
-                stack.enter_context(resized(tell_size))
-                tell_size()
+                stack.enter_context(resized(send_size))
+                send_size()
             if stdin:
                 tasks.add(asyncio.create_task(_feed(remote)))
             async for stream, data in remote.output():

@@ -47,10 +47,10 @@ def window() -> tuple[int, int]:
 
 
 @contextmanager
-def resized(tell: Callable[[], None]) -> Iterator[None]:
-    """Call `tell` whenever the window gets another size."""
+def resized(notify: Callable[[], None]) -> Iterator[None]:
+    """Call `notify` whenever the window gets another size."""
     loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGWINCH, tell)
+    loop.add_signal_handler(signal.SIGWINCH, notify)
     try:
         yield
     finally:

@@ -11,14 +11,14 @@ import click
 
 from vcbatch.api.name_rules import dns_label
 from vcbatch.api.names import COMPONENTS_NAMESPACE
-from vcbatch.cli.access import Access, TimeoutType, cluster_access_options
+from vcbatch.cli.base.access import Access, TimeoutType, cluster_access_options
+from vcbatch.cli.base.output import CliError, note, say
+from vcbatch.cli.base.terminal import terminal_of
 from vcbatch.cli.install.manifest import ADMISSION, COMPONENTS, Choices, chosen, shipped
 from vcbatch.cli.inventory.findings import Finding, Level, Purpose, findings
 from vcbatch.cli.inventory.screen import findings_text, summary
-from vcbatch.cli.output import CliError, note, say
-from vcbatch.cli.terminal import terminal_of
+from vcbatch.interfaces.api import Api, ApiError
 from vcbatch.runtime.clock import BlockingClock
-from vcbatch.seams.api import Api, ApiError
 
 if TYPE_CHECKING:
     from vcbatch.cli.inventory.model import Inventory
@@ -143,10 +143,10 @@ def command(
 
 
 def _policy(path: Path | None) -> str:
-    """The text of a policy that the scheduler takes. Raises `CliError` with its faults."""
+    """The text of a policy that the scheduler takes. Raises `CliError` with its errors."""
     if path is None:
         return ""
-    from vcbatch.cli.policy_file import policy_text, read_policy
+    from vcbatch.cli.files.policy_file import policy_text, read_policy
 
     read_policy(path)
     return policy_text(path)
@@ -193,8 +193,8 @@ async def _refuse_second(api: RestApi, namespace: str) -> None:
     """Raises `CliError` where `vcbatch install` has installed into another namespace: objects without a namespace,
     such as roles, would be the same for both."""
     from vcbatch.api.resources import DEPLOYMENTS
+    from vcbatch.cli.base.fields import namespace_of
     from vcbatch.cli.install.installer import INSTALLED
-    from vcbatch.cli.resources.fields import namespace_of
 
     try:
         found = (await api.list(DEPLOYMENTS, label_selector=INSTALLED)).items
@@ -236,11 +236,11 @@ async def _inventory(api: RestApi, access: Access, namespace: str) -> Inventory:
 
 def _refuse(found: list[Finding]) -> None:
     """Raises `CliError` where something speaks against an installation; warnings are said."""
-    told = [one for one in found if one.level is not Level.OK]
-    if told:
-        note(findings_text(told, terminal_of()))
-    if any(one.level is Level.BLOCKER for one in told):
-        raise CliError(f"installation checks failed: {summary(told)}", hint="Nothing was changed.")
+    reported = [one for one in found if one.level is not Level.OK]
+    if reported:
+        note(findings_text(reported, terminal_of()))
+    if any(one.level is Level.BLOCKER for one in reported):
+        raise CliError(f"installation checks failed: {summary(reported)}", hint="Nothing was changed.")
 
 
 async def _wait(api: RestApi, wanted: list[Json], timeout: timedelta) -> None:

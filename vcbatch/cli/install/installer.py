@@ -8,13 +8,13 @@ from enum import StrEnum
 from typing import Any, Final
 
 from vcbatch.api.resources import CRDS, DEPLOYMENTS, NAMESPACES, PODS, Resource
+from vcbatch.cli.base.fields import dig, name_of, namespace_of, number, objects, text, words
+from vcbatch.cli.base.output import CliError
 from vcbatch.cli.install.kinds import KEPT, ORDER, resource_of, title_of
 from vcbatch.cli.inventory.programs import INSTALLER, MANAGED_BY, owner_of
-from vcbatch.cli.output import CliError
-from vcbatch.cli.resources.fields import dig, name_of, namespace_of, number, objects, text, words
+from vcbatch.interfaces.api import ApiError
+from vcbatch.interfaces.clock import Clock
 from vcbatch.runtime.client.rest import RestApi
-from vcbatch.seams.api import ApiError
-from vcbatch.seams.clock import Clock
 
 Json = dict[str, Any]
 
@@ -77,7 +77,7 @@ class Installer:
     async def refusals(self, wanted: Sequence[Json]) -> list[Refusal]:
         """Why objects would be refused, asked by a dry run of each. What needs a namespace or a kind that is only to
         be made isn't refused for that."""
-        made = {name_of(one) for one in wanted if resource_of(one) == NAMESPACES}
+        created = {name_of(one) for one in wanted if resource_of(one) == NAMESPACES}
         found: list[Refusal] = []
         for obj in wanted:
             try:
@@ -86,9 +86,9 @@ class Installer:
             except ApiError as error:
                 if error.transient or error.code == 401:
                     raise
-                if error.not_found and namespace_of(obj) in made:
+                if error.not_found and namespace_of(obj) in created:
                     continue
-                found.append(Refusal(title=title_of(obj), message=_told(error), conflict=error.conflict))
+                found.append(Refusal(title=title_of(obj), message=_message_of(error), conflict=error.conflict))
         return found
 
     # The deed
@@ -145,9 +145,9 @@ class Installer:
                     )
                 await self._clock.sleep(_PAUSE)
 
-    async def wait_available(self, wanted: Sequence[Json], timeout: float, tell: Callable[[str], None]) -> None:
-        """Return once all Deployments are available in their new version; what is waited for is told when it changes.
-        Raises `CliError` with what keeps their pods."""
+    async def wait_available(self, wanted: Sequence[Json], timeout: float, report: Callable[[str], None]) -> None:
+        """Return once all Deployments are available in their new version; what is waited for is reported when it
+        changes. Raises `CliError` with what keeps their pods."""
         until = self._clock.monotonic() + timeout
         for obj in (one for one in wanted if resource_of(one) == DEPLOYMENTS):
             said = ""
@@ -155,10 +155,10 @@ class Installer:
                 stored = await self._api.get(DEPLOYMENTS, name_of(obj), namespace=namespace_of(obj))
                 waits = rollout(stored)
                 if not waits:
-                    tell(f'deployment "{name_of(obj)}" successfully rolled out')
+                    report(f'deployment "{name_of(obj)}" successfully rolled out')
                     break
                 if waits != said:
-                    tell(waits)
+                    report(waits)
                     said = waits
                 if self._clock.monotonic() >= until:
                     why = await self._why(stored)
@@ -227,7 +227,7 @@ def _without_record(obj: Json) -> Json:
     return {**obj, "metadata": {key: value for key, value in obj["metadata"].items() if key not in dropped}}
 
 
-def _told(error: ApiError) -> str:
+def _message_of(error: ApiError) -> str:
     causes = error.details.get("causes")
     fields = [f"{text(one, 'field')} ({text(one, 'message')})" for one in causes if isinstance(one, dict)] if (
         error.conflict and isinstance(causes, list)

@@ -18,8 +18,8 @@ from vcbatch.api.resources import (
     VALIDATING_WEBHOOKS,
     Resource,
 )
+from vcbatch.cli.base.output import CliError
 from vcbatch.cli.inventory.read import ADMISSION_POLICIES, MUTATING_WEBHOOKS
-from vcbatch.cli.output import CliError
 
 Json = dict[str, Any]
 

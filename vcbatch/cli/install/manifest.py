@@ -12,9 +12,9 @@ from typing import Any, Final
 from vcbatch.api.names import COMPONENTS_NAMESPACE, DEFAULT_SCHEDULER, NAMESPACE_LABEL, POLICY_KEY
 from vcbatch.api.resources import CRDS, DEPLOYMENTS, NAMESPACES
 from vcbatch.api.yaml_reader import documents
+from vcbatch.cli.base.output import CliError
 from vcbatch.cli.install.kinds import ordered, resource_of
 from vcbatch.cli.inventory.programs import INSTALLER, MANAGED_BY
-from vcbatch.cli.output import CliError
 
 Json = dict[str, Any]
 
@@ -26,7 +26,7 @@ _PLACES: Final = (
     Path(__file__).parents[3] / "helm" / "manifest" / "vcbatch.yaml",  # in a checkout
 )
 _CONTROLLERS: Final = "vcbatch-controllers"
-"""The service account of the controllers, whose pods of admitted jobs aren't judged again."""
+"""The service account of the controllers, whose pods of admitted jobs aren't validated again."""
 _POLICY: Final = "vcbatch-scheduler-policy"
 _POLICY_FOLDER: Final = "/etc/vcbatch/scheduler"
 _IMAGE: Final = re.compile(
@@ -62,17 +62,17 @@ def chosen(base: Sequence[Json], choices: Choices) -> list[Json]:
     """The objects to apply, in their order. Raises `CliError` for choices that can't be made."""
     check(choices)
     names = tuple(choices.scheduler_names) or (DEFAULT_SCHEDULER,)
-    made = [copy.deepcopy(dict(one)) for one in base if _wanted(one, choices)]
+    objects = [copy.deepcopy(dict(one)) for one in base if _wanted(one, choices)]
     if choices.admission == "policies":
-        made += _policies(names, choices.namespace)
+        objects += _policies(names, choices.namespace)
     if choices.policy:
-        made.append(_policy(choices))
-    for one in made:
+        objects.append(_policy(choices))
+    for one in objects:
         _move(one, COMPONENTS_NAMESPACE, choices.namespace)
         one["metadata"].setdefault("labels", {})[MANAGED_BY] = INSTALLER
         if resource_of(one) == DEPLOYMENTS:
             _program(one, choices, names)
-    return ordered(made)
+    return ordered(objects)
 
 
 def check(choices: Choices) -> None:

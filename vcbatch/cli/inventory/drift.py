@@ -7,8 +7,8 @@ from functools import cache
 from typing import Any, Final
 
 from vcbatch.api.crd import render_all
+from vcbatch.cli.base.fields import dig, name_of, objects, text
 from vcbatch.cli.inventory.model import Drift
-from vcbatch.cli.resources.fields import dig, name_of, objects, text
 
 Json = dict[str, Any]
 

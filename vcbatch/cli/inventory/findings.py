@@ -1,4 +1,4 @@
-"""What an inventory means: pure decisions, one finding for each thing that somebody may have to act on."""
+"""What an inventory means: pure decisions, one finding for each thing that a user may have to act on."""
 
 from __future__ import annotations
 
@@ -390,15 +390,15 @@ def _policies(inventory: Inventory, purpose: Purpose) -> Iterator[Finding]:
         return
     for one in inventory.policies:
         subject = f"configmap/{one.name} in {one.namespace}"
-        if one.faults is None:
+        if one.errors is None:
             yield Finding(
                 level=Level.WARNING, check="policy", subject=subject, message=f"{one.key} was not checked",
                 todo="Install the scheduler package: pip install 'vcbatch[scheduler]'",
             )  # fmt: skip
             continue
-        for fault in one.faults:
+        for error in one.errors:
             yield Finding(
-                level=Level.BLOCKER, check="policy", subject=subject, message=f"{one.key}: {fault}",
+                level=Level.BLOCKER, check="policy", subject=subject, message=f"{one.key}: {error}",
                 todo="Fix it, and validate it with `vcbatch config check FILE`. To print the built-in configuration: "
                 "`vcbatch config show`",
             )  # fmt: skip
@@ -414,7 +414,7 @@ def _policies(inventory: Inventory, purpose: Purpose) -> Iterator[Finding]:
                 "installed",
                 todo="Install metrics-server, or set another type in section metrics of the configuration.",
             )  # fmt: skip
-        elif not one.faults and not one.warnings:
+        elif not one.errors and not one.warnings:
             yield _ok("policy", f"{one.key} is valid", subject)
 
 

@@ -175,13 +175,13 @@ class LeaseEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyEntry:
-    """A scheduler's policy in a ConfigMap. `faults`: why our scheduler refuses it; None where that wasn't judged."""
+    """A scheduler's policy in a ConfigMap. `errors`: why our scheduler refuses it; None where that wasn't validated."""
 
     namespace: str
     name: str
     key: str
     maker: Maker
-    faults: Sequence[str] | None = ()
+    errors: Sequence[str] | None = ()
     warnings: Sequence[str] = ()
     needs_metrics_api: bool = False
 

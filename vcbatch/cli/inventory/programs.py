@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from vcbatch.api.names import DEFAULT_SCHEDULER, POLICY_KEY
+from vcbatch.cli.base.fields import dig, name_of, namespace_of, number, objects, text, words
 from vcbatch.cli.inventory.model import Maker, Owner, Program, Role
-from vcbatch.cli.resources.fields import dig, name_of, namespace_of, number, objects, text, words
 
 Json = dict[str, Any]
 

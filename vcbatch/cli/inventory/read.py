@@ -34,6 +34,7 @@ from vcbatch.api.resources import (
     VALIDATING_WEBHOOKS,
     Resource,
 )
+from vcbatch.cli.base.fields import dig, moment, name_of, namespace_of, number, objects, text, words
 from vcbatch.cli.inventory.drift import drift_of, shipped
 from vcbatch.cli.inventory.model import (
     NAMES_KEPT,
@@ -52,10 +53,9 @@ from vcbatch.cli.inventory.model import (
     Unread,
     Webhook,
 )
-from vcbatch.cli.inventory.policy import judged
+from vcbatch.cli.inventory.policy import validated
 from vcbatch.cli.inventory.programs import INSTALLER, MANAGED_BY, RESOURCE_POLICY, owner_of, program_of
-from vcbatch.cli.resources.fields import dig, moment, name_of, namespace_of, number, objects, text, words
-from vcbatch.seams.api import Api, ApiError, get_or_none
+from vcbatch.interfaces.api import Api, ApiError, get_or_none
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -285,8 +285,8 @@ class Reader:
 
     async def _version(self) -> tuple[str, timedelta | None]:
         before = self._now()
-        told = await self._ask()
-        return text(told, "gitVersion"), skew_of(getattr(self._api, "server_date", ""), before, self._now())
+        reported = await self._ask()
+        return text(reported, "gitVersion"), skew_of(getattr(self._api, "server_date", ""), before, self._now())
 
     async def _metrics(self) -> bool:
         try:
@@ -394,7 +394,7 @@ class Reader:
         for (namespace, name, key), maker in wanted.items():
             stored = await get_or_none(self._api, CONFIGMAPS, name, namespace=namespace)
             data = dig(stored, "data", key) if stored is not None else None
-            found.append(judged(namespace, name, key, maker, data if isinstance(data, str) else None))
+            found.append(validated(namespace, name, key, maker, data if isinstance(data, str) else None))
         return found
 
     # What runs

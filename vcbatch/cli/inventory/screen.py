@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
+from vcbatch.cli.base.terminal import Terminal, Tone, wrap
 from vcbatch.cli.inventory.findings import Finding, Level
-from vcbatch.cli.terminal import Terminal, Tone, wrap
 
 _TONES: Final = {Level.BLOCKER: Tone.BAD, Level.WARNING: Tone.WAITING, Level.OK: Tone.GOOD}
 _WIDTH: Final = 120

@@ -1,4 +1,4 @@
-"""`vcbatch lint`: the options, and how complaints are told."""
+"""`vcbatch lint`: the options, and how complaints are reported."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import click
 
 from vcbatch.api.yaml_reader import YamlError
-from vcbatch.cli.manifests import Manifest, called, files_option, manifests, spread
-from vcbatch.cli.output import note, say
+from vcbatch.cli.base.output import note, say
+from vcbatch.cli.files.manifests import Manifest, called, files_option, manifests, spread
 
 if TYPE_CHECKING:
     from vcbatch.cli.lint.rules import Complaint
@@ -47,22 +47,22 @@ def command(files: tuple[Path, ...], closed_world: bool, strict: bool, output: s
             unreadable.append(_unreadable(path, error.line, error.column, "not valid YAML", str(error)))
     if not found and not unreadable:
         unreadable = [_unreadable(path, 1, 1, "no objects", "must contain at least one") for path in spread(files)]
-    told = [*unreadable, *complaints(found, closed=closed_world)]
-    told.sort(key=lambda one: (one.file, one.line, one.column))
+    reported = [*unreadable, *complaints(found, closed=closed_world)]
+    reported.sort(key=lambda one: (one.file, one.line, one.column))
     if output == "json":
-        say(json.dumps([asdict(one) for one in told], indent=2))
+        say(json.dumps([asdict(one) for one in reported], indent=2))
     elif output == "github":
-        for one in told:
+        for one in reported:
             text = _escaped(f"{one.object}: {one.message}")
             say(f"::{one.severity} file={_escaped(one.file)},line={one.line},col={one.column}::{text}")
     else:
-        for one in told:
+        for one in reported:
             say(str(one))
     ours = [one for one in found if checked(one)]
-    errors = sum(one.severity is Severity.ERROR for one in told)
+    errors = sum(one.severity is Severity.ERROR for one in reported)
     if output == "text":
-        note(_summary(len(ours), errors, len(told) - errors, [one for one in found if not checked(one)]))
-    return 1 if errors or (strict and told) else 0
+        note(_summary(len(ours), errors, len(reported) - errors, [one for one in found if not checked(one)]))
+    return 1 if errors or (strict and reported) else 0
 
 
 def _unreadable(path: Path, line: int, column: int, what: str, message: str) -> Complaint:

@@ -14,16 +14,15 @@ from vcbatch.api.admission import Operation, Request, Verdict
 from vcbatch.api.loose import Json, part
 from vcbatch.api.resources import CUSTOM_RESOURCES, QUEUES, Resource
 from vcbatch.api.validate import Fault
-from vcbatch.cli import known_kinds
-from vcbatch.cli.lint import schema
+from vcbatch.cli.files import known_kinds, schema
+from vcbatch.cli.files.manifests import Manifest
+from vcbatch.cli.files.positions import Place
+from vcbatch.cli.files.wording import put, shown, within
 from vcbatch.cli.lint.world import Files, world_of
-from vcbatch.cli.manifests import Manifest
-from vcbatch.cli.placed import Place
-from vcbatch.cli.wording import put, shown, within
 
 _NAMESPACE: Final = "default"
 _UNNAMED: Final = "unnamed"
-"""What stands for the name that an object lacks, where its other fields are judged."""
+"""What stands for the name that an object lacks, where its other fields are validated."""
 _BODY: Final = "requestBody."
 """With this begin the fields in Volcano's words for queues."""
 _NUMBERS: Final = (1, 100_000)
@@ -80,16 +79,16 @@ def complaints(manifests: Iterable[Manifest], *, closed: bool = False) -> Iterat
                 text = f"duplicate object, also in {first.place()}; the last one is used"
                 yield _complaint(manifest, text, field="metadata.name")
         if resource in CUSTOM_RESOURCES:
-            yield from _judged(manifest, resource, world)
+            yield from _validated(manifest, resource, world)
 
 
-def creation_faults(manifest: Manifest, every: Iterable[Manifest]) -> schema.Found:
+def creation_errors(manifest: Manifest, every: Iterable[Manifest]) -> schema.Found:
     """Field and sentence of all for which a server would refuse to create one of these objects; empty for a kind that
     isn't ours."""
     if manifest.resource not in CUSTOM_RESOURCES:
         return []
-    told = _judged(manifest, manifest.resource, world_of(every, closed=False))
-    return [(one.field, one.message) for one in told if one.severity is Severity.ERROR]
+    reported = _validated(manifest, manifest.resource, world_of(every, closed=False))
+    return [(one.field, one.message) for one in reported if one.severity is Severity.ERROR]
 
 
 def _written(manifest: Manifest) -> Iterator[Complaint]:
@@ -110,12 +109,12 @@ def _unknown(manifest: Manifest) -> Iterator[Complaint]:
         wrong = True
         text = "is required" if value in (None, "") else f"must be a string, got {shown(value)}"
         yield _complaint(manifest, f"not an object: {key} {text}", field=key)
-    if not wrong and (text := known_kinds.fault(manifest.api_version, manifest.kind)):
+    if not wrong and (text := known_kinds.kind_error(manifest.api_version, manifest.kind)):
         yield _complaint(manifest, text, field="apiVersion")
 
 
-def _judged(manifest: Manifest, resource: Resource, world: Files) -> Iterator[Complaint]:
-    """Each fault once: what follows from another one is nothing that somebody could mend."""
+def _validated(manifest: Manifest, resource: Resource, world: Files) -> Iterator[Complaint]:
+    """Each error once: what follows from another one needs no fix of its own."""
     given = copy.deepcopy(manifest.value)
     unread = schema.read(resource.kind, given)
     written = copy.deepcopy(given)
@@ -124,33 +123,33 @@ def _judged(manifest: Manifest, resource: Resource, world: Files) -> Iterator[Co
         given["metadata"]["namespace"] = namespace
     creation = _Creation(manifest=manifest, resource=resource, namespace=namespace, world=world)
     defaulted = creation.defaulted(given)
-    names = list(schema.metadata_faults(resource, given, unread=frozenset(field for field, _ in unread)))
-    misfits = schema.judged(resource.kind, defaulted)
+    names = list(schema.metadata_errors(resource, given, unread=frozenset(field for field, _ in unread)))
+    misfits = schema.validated(resource.kind, defaulted)
     derived = {_dotted(path) for path in _paths(defaulted)} - {_dotted(path) for path in _paths(written)}
     fields = [field for field, _ in misfits if _dotted(field) not in derived]
     if fields:  # else all follows from values that fit by themselves
         following = creation.misfits_without(given, fields)
-        misfits = [fault for fault in misfits if fault[0] in fields or fault in following]
+        misfits = [error for error in misfits if error[0] in fields or error in following]
     for field, text in [*unread, *names, *misfits]:
         yield _complaint(manifest, text, field=field)
     verdict = creation.reviewed(defaulted)
-    faults = [*verdict.faults]
-    told = {_dotted(field) for field, _ in names}
+    errors = [*verdict.faults]
+    reported = {_dotted(field) for field, _ in names}
     if misfits:
-        faults = creation.faults_without(given, [field for field, _ in misfits])
-        told |= {_dotted(field) for field, _ in misfits} | derived
-        faults = [fault for fault in faults if not any(within(_field(fault), field) for field, _ in misfits)]
-    for fault in dict.fromkeys(faults):
-        if not fault.field or _dotted(_field(fault)) not in told:
-            yield _complaint(manifest, str(fault).removeprefix(_BODY), field=_field(fault))
+        errors = creation.errors_without(given, [field for field, _ in misfits])
+        reported |= {_dotted(field) for field, _ in misfits} | derived
+        errors = [error for error in errors if not any(within(_field(error), field) for field, _ in misfits)]
+    for error in dict.fromkeys(errors):
+        if not error.field or _dotted(_field(error)) not in reported:
+            yield _complaint(manifest, str(error).removeprefix(_BODY), field=_field(error))
     of_writing = () if verdict.faults else creation.warnings_of_writing(written, defaulted)
     for warning in (*of_writing, *verdict.warnings):
         field = _FIELD.match(warning)
         yield _complaint(manifest, warning, field=field[0] if field else "", severity=Severity.WARNING)
 
 
-def _field(fault: Fault) -> str:
-    return fault.field.removeprefix(_BODY)
+def _field(error: Fault) -> str:
+    return error.field.removeprefix(_BODY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,11 +175,11 @@ class _Creation:
         return self.world.without_queue(self.manifest.name) if self.resource == QUEUES else self.world
 
     def defaulted(self, given: Json) -> Json:
-        made = copy.deepcopy(given)
-        if not (made["metadata"].get("name") or made["metadata"].get("generateName")):
-            made["metadata"]["name"] = _UNNAMED
-        schema.filled(self.resource.kind, made)
-        mutated = admission.mutate(self._request(made), self._lookup)
+        document = copy.deepcopy(given)
+        if not (document["metadata"].get("name") or document["metadata"].get("generateName")):
+            document["metadata"]["name"] = _UNNAMED
+        schema.filled(self.resource.kind, document)
+        mutated = admission.mutate(self._request(document), self._lookup)
         assert mutated is not None  # noqa: S101 - an object was given
         schema.filled(self.resource.kind, mutated)
         return mutated
@@ -191,25 +190,25 @@ class _Creation:
     def warnings_of_writing(self, written: Json, defaulted: Json) -> Iterator[str]:
         return admission.mutation_warnings(self._request(written), defaulted)
 
-    def faults_without(self, given: Json, fields: Sequence[str]) -> list[Fault]:
+    def errors_without(self, given: Json, fields: Sequence[str]) -> list[Fault]:
         """What admission would say whatever fitting values were in these fields: it isn't asked about an object with
         other values."""
-        said = [self.reviewed(made).faults for made in self._mended(given, fields)]
-        return [fault for fault in said[0] if all(fault in others for others in said[1:])]
+        said = [self.reviewed(document).faults for document in self._repaired(given, fields)]
+        return [error for error in said[0] if all(error in others for others in said[1:])]
 
     def misfits_without(self, given: Json, fields: Sequence[str]) -> schema.Found:
         """What the schema would refuse whatever fitting values were in these fields."""
-        found = [schema.judged(self.resource.kind, made) for made in self._mended(given, fields)]
-        return [fault for fault in found[0] if all(fault in others for others in found[1:])]
+        found = [schema.validated(self.resource.kind, document) for document in self._repaired(given, fields)]
+        return [error for error in found[0] if all(error in others for others in found[1:])]
 
-    def _mended(self, given: Json, fields: Sequence[str]) -> list[Json]:
-        wrong = schema.unjudgeable(self.resource.kind, given, fields)
-        return [self.defaulted(_mended(given, wrong, self.resource.kind, number)) for number in _NUMBERS]
+    def _repaired(self, given: Json, fields: Sequence[str]) -> list[Json]:
+        wrong = schema.unvalidatable(self.resource.kind, given, fields)
+        return [self.defaulted(_repaired(given, wrong, self.resource.kind, number)) for number in _NUMBERS]
 
 
-def _mended(given: Json, misfits: Sequence[str], kind: str, number: int) -> Json:
+def _repaired(given: Json, misfits: Sequence[str], kind: str, number: int) -> Json:
     """The object with fitting values in place of the others, made of this number as far as may be."""
-    made = copy.deepcopy(given)
+    document = copy.deepcopy(given)
     first = number == _NUMBERS[0]
     # A text that admission quotes is in no message that is the same for all numbers.
     of_type: dict[str, Any] = {
@@ -219,8 +218,8 @@ def _mended(given: Json, misfits: Sequence[str], kind: str, number: int) -> Json
         node = schema.node_at(path, kind)
         if node is not None and node.types:
             choice = node.enum[0 if first else -1] if node.enum else of_type[node.types[0]]
-            put(made, path, copy.deepcopy(choice))
-    return made
+            put(document, path, copy.deepcopy(choice))
+    return document
 
 
 def _complaint(

@@ -1,4 +1,4 @@
-"""What the rules are told of the world when there is no cluster to ask: what the files have, and good faith."""
+"""What the rules know of a cluster where there is none: what the files have; anything else is taken to exist."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vcbatch.api.queue import DEFAULT, ROOT, Queue
 from vcbatch.api.resources import NAMESPACES, PRIORITYCLASSES, QUEUES
 from vcbatch.api.unfinished import QueueWork
 from vcbatch.api.validate import amounts
-from vcbatch.cli.manifests import Manifest
+from vcbatch.cli.files.manifests import Manifest
 from vcbatch.runtime.time_zones import time_zones
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from vcbatch.cli.feature_gates import QUEUE_GATES
-from vcbatch.cli.state import StateDir
+from vcbatch.cli.base.state import StateDir
+from vcbatch.cli.components.feature_gates import QUEUE_GATES
 
 if TYPE_CHECKING:
     from vcbatch.runtime.serving import Address
@@ -45,7 +45,7 @@ class LocalOptions:
             f"--inherit-owner-annotations={str(self.inherit_owner_annotations).lower()}",
         ]
         if self.virtual_node_size is not None:
-            size = ",".join(f"{name}={amount}" for name, amount in self.virtual_node_size.items())
+            size = ",".join(f"{name}={quantity}" for name, quantity in self.virtual_node_size.items())
             arguments += ["--virtual-node-size", size]
         if self.port is not None:
             arguments += ["--port", str(self.port)]

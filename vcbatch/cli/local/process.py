@@ -10,21 +10,21 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from vcbatch.cli.job_plugins import add_job_plugins
+from vcbatch.cli.base.output import CliError, note
+from vcbatch.cli.components.job_plugins import add_job_plugins
+from vcbatch.cli.files.plugin_files import load as load_plugins
+from vcbatch.cli.files.policy_file import read_policy
 from vcbatch.cli.local.options import LocalOptions
 from vcbatch.cli.local.program import LocalProgram
 from vcbatch.cli.local.report import Report
 from vcbatch.cli.local.serving import NO_ROOM
-from vcbatch.cli.output import CliError, note
-from vcbatch.cli.plugin_files import load as load_plugins
-from vcbatch.cli.policy_file import read_policy
 from vcbatch.hosting.supervise import PartFailedError
+from vcbatch.interfaces import ApiError
 from vcbatch.local.apiserver.errors import StatusError
 from vcbatch.local.apiserver.persistence import StateError
 from vcbatch.local.apiserver.server import PortInUse
 from vcbatch.local.kubelet import SandboxUnavailableError
 from vcbatch.observe import logging as logs
-from vcbatch.seams import ApiError
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ def run(options: LocalOptions, *, ready: Callable[[Report], None], to_log: bool)
         add_job_plugins()
         if options.scheduler_conf is not None:
             read_policy(options.scheduler_conf, extensions=load_plugins(options.plugins))
-        return asyncio.run(_main(options, ready, told=not to_log))
+        return asyncio.run(_main(options, ready, reported=not to_log))
     except (StateError, PortInUse, PartFailedError) as error:
         raise CliError(str(error)) from error
     except SandboxUnavailableError as error:
@@ -59,13 +59,13 @@ def run(options: LocalOptions, *, ready: Callable[[Report], None], to_log: bool)
         options.state.release()
 
 
-async def _main(options: LocalOptions, ready: Callable[[Report], None], *, told: bool) -> int:
+async def _main(options: LocalOptions, ready: Callable[[Report], None], *, reported: bool) -> int:
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(_report_stray)
     stop = asyncio.Event()
 
     def end() -> None:
-        if told and not stop.is_set():
+        if reported and not stop.is_set():
             note("\nStopping; pods have up to 10 s to terminate ...")
         stop.set()
 
@@ -89,5 +89,5 @@ def _print_tasks() -> None:
 
 
 def _report_stray(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """What no task was there to receive: told, never swallowed."""
+    """What no task was there to receive: reported, never swallowed."""
     log.error("%s", context.get("message", "an error in the event loop"), exc_info=context.get("exception"))

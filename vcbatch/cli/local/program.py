@@ -11,15 +11,15 @@ from typing import Any, Final
 from vcbatch._version import __version__
 from vcbatch.api.names import CONTROLLERS_LEASE
 from vcbatch.api.queue import DEFAULT
-from vcbatch.cli.controllers_options import followed
-from vcbatch.cli.definitions import ensure_definitions
-from vcbatch.cli.kubelets import KubeletOptions, Kubelets
-from vcbatch.cli.listening import listen
+from vcbatch.cli.base.output import CliError
+from vcbatch.cli.components.controllers_options import followed
+from vcbatch.cli.components.listening import listen
+from vcbatch.cli.local.definitions import ensure_definitions
+from vcbatch.cli.local.kubelets import KubeletOptions, Kubelets
 from vcbatch.cli.local.options import LocalOptions
 from vcbatch.cli.local.report import Report, report_of
 from vcbatch.cli.local.scheduling import LocalScheduling, ensure_lease
 from vcbatch.cli.local.serving import SCHEDULER_NAMES, set_up_webhooks, start_server
-from vcbatch.cli.output import CliError
 from vcbatch.core.hypernode import parse_discovery
 from vcbatch.hosting.checks import Checks
 from vcbatch.hosting.health import Health

@@ -7,9 +7,9 @@ from typing import Any
 from vcbatch.api.names import GPU_RESOURCE
 from vcbatch.api.quantity import parse_quantity
 from vcbatch.api.resources import NODES
-from vcbatch.cli.kubelets import Kubelets
+from vcbatch.cli.base.lost_state import warnings_of
+from vcbatch.cli.local.kubelets import Kubelets
 from vcbatch.cli.local.options import LocalOptions
-from vcbatch.cli.lost_state import warnings_of
 from vcbatch.local.apiserver.server import EmbeddedServer
 
 Report = dict[str, Any]

@@ -9,12 +9,16 @@ from typing import Final
 
 from vcbatch.api.names import DEFAULT_SCHEDULER, SCHEDULER_LEASE
 from vcbatch.api.resources import LEASES
+from vcbatch.cli.base.local_scheduler import LocalScheduler, leave
+from vcbatch.cli.components.recorder import recorded_scheduler
+from vcbatch.cli.files.plugin_files import load as load_plugins
 from vcbatch.cli.local.options import LocalOptions
 from vcbatch.cli.local.serving import SCHEDULER_NAMES
-from vcbatch.cli.local_scheduler import LocalScheduler, leave
-from vcbatch.cli.plugin_files import load as load_plugins
-from vcbatch.cli.recorded import recorded_scheduler
 from vcbatch.hosting.supervise import Part
+from vcbatch.interfaces import ApiError
+from vcbatch.interfaces.api import Api
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.random import Random
 from vcbatch.runtime.caches.informers import Informers
 from vcbatch.runtime.events.own_object import OwnObject
 from vcbatch.runtime.events.recorder import Recorder
@@ -25,10 +29,6 @@ from vcbatch.runtime.scheduling.policy_source import FollowedPolicy, PolicyFile
 from vcbatch.scheduler import Policy, parse_policy
 from vcbatch.scheduler.policy.text import effective
 from vcbatch.scheduler.simulation.recording import Settings
-from vcbatch.seams import ApiError
-from vcbatch.seams.api import Api
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.random import Random
 
 log = logging.getLogger(__name__)
 
@@ -106,7 +106,7 @@ class LocalScheduling:
 
 
 async def ensure_lease(api: Api, name: str) -> OwnObject:
-    """An object that tells what is wrong with a file of the configuration, as such a Lease does on a cluster."""
+    """An object that reports what is wrong with a file of the configuration, as such a Lease does on a cluster."""
     body = {"metadata": {"name": name}, "spec": {"holderIdentity": socket.gethostname()}}
     try:
         await api.create(LEASES, body, namespace=_LEASE_NAMESPACE)

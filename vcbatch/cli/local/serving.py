@@ -9,14 +9,14 @@ from typing import Final
 from vcbatch.api.admission import Settings
 from vcbatch.api.names import DEFAULT_SCHEDULER, KUBE_SCHEDULER
 from vcbatch.api.yaml_reader import only
-from vcbatch.cli.admission import admission_services, ensure_webhooks, idle_notices, remove_webhooks
+from vcbatch.cli.base.output import CliError
+from vcbatch.cli.local.admission import admission_services, ensure_webhooks, idle_notices, remove_webhooks
 from vcbatch.cli.local.options import LocalOptions
-from vcbatch.cli.output import CliError
 from vcbatch.hosting.health import Health
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.random import Random
 from vcbatch.local.apiserver.server import EmbeddedServer, PortInUse
 from vcbatch.local.kubelet import newest_version
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.random import Random
 
 # There is no other scheduler here: a pod that names none (`kubectl run`) is ours to place too.
 SCHEDULER_NAMES: Final = (DEFAULT_SCHEDULER, KUBE_SCHEDULER)

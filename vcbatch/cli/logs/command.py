@@ -14,14 +14,14 @@ import click
 from vcbatch.api.loose import part
 from vcbatch.api.phases import JobPhase
 from vcbatch.api.resources import JOBS
-from vcbatch.cli.access import Access, TimeoutType, access_options
-from vcbatch.cli.completion.names import job_names
-from vcbatch.cli.output import CliError, note
-from vcbatch.cli.resources.fields import number, objects, text
+from vcbatch.cli.base.access import Access, TimeoutType, access_options
+from vcbatch.cli.base.fields import number, objects, text
+from vcbatch.cli.base.names import job_names
+from vcbatch.cli.base.output import CliError, note
+from vcbatch.cli.base.retry_notice import RetryNotice
+from vcbatch.cli.base.terminal import terminal_of
 from vcbatch.cli.resources.kinds import job_phase
-from vcbatch.cli.terminal import terminal_of
-from vcbatch.cli.trouble import Trouble
-from vcbatch.seams.api import ApiError
+from vcbatch.interfaces.api import ApiError
 
 if TYPE_CHECKING:
     from vcbatch.runtime.client.http import HttpApi
@@ -119,7 +119,7 @@ def command(
         indices=indices,
         prefix=prefix,
     )
-    from vcbatch.cli.reader import while_read
+    from vcbatch.cli.base.reader import while_read
     from vcbatch.sdk.logs import MAX_STREAMS
 
     server = access.connection().server
@@ -148,7 +148,7 @@ async def _show(api: HttpApi, namespace: str, asked: _Asked, *, server: str) -> 
         containers=asked.containers or None,
         tasks=asked.tasks or None,
         indices=asked.indices,
-        on_trouble=Trouble(server, writer.aside),
+        on_trouble=RetryNotice(server, writer.aside),
         on_silence=writer.aside,
     )
     waiting = asyncio.create_task(say_why(api, job)) if asked.follow and not finished(job) else None
@@ -168,7 +168,7 @@ async def _show(api: HttpApi, namespace: str, asked: _Asked, *, server: str) -> 
 async def _say_how_it_ended(api: HttpApi, job: Json) -> None:
     """Of a job that is completed its log says enough."""
     from vcbatch.cli.logs.watch import finished
-    from vcbatch.cli.run.outcome import sentence
+    from vcbatch.cli.resources.outcome import sentence
 
     try:
         last: Json = await api.get(JOBS, job["metadata"]["name"], namespace=job["metadata"]["namespace"])

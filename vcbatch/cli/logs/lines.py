@@ -11,9 +11,9 @@ from typing import Any, Final, TextIO
 
 from vcbatch.api.loose import part
 from vcbatch.api.timestamps import format_micro_time
-from vcbatch.cli.output import note
-from vcbatch.cli.resources.fields import number, objects, text
-from vcbatch.cli.terminal import Terminal, cells
+from vcbatch.cli.base.fields import number, objects, text
+from vcbatch.cli.base.output import note
+from vcbatch.cli.base.terminal import Terminal, cells
 from vcbatch.sdk.logs import LogLine
 
 Json = Mapping[str, Any]
@@ -179,7 +179,7 @@ class Writer:
 
 
 async def show(lines: AsyncGenerator[LogLine, None], style: Style, writer: Writer, *, new: bool = False) -> None:
-    """Write all lines, and tell on standard error of what starts again: of a job that is `new` also where a container's
+    """Write all lines, and report on standard error what starts again: of a job that is `new` also where a container's
     first lines come after a restart."""
     restarts: dict[tuple[str, int, str], int] = {}
     try:

@@ -9,19 +9,19 @@ from typing import Any, Final
 
 from vcbatch.api.phases import JobPhase
 from vcbatch.api.resources import JOBS
-from vcbatch.cli.output import note
-from vcbatch.cli.resources.fields import text
+from vcbatch.cli.base.fields import text
+from vcbatch.cli.base.output import note
 from vcbatch.cli.resources.kinds import job_phase, job_why
+from vcbatch.interfaces.api import Api
 from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.random import SystemRandom
 from vcbatch.sdk.watching import changes
-from vcbatch.seams.api import Api
 
 Json = dict[str, Any]
 
 
-async def follow_status(api: Api, job: Json, tell: Callable[[Json | None], None]) -> None:
-    """Tell each picture of the job, and None once it is deleted; until it has finished, or is gone."""
+async def follow_status(api: Api, job: Json, report: Callable[[Json | None], None]) -> None:
+    """Report each state of the job, and None once it is deleted; until it has finished or is deleted."""
     metadata = job["metadata"]
     batches = changes(
         api,
@@ -36,11 +36,11 @@ async def follow_status(api: Api, job: Json, tell: Callable[[Json | None], None]
         async for batch in stream:
             ours = [change for change in batch if change.object["metadata"]["uid"] == metadata["uid"]]
             if any(change.deleted for change in ours) or (first and not ours):
-                tell(None)
+                report(None)
                 return
             first = False
             for change in ours:
-                tell(change.object)
+                report(change.object)
                 if finished(change.object):
                     return
 
@@ -56,15 +56,15 @@ _PATIENCE: Final = 2.0
 
 
 class Waits:
-    """Tells why a job waits, when that changes. Until a reason is known, that it waits is told only after a while: most
-    jobs start at once."""
+    """Reports why a job waits, when that changes. Until a reason is known, that it waits is reported only after a
+    while: most jobs start at once."""
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
-        self._tell = tell
+    def __init__(self, report: Callable[[str], None]) -> None:
+        self._report = report
         self._said = ""
         self._later: asyncio.TimerHandle | None = None
 
-    def look(self, job: Json) -> None:
+    def update(self, job: Json) -> None:
         """Take note of how the job is now."""
         text, known = waits(job), bool(job_why(job))
         if self._later is not None:
@@ -80,7 +80,7 @@ class Waits:
     def _say(self, text: str) -> None:
         if text != self._said:
             self._said = text
-            self._tell(text)
+            self._report(text)
 
     def close(self) -> None:
         if self._later is not None:
@@ -88,17 +88,17 @@ class Waits:
 
 
 async def say_why(api: Api, job: Json) -> None:
-    """Tell why a job that hasn't started waits, until it has finished or is gone."""
+    """Report why a job that hasn't started waits, until it has finished or is deleted."""
     waiting = Waits(note)
 
-    def look(now: Json | None) -> None:
+    def update(now: Json | None) -> None:
         if now is None:
             note(f"{job['metadata']['name']} was deleted")
         else:
-            waiting.look(now)
+            waiting.update(now)
 
     try:
-        await follow_status(api, job, look)
+        await follow_status(api, job, update)
     finally:
         waiting.close()
 

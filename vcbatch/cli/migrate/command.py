@@ -11,13 +11,13 @@ import click
 
 from vcbatch.api.name_rules import dns_label
 from vcbatch.api.names import COMPONENTS_NAMESPACE
-from vcbatch.cli.access import Access, cluster_access_options
+from vcbatch.cli.base.access import Access, cluster_access_options
+from vcbatch.cli.base.output import CliError, note, say
+from vcbatch.cli.base.terminal import Terminal, Tone, clean, terminal_of, wrap
 from vcbatch.cli.inventory.findings import Finding, Level
 from vcbatch.cli.inventory.model import Inventory
 from vcbatch.cli.inventory.screen import findings_text, summary
-from vcbatch.cli.output import CliError, note, say
-from vcbatch.cli.terminal import Terminal, Tone, clean, terminal_of, wrap
-from vcbatch.seams.api import Api
+from vcbatch.interfaces.api import Api
 
 if TYPE_CHECKING:
     from vcbatch.cli.inventory.read import PagedApi
@@ -84,17 +84,17 @@ def plan(access: Access, back: bool, beside: str | None, tool: str, components: 
     if beside is not None and dns_label(beside):
         raise click.UsageError(f"--beside: invalid scheduler name {beside!r}")
     inventory = read_inventory(access, components)
-    wish = plans.Wish(helm=tool == "helm", namespace=components)
+    request = plans.PlanRequest(helm=tool == "helm", namespace=components)
     blockers: list[Finding] = []
     if beside is not None:
         if beside in inventory.scheduler_names or any(beside in one.scheduler_names for one in inventory.programs):
             raise CliError(f"scheduler name {beside} is already in use", hint="Choose another name.")
-        steps = plans.beside(inventory, wish, beside)
+        steps = plans.beside(inventory, request, beside)
     elif back:
-        steps = plans.back(inventory, wish)
+        steps = plans.back(inventory, request)
     else:
         blockers = [one for one in consequences(inventory, access.now()) if one.level is Level.BLOCKER]
-        steps = plans.forward(inventory, wish)
+        steps = plans.forward(inventory, request)
     if shape == "json":
         document = {"blockers": [asdict(one) for one in blockers], "steps": [asdict(one) for one in steps]}
         say(json.dumps(document, indent=2))

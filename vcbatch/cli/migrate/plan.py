@@ -42,7 +42,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class PlanRequest:
     """How vcbatch is to be installed: with `vcbatch install` or Helm, in which namespace."""
 
     helm: bool = False
@@ -50,7 +50,7 @@ class Wish:
     chart: str = "helm/vcbatch"
 
 
-def forward(inventory: Inventory, wish: Wish) -> list[Step]:
+def forward(inventory: Inventory, request: PlanRequest) -> list[Step]:
     """From Volcano to vcbatch, whole."""
     return [
         *_saved(inventory),
@@ -60,10 +60,10 @@ def forward(inventory: Inventory, wish: Wish) -> list[Step]:
         *_admission_stopped(inventory),
         *_stopped(inventory, (Role.SCHEDULER, Role.AGENT_SCHEDULER), "scheduler", after="admission"),
         *_stopped(inventory, (Role.CONTROLLERS, Role.HYPERNODES), "controllers", after="the scheduler"),
-        *_handed_over(inventory, wish),
-        *_installed(inventory, wish),
+        *_handed_over(inventory, request),
+        *_installed(inventory, request),
         *_verified(inventory),
-        *_cleaned(inventory, wish),
+        *_cleaned(inventory, request),
     ]
 
 
@@ -117,11 +117,11 @@ def _policies(inventory: Inventory) -> Iterator[Step]:
             f"kubectl get configmap -n {entry.namespace} {quote(entry.name)} -o jsonpath={value} > {file}",
             f"vcbatch config check {file}",
         ]
-        faulty = f" Fix its {len(entry.faults)} errors in the file." if entry.faults else ""
+        fixes = f" Fix its {len(entry.errors)} errors in the file." if entry.errors else ""
         yield Step(
             title=f"Convert the scheduler configuration {entry.namespace}/{entry.name}",
             why="vcbatch reads Volcano's scheduler configuration, but rejects what Volcano only logs: unknown plugins, "
-            f"arguments and switches.{faulty}",
+            f"arguments and switches.{fixes}",
             commands=tuple(commands),
             verify=f"the last command prints `{file}: OK`",
         )
@@ -251,7 +251,7 @@ def _release_file(owner: Owner) -> str:
     return f"{owner.name}-release.yaml"
 
 
-def _handed_over(inventory: Inventory, wish: Wish) -> Iterator[Step]:
+def _handed_over(inventory: Inventory, request: PlanRequest) -> Iterator[Step]:
     for owner in _releases(inventory):
         yield Step(
             title=f"Remove Helm's release record of {owner.name}",
@@ -267,12 +267,12 @@ def _handed_over(inventory: Inventory, wish: Wish) -> Iterator[Step]:
             why="They are kept with all their objects, and updated by the installation. "
             + (
                 "Helm adopts objects with its release name, and keeps those with the keep policy."
-                if wish.helm
+                if request.helm
                 else "No Helm release may own them any more."
             ),
-            commands=tuple(_claimed(names, wish)),
+            commands=tuple(_claimed(names, request)),
         )
-    shared = _shared(inventory, wish)
+    shared = _shared(inventory, request)
     if shared:
         yield Step(
             title="Free shared names",
@@ -282,9 +282,9 @@ def _handed_over(inventory: Inventory, wish: Wish) -> Iterator[Step]:
         )
 
 
-def _claimed(names: str, wish: Wish) -> list[str]:
-    if wish.helm:
-        release = f"{RELEASE_NAME}={RELEASE} {RELEASE_NAMESPACE}={wish.namespace}"
+def _claimed(names: str, request: PlanRequest) -> list[str]:
+    if request.helm:
+        release = f"{RELEASE_NAME}={RELEASE} {RELEASE_NAMESPACE}={request.namespace}"
         return [
             f"kubectl annotate crd {names} --overwrite {RESOURCE_POLICY}=keep {release}",
             f"kubectl label crd {names} --overwrite {MANAGED_BY}=Helm",
@@ -295,43 +295,43 @@ def _claimed(names: str, wish: Wish) -> list[str]:
     ]
 
 
-def _shared(inventory: Inventory, wish: Wish) -> list[str]:
+def _shared(inventory: Inventory, request: PlanRequest) -> list[str]:
     admission = inventory.programs_of(Maker.VOLCANO, Role.ADMISSION)
-    if not any(one.namespace == wish.namespace for one in admission):
+    if not any(one.namespace == request.namespace for one in admission):
         return []
-    commands = [f"kubectl delete service -n {wish.namespace} volcano-admission-service --ignore-not-found"]
-    secret = f"secret -n {wish.namespace} volcano-admission-secret"
-    if wish.helm:
+    commands = [f"kubectl delete service -n {request.namespace} volcano-admission-service --ignore-not-found"]
+    secret = f"secret -n {request.namespace} volcano-admission-secret"
+    if request.helm:
         commands += [
-            f"kubectl annotate {secret} --overwrite {RELEASE_NAME}={RELEASE} {RELEASE_NAMESPACE}={wish.namespace}",
+            f"kubectl annotate {secret} --overwrite {RELEASE_NAME}={RELEASE} {RELEASE_NAMESPACE}={request.namespace}",
             f"kubectl label {secret} --overwrite {MANAGED_BY}=Helm",
         ]
     return commands
 
 
-def _installed(inventory: Inventory, wish: Wish) -> Iterator[Step]:
+def _installed(inventory: Inventory, request: PlanRequest) -> Iterator[Step]:
     policies = _volcano_policies(inventory)
     names = scheduler_names(inventory) or [DEFAULT_SCHEDULER]
     yield Step(
         title="Install vcbatch",
         why="The controllers continue from the existing status, the scheduler counts running pods as allocated, and "
         "admission is registered last, when it is ready.",
-        commands=tuple(install_commands(wish, policies=policies, names=names)),
+        commands=tuple(install_commands(request, policies=policies, names=names)),
         verify="all Deployments are available",
     )
 
 
-def install_commands(wish: Wish, *, policies: Sequence[PolicyEntry], names: Sequence[str]) -> list[str]:
+def install_commands(request: PlanRequest, *, policies: Sequence[PolicyEntry], names: Sequence[str]) -> list[str]:
     """The commands that install vcbatch as a successor."""
     other = [name for name in names if name != DEFAULT_SCHEDULER]
-    if wish.helm:
-        words = [f"helm install {RELEASE} {wish.chart} -n {wish.namespace} --create-namespace --wait"]
+    if request.helm:
+        words = [f"helm install {RELEASE} {request.chart} -n {request.namespace} --create-namespace --wait"]
         for number, name in enumerate(names):
             words.append("--set " + quote(f"schedulers[{number}].name={name}"))
             if policies:
                 words.append(f"--set-file 'schedulers[{number}].policy'={policy_file(policies[0])}")
         return [" ".join(words)]
-    words = [f"vcbatch install --namespace {wish.namespace} --force-conflicts"]
+    words = [f"vcbatch install --namespace {request.namespace} --force-conflicts"]
     if policies:
         words.append(f"--scheduler-conf {policy_file(policies[0])}")
     words += [f"--scheduler-name {quote(name)}" for name in names if other]
@@ -355,7 +355,7 @@ def _verified(inventory: Inventory) -> Iterator[Step]:
     )
 
 
-def _cleaned(inventory: Inventory, wish: Wish) -> Iterator[Step]:
+def _cleaned(inventory: Inventory, request: PlanRequest) -> Iterator[Step]:
     commands: list[str] = []
     by_namespace: defaultdict[str, list[str]] = defaultdict(list)
     for one in inventory.programs_of(Maker.VOLCANO, *_STOPPED):
@@ -390,7 +390,7 @@ def _cleaned(inventory: Inventory, wish: Wish) -> Iterator[Step]:
 # -- the way back -----------------------------------------------------------------------------------------------------
 
 
-def back(inventory: Inventory, wish: Wish) -> list[Step]:
+def back(inventory: Inventory, request: PlanRequest) -> list[Step]:
     """From vcbatch to the Volcano that is stopped, or was removed."""
     return [
         Step(
@@ -398,9 +398,9 @@ def back(inventory: Inventory, wish: Wish) -> list[Step]:
             why="The list of pods is used to verify that none was replaced.",
             commands=("umask 077", _pods(inventory, _BEFORE)),
         ),
-        *_ours_stopped(inventory, wish),
+        *_ours_stopped(inventory, request),
         *_queues_freed(inventory),
-        *_crds_back(inventory, wish),
+        *_crds_back(inventory, request),
         *_volcano_started(inventory),
         Step(
             title="Verify",
@@ -412,14 +412,14 @@ def back(inventory: Inventory, wish: Wish) -> list[Step]:
     ]
 
 
-def _ours_stopped(inventory: Inventory, wish: Wish) -> Iterator[Step]:
+def _ours_stopped(inventory: Inventory, request: PlanRequest) -> Iterator[Step]:
     commands = _deleted(_configurations(inventory, volcano=False))
     if policies := _admission_policies(inventory, Maker.VCBATCH):
         commands.append(f"kubectl delete {' '.join(policies)}")
     for role in (Role.ADMISSION, Role.SCHEDULER, Role.CONTROLLERS):
         commands += _scaled_down(inventory.programs_of(Maker.VCBATCH, role))
-    commands.append(f"helm uninstall {RELEASE} -n {wish.namespace}" if wish.helm else f"vcbatch uninstall "
-                    f"--namespace {wish.namespace}")  # fmt: skip
+    commands.append(f"helm uninstall {RELEASE} -n {request.namespace}" if request.helm else f"vcbatch uninstall "
+                    f"--namespace {request.namespace}")  # fmt: skip
     yield Step(
         title="Stop vcbatch: admission, scheduler, controllers",
         why="The configurations are deleted first, so that no pods are rejected. Leases are released. CRDs and all "
@@ -456,7 +456,7 @@ def _queues_freed(inventory: Inventory) -> Iterator[Step]:
     )
 
 
-def _crds_back(inventory: Inventory, wish: Wish) -> Iterator[Step]:
+def _crds_back(inventory: Inventory, request: PlanRequest) -> Iterator[Step]:
     names = " ".join(one.name for one in inventory.definitions if one.known)
     if not names:
         return
@@ -467,7 +467,7 @@ def _crds_back(inventory: Inventory, wish: Wish) -> Iterator[Step]:
         "them with all jobs, as before.",
         commands=(
             "kubectl create -f volcano-release.yaml",
-            f"kubectl annotate crd {names} --overwrite {RELEASE_NAME}=volcano {RELEASE_NAMESPACE}={wish.namespace}",
+            f"kubectl annotate crd {names} --overwrite {RELEASE_NAME}=volcano {RELEASE_NAMESPACE}={request.namespace}",
             f"kubectl label crd {names} --overwrite {MANAGED_BY}=Helm",
         ),
     )
@@ -513,10 +513,10 @@ def _volcano_started(inventory: Inventory) -> Iterator[Step]:
 # -- side by side -----------------------------------------------------------------------------------------------------
 
 
-def beside(inventory: Inventory, wish: Wish, name: str) -> list[Step]:
+def beside(inventory: Inventory, request: PlanRequest, name: str) -> list[Step]:
     """Our scheduler for another schedulerName beside Volcano, which keeps controllers and admission."""
     taken = scheduler_names(inventory)
-    install = f"vcbatch install --namespace {wish.namespace} --set components=scheduler --set crds=keep"
+    install = f"vcbatch install --namespace {request.namespace} --set components=scheduler --set crds=keep"
     return [
         Step(
             title="Partition the nodes",

@@ -27,11 +27,11 @@ from vcbatch.api.resources import (
     VALIDATING_WEBHOOKS,
     Resource,
 )
-from vcbatch.cli.resources.fields import dig, moment, name_of, objects, text
+from vcbatch.cli.base.fields import dig, moment, name_of, objects, text
+from vcbatch.cli.base.leases import holder_of
 from vcbatch.cli.resources.kinds import queue_state
-from vcbatch.cli.resources.leases import holder_of
 from vcbatch.cli.resources.nodes_table import node_state
-from vcbatch.seams.api import Api, ApiError, get_or_none
+from vcbatch.interfaces.api import Api, ApiError, get_or_none
 
 Json = dict[str, Any]
 
@@ -86,12 +86,12 @@ async def examine(
 ) -> AsyncIterator[Finding]:
     """All checks, one after the other; where the server doesn't answer, that alone. `version` asks what it is."""
     try:
-        told = text(await version(), "gitVersion")
+        reported = text(await version(), "gitVersion")
     except ApiError as error:
         yield _unreachable(server, error)
         return
-    yield _ok("connection", f"connected to {server}, version {told or 'unknown'}; vcbatch {__version__}")
-    setting = replace(setting, local=names.LOCAL_SERVER_MARK in told)
+    yield _ok("connection", f"connected to {server}, version {reported or 'unknown'}; vcbatch {__version__}")
+    setting = replace(setting, local=names.LOCAL_SERVER_MARK in reported)
     for check in (_tasks, _kinds, _rights, _admission, _controllers, _scheduler, _queues, _nodes, _jobs):
         try:
             async for finding in check(api, setting):
@@ -237,8 +237,8 @@ async def _component(api: Api, setting: Setting, about: str, lease_name: str) ->
             message=f"its Lease has no holder{when}",
             todo=f"Check its pods: kubectl get pods -n {setting.components}",
         )
-    if fault := text(lease, "metadata", "annotations", names.FAILING_TASKS):
-        return _failing(about, fault, f"the log of {holder}")
+    if failing := text(lease, "metadata", "annotations", names.FAILING_TASKS):
+        return _failing(about, failing, f"the log of {holder}")
     return _ok(about, f"leader is {holder}")
 
 

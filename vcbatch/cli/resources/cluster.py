@@ -13,17 +13,17 @@ from vcbatch.api.names import GPU_RESOURCE
 from vcbatch.api.pod_usage import pod_usage
 from vcbatch.api.quantity import ZERO, Quantity
 from vcbatch.api.resources import HYPERNODES, JOBS, NODES, PODS, QUEUES
-from vcbatch.cli.access import Access, access_options
-from vcbatch.cli.output import say
-from vcbatch.cli.resources.blocks import document, facts, section
-from vcbatch.cli.resources.fields import quantities
+from vcbatch.cli.base.access import Access, access_options
+from vcbatch.cli.base.fields import quantities
+from vcbatch.cli.base.output import say
+from vcbatch.cli.base.table import Row, table
+from vcbatch.cli.base.terminal import Terminal, terminal_of
 from vcbatch.cli.resources.kinds import job_phase, queue_state
 from vcbatch.cli.resources.nodes_table import loads_of, node_state, nodes_table, on_node
 from vcbatch.cli.resources.queue.tree import shown
 from vcbatch.cli.resources.reading import readable, within_reach
-from vcbatch.cli.table import Row, table
-from vcbatch.cli.terminal import Terminal, terminal_of
-from vcbatch.seams.api import Api
+from vcbatch.cli.resources.sections import document, facts, section
+from vcbatch.interfaces.api import Api
 
 Json = dict[str, Any]
 
@@ -31,7 +31,7 @@ _NODES_SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterPicture:
+class ClusterScreen:
     """All that counts here; None is what can't be read."""
 
     server: str
@@ -48,8 +48,8 @@ class ClusterPicture:
 def command(access: Access, show_all: bool) -> int:
     """Show nodes, requested resources, and the number of jobs by phase."""
 
-    async def fetch(api: Api) -> ClusterPicture:
-        return ClusterPicture(
+    async def fetch(api: Api) -> ClusterScreen:
+        return ClusterScreen(
             server=access.connection().server,
             nodes=await readable(api, NODES),
             pods=await within_reach(api, PODS),
@@ -62,25 +62,25 @@ def command(access: Access, show_all: bool) -> int:
     return 0
 
 
-def cluster_text(picture: ClusterPicture, terminal: Terminal, *, show_all: bool = False) -> str:
+def cluster_text(screen: ClusterScreen, terminal: Terminal, *, show_all: bool = False) -> str:
     """The screen."""
-    loads = loads_of(picture.pods)
-    nodes = picture.nodes or ()
+    loads = loads_of(screen.pods)
+    nodes = screen.nodes or ()
     ready = sum(node_state(node).text == "Ready" for node in nodes)
     most = None if show_all else _NODES_SHOWN
     return document(
         [
             facts(
                 [
-                    ("Server", picture.server),
-                    ("Nodes", f"{ready} of {len(nodes)} ready" if picture.nodes is not None else ""),
-                    ("Queues", _counted(picture.queues, queue_state)),
-                    ("Network", _network(picture.hypernodes)),
-                    ("Jobs", _counted(picture.jobs, job_phase)),
+                    ("Server", screen.server),
+                    ("Nodes", f"{ready} of {len(nodes)} ready" if screen.nodes is not None else ""),
+                    ("Queues", _counted(screen.queues, queue_state)),
+                    ("Network", _network(screen.hypernodes)),
+                    ("Jobs", _counted(screen.jobs, job_phase)),
                 ],
                 terminal,
             ),
-            section("Resources", _totals(nodes, picture.pods, terminal), terminal),
+            section("Resources", _totals(nodes, screen.pods, terminal), terminal),
             nodes_table(nodes, loads, most=most, terminal=terminal) if nodes else "",
         ]
     )
@@ -106,16 +106,16 @@ def _counted(objects: Sequence[Json] | None, word: Callable[[Json], str]) -> str
 def _totals(nodes: Sequence[Json], pods: Sequence[Json], terminal: Terminal) -> str:
     has: dict[str, Quantity] = {}
     for node in nodes:
-        for name, amount in quantities(node, "status", "allocatable").items():
-            has[name] = has.get(name, ZERO) + amount
+        for name, quantity in quantities(node, "status", "allocatable").items():
+            has[name] = has.get(name, ZERO) + quantity
     asked: dict[str, Quantity] = {}
     for pod in pods:
         if on_node(pod):
-            for name, amount in pod_usage(pod["spec"]).items():
-                asked[name] = asked.get(name, ZERO) + amount
+            for name, quantity in pod_usage(pod["spec"]).items():
+                asked[name] = asked.get(name, ZERO) + quantity
     rows: list[Row] = [("RESOURCE", "CAPACITY", "REQUESTED", "FREE")]
     names = [name for name in ("cpu", "memory", GPU_RESOURCE) if name in has]
     for name in names + sorted(name for name in has if "/" in name and name != GPU_RESOURCE and has[name]):
         used = asked.get(name, ZERO)
-        rows.append((name, *(shown(amount, name) for amount in (has[name], used, has[name] - used))))
+        rows.append((name, *(shown(quantity, name) for quantity in (has[name], used, has[name] - used))))
     return table(rows, indent="  ", terminal=terminal, right=(1, 2, 3)) if len(rows) > 1 else ""

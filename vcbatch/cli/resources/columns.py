@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from vcbatch.cli.resources.fields import name_of, namespace_of, since
-from vcbatch.cli.table import Cell
+from vcbatch.cli.base.fields import name_of, namespace_of, since
+from vcbatch.cli.base.table import Cell
 
 Json = dict[str, Any]
 

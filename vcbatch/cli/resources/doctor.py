@@ -10,15 +10,15 @@ import click
 
 from vcbatch.api.names import COMPONENTS_NAMESPACE, CONTROLLERS_LEASE, SCHEDULER_LEASE
 from vcbatch.api.resources import PODS
-from vcbatch.cli.access import Access, access_options
-from vcbatch.cli.local_scheduler import local_state
-from vcbatch.cli.lost_state import lost_state_warnings
-from vcbatch.cli.output import CliError, say
-from vcbatch.cli.resources.blocks import width_of
+from vcbatch.cli.base.access import Access, access_options
+from vcbatch.cli.base.fields import text
+from vcbatch.cli.base.local_scheduler import local_state
+from vcbatch.cli.base.lost_state import lost_state_warnings
+from vcbatch.cli.base.output import CliError, say
+from vcbatch.cli.base.terminal import Terminal, Tone, terminal_of, wrap
 from vcbatch.cli.resources.checkup import Finding, Setting, Verdict, examine
-from vcbatch.cli.resources.fields import text
-from vcbatch.cli.terminal import Terminal, Tone, terminal_of, wrap
-from vcbatch.seams.api import Api, ApiError
+from vcbatch.cli.resources.sections import width_of
+from vcbatch.interfaces.api import Api, ApiError
 
 if TYPE_CHECKING:
     from vcbatch.runtime.client.rest import RestApi

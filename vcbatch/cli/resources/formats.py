@@ -13,12 +13,12 @@ import click
 
 from vcbatch.api.jsonpath import MalformedPath, Path, PathError, Template, parse_path, parse_template, shown
 from vcbatch.api.resources import Resource
-from vcbatch.cli.output import CliError
+from vcbatch.cli.base.fields import NONE, name_of
+from vcbatch.cli.base.output import CliError
+from vcbatch.cli.base.table import Cell, Layout, Row
+from vcbatch.cli.base.terminal import Terminal, Tone
+from vcbatch.cli.base.titles import title
 from vcbatch.cli.resources.columns import AGE, Column, shown_columns
-from vcbatch.cli.resources.fields import NONE, name_of
-from vcbatch.cli.table import Cell, Layout, Row
-from vcbatch.cli.terminal import Terminal, Tone
-from vcbatch.cli.titles import title
 
 Json = dict[str, Any]
 
@@ -167,15 +167,15 @@ class Printer:
             return self.listed([obj], now=now)
         return self._encoded(self._whole(obj))
 
-    def another(self, obj: Json, *, now: datetime, gone: bool = False) -> str:
-        """The object after those before it, as a watch tells of it; where it is `gone`, a table says so as its age."""
+    def another(self, obj: Json, *, now: datetime, deleted: bool = False) -> str:
+        """The object after those before it, as a watch reports it; a table shows `deleted` in place of its age."""
         if not self._format.tabular:
             text = self.single(obj, now=now)
             return f"---\n{text}" if self._format.shape is Shape.YAML else text
-        return "\n".join(self._lines([obj], now=now, header=self._headers and self._layout is None, gone=gone))
+        return "\n".join(self._lines([obj], now=now, header=self._headers and self._layout is None, deleted=deleted))
 
-    def _lines(self, objects: Sequence[Json], *, now: datetime, header: bool, gone: bool = False) -> list[str]:
-        rows = [self._row(obj, now, gone=gone) for obj in objects]
+    def _lines(self, objects: Sequence[Json], *, now: datetime, header: bool, deleted: bool = False) -> list[str]:
+        rows = [self._row(obj, now, deleted=deleted) for obj in objects]
         if self._layout is None:
             flexible = [at for at, column in enumerate(self._columns) if column.flexible]
             right = [at for at, column in enumerate(self._columns) if column.right]
@@ -194,10 +194,10 @@ class Printer:
             return [name for name, _ in self._format.columns]
         return [column.name for column in self._columns]
 
-    def _row(self, obj: Json, now: datetime, *, gone: bool) -> Row:
+    def _row(self, obj: Json, now: datetime, *, deleted: bool) -> Row:
         if self._format.shape is Shape.CUSTOM_COLUMNS:
             return [",".join(map(_custom, _find(path, obj))) or NONE for _, path in self._format.columns]
-        return [_DELETED if gone and column is AGE else column.cell(obj, now) for column in self._columns]
+        return [_DELETED if deleted and column is AGE else column.cell(obj, now) for column in self._columns]
 
     def _name(self, obj: Json) -> str:
         return title(self._resource, name_of(obj))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from vcbatch.cli.output import age
-from vcbatch.cli.resources.blocks import amounts
-from vcbatch.cli.resources.fields import NONE
-from vcbatch.cli.table import Row, table
-from vcbatch.cli.terminal import Terminal
+from vcbatch.cli.base.fields import NONE
+from vcbatch.cli.base.output import age
+from vcbatch.cli.base.table import Row, table
+from vcbatch.cli.base.terminal import Terminal
+from vcbatch.cli.resources.sections import quantities_text
 from vcbatch.core.waiting import Gang
 
 
@@ -34,7 +34,7 @@ def gangs_table(
     rows: list[Row] = [header]
     for gang in shown:
         since = age(gang.created, now) if gang.created is not None else NONE
-        needs = amounts(gang.asks) or NONE
+        needs = quantities_text(gang.asks) or NONE
         reason = why.get(gang.uid, "")
         pods = str(gang.runs if gang.holds else gang.pods)
         rows.append((gang.key, gang.queue, gang.phase, pods, str(gang.priority), since, reason, needs))

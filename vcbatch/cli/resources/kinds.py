@@ -1,4 +1,4 @@
-"""The kinds that people list, and the columns by which they tell one object from another at a glance."""
+"""The kinds that people list, and the columns that tell objects apart at a glance."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from vcbatch.api.phases import JobFlowPhase, JobPhase, QueueState
 from vcbatch.api.pod_summary import summarise
 from vcbatch.api.reasons import JobReason
 from vcbatch.api.resources import CRONJOBS, HYPERNODES, JOBFLOWS, JOBS, JOBTEMPLATES, PODS, QUEUES
-from vcbatch.cli.output import age
+from vcbatch.cli.base.fields import NONE, dig, name_of, number, objects, since, text, words
+from vcbatch.cli.base.output import age
+from vcbatch.cli.base.table import Cell
+from vcbatch.cli.base.terminal import Tone
 from vcbatch.cli.resources.columns import AGE, NAME, Column
-from vcbatch.cli.resources.fields import NONE, dig, name_of, number, objects, since, text, words
 from vcbatch.cli.resources.listing import Kind
-from vcbatch.cli.table import Cell
-from vcbatch.cli.terminal import Tone
 
 Json = dict[str, Any]
 Show = Callable[[Json, datetime], str | Cell]
@@ -100,12 +100,12 @@ def job_pods(job: Json) -> str:
 
 def job_ran(job: Json) -> str:
     """How long it was Running, for people; empty where it never was."""
-    told = text(job, "status", "runningDuration")
+    reported = text(job, "status", "runningDuration")
     try:
-        span = parse_duration(told) if told else timedelta()
+        span = parse_duration(reported) if reported else timedelta()
     except MalformedDuration:
-        return told
-    return human(span) if span >= timedelta(seconds=1) else told and "<1s"
+        return reported
+    return human(span) if span >= timedelta(seconds=1) else reported and "<1s"
 
 
 def job_why(job: Json) -> str:

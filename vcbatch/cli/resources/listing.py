@@ -12,20 +12,20 @@ import click
 
 from vcbatch.api.jsonpath import MalformedPath, Path, parse_path
 from vcbatch.api.resources import Resource
-from vcbatch.cli.access import Access, access_options
-from vcbatch.cli.completion.names import names_of
-from vcbatch.cli.output import note, say
+from vcbatch.cli.base.access import Access, access_options
+from vcbatch.cli.base.fields import name_of
+from vcbatch.cli.base.names import names_of
+from vcbatch.cli.base.output import note, say
+from vcbatch.cli.base.retry_notice import RetryNotice
+from vcbatch.cli.base.suggestions import unknown_namespace
+from vcbatch.cli.base.terminal import terminal_of
 from vcbatch.cli.resources.columns import Column
-from vcbatch.cli.resources.fields import name_of
 from vcbatch.cli.resources.formats import Format, FormatType, Printer, Shape
-from vcbatch.cli.suggestions import unknown_namespace
-from vcbatch.cli.terminal import terminal_of
-from vcbatch.cli.trouble import Trouble
-from vcbatch.seams.api import ApiError
+from vcbatch.interfaces.api import ApiError
 
 if TYPE_CHECKING:
+    from vcbatch.interfaces.api import Api
     from vcbatch.runtime.client.http import HttpApi
-    from vcbatch.seams.api import Api
 
 Json = dict[str, Any]
 F = TypeVar("F", bound=Callable[..., object])
@@ -192,7 +192,7 @@ def show_list(access: Access, kind: Kind, asked: Asked) -> int:
     namespace = None if everywhere else access.namespace
     printer = _printer(kind, asked)
     if asked.watch:
-        from vcbatch.cli.reader import while_read
+        from vcbatch.cli.base.reader import while_read
 
         server = access.connection().server
         access.streaming(
@@ -237,12 +237,12 @@ async def _follow(
     from vcbatch.sdk.watching import changes
 
     first = True
-    told = Trouble(server)
+    notice = RetryNotice(server)
 
-    def trouble(error: ApiError) -> None:
+    def retried(error: ApiError) -> None:
         if first:
             raise error
-        told(error)
+        notice(error)
 
     batches = changes(
         api,
@@ -252,7 +252,7 @@ async def _follow(
         namespace=namespace,
         label_selector=asked.label_selector,
         field_selector=asked.field_selector,
-        on_trouble=trouble,
+        on_trouble=retried,
     )
     async for batch in batches:
         now = clock()
@@ -263,7 +263,7 @@ async def _follow(
             say(printer.listed([change.object for change in kept], now=now))  # widths that fit all of them
         else:
             for change in kept:
-                _say(printer.another(change.object, now=now, gone=change.deleted), asked.format)
+                _say(printer.another(change.object, now=now, deleted=change.deleted), asked.format)
         first = False
 
 

@@ -9,9 +9,9 @@ from typing import Any
 from vcbatch.api.names import GPU_RESOURCE
 from vcbatch.api.pod_usage import pod_usage
 from vcbatch.api.quantity import NANO, ZERO, Quantity
-from vcbatch.cli.resources.fields import dig, name_of, objects, quantities, text
-from vcbatch.cli.table import Cell, Row, table
-from vcbatch.cli.terminal import PLAIN, Terminal, Tone
+from vcbatch.cli.base.fields import dig, name_of, objects, quantities, text
+from vcbatch.cli.base.table import Cell, Row, table
+from vcbatch.cli.base.terminal import PLAIN, Terminal, Tone
 
 Json = dict[str, Any]
 
@@ -105,6 +105,6 @@ def asked_of(asked: Quantity, has: Quantity) -> str:
     return f"{asked.milli() / 1000:g}/{has.value()}"
 
 
-def gibibytes(amount: Quantity) -> str:
+def gibibytes(quantity: Quantity) -> str:
     """With one digit, without the unit."""
-    return f"{amount.nano / NANO / 2**30:.1f}"
+    return f"{quantity.nano / NANO / 2**30:.1f}"

@@ -6,12 +6,12 @@ import click
 
 from vcbatch.api.phases import Action
 from vcbatch.api.resources import JOBS
-from vcbatch.cli.access import Access, access_options
-from vcbatch.cli.completion.names import job_names
-from vcbatch.cli.output import say
-from vcbatch.cli.titles import title
+from vcbatch.cli.base.access import Access, access_options
+from vcbatch.cli.base.names import job_names
+from vcbatch.cli.base.output import say
+from vcbatch.cli.base.titles import title
 from vcbatch.core.waiting import phase_of
-from vcbatch.seams.api import Api
+from vcbatch.interfaces.api import Api
 
 
 @click.command("cancel")
@@ -20,7 +20,7 @@ from vcbatch.seams.api import Api
 def command(access: Access, jobs: tuple[str, ...]) -> int:
     """Cancel jobs: their pods are terminated gracefully. The jobs and their status are kept; to delete them, use
     `vcbatch job delete`."""
-    from vcbatch.cli.vcctl.bus import ask
+    from vcbatch.cli.base.bus import request
 
     async def cancel(api: Api, name: str) -> None:
         namespace = access.namespace
@@ -28,7 +28,7 @@ def command(access: Access, jobs: tuple[str, ...]) -> int:
         if phase.finished:
             say(f"{title(JOBS, name)} already finished ({phase})")
             return
-        await ask(api, JOBS, name, Action.TERMINATE_JOB, namespace=namespace, at=namespace)
+        await request(api, JOBS, name, Action.TERMINATE_JOB, namespace=namespace, at=namespace)
         say(f"{title(JOBS, name)} cancelled")
 
     return access.each(jobs, cancel)

@@ -11,10 +11,10 @@ from typing import Any, Final
 import click
 
 from vcbatch.api.resources import JOBS
-from vcbatch.cli.access import Access, access_options
-from vcbatch.cli.completion.names import priority_class_names, queue_names
-from vcbatch.cli.output import CliError, note, say
-from vcbatch.cli.titles import title
+from vcbatch.cli.base.access import Access, access_options
+from vcbatch.cli.base.names import priority_class_names, queue_names
+from vcbatch.cli.base.output import CliError, note, say
+from vcbatch.cli.base.titles import title
 
 Json = dict[str, Any]
 
@@ -27,7 +27,7 @@ _FLAGS: Final[Mapping[str, str]] = {
     "max_retries": "--max-retries",
     "work_dir": "--workdir",
 }
-"""Which option says what of a wish; the others are called alike."""
+"""Which option gives which field of a request; the others have the field's name."""
 
 
 @click.command("run", context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
@@ -133,26 +133,28 @@ def command(
         _print(job, output or "yaml")
         return 0
     namespace = access.namespace
-    made: Json = access.once(lambda api: api.create(JOBS, job, namespace=namespace))
-    name = made["metadata"]["name"]
-    from vcbatch.cli.run.follow import Ways
+    created: Json = access.once(lambda api: api.create(JOBS, job, namespace=namespace))
+    name = created["metadata"]["name"]
+    from vcbatch.cli.run.follow import NextCommands
 
-    ways = Ways(name, access)
-    submitted = f"{title(JOBS, name)} created in queue {made['spec']['queue']}"
+    next_commands = NextCommands(name, access)
+    submitted = f"{title(JOBS, name)} created in queue {created['spec']['queue']}"
     if detach:
         if output is not None:
-            _print(made, output)
+            _print(created, output)
         else:
             say(submitted)
             note("To follow or cancel it:")
-            ways.say()
+            next_commands.say()
         return 0
     note(submitted)
     server = access.connection().server
     from vcbatch.cli.run.follow import follow
     from vcbatch.sdk.logs import MAX_STREAMS
 
-    return access.streaming(lambda api: follow(api, made, ways=ways, server=server), streams=MAX_STREAMS)
+    return access.streaming(
+        lambda api: follow(api, created, next_commands=next_commands, server=server), streams=MAX_STREAMS
+    )
 
 
 def _composed(
@@ -172,18 +174,18 @@ def _composed(
     from vcbatch.sdk.compose import Array, CannotCompose, Framework, Volume, Wish, compose
     from vcbatch.sdk.compose.wish import VolumeKind, time_limit_seconds
 
-    wish: dict[str, Any] = {**options, "command": program, "env": _env(env)}
-    wish["local"] = _is_local(access, needed=not (dry_run and options["image"]))
-    if wish["local"]:
-        wish["command"], wish["python"], folder = here(program)
-        wish["work_dir"] = str(Path(folder, options["work_dir"]))
+    request: dict[str, Any] = {**options, "command": program, "env": _env(env)}
+    request["local"] = _is_local(access, needed=not (dry_run and options["image"]))
+    if request["local"]:
+        request["command"], request["python"], directory = here(program)
+        request["work_dir"] = str(Path(directory, options["work_dir"]))
     try:
         mounts = tuple(map(Volume.parse, volumes))
-        if wish["local"]:
-            must_be_here(wish["work_dir"], *(mount.source for mount in mounts if mount.kind is VolumeKind.FOLDER))
+        if request["local"]:
+            must_be_here(request["work_dir"], *(mount.source for mount in mounts if mount.kind is VolumeKind.FOLDER))
         job = compose(
             Wish(
-                **wish,
+                **request,
                 volumes=mounts,
                 array=None if array is None else Array.parse(array),
                 time_limit=None if time_limit is None else time_limit_seconds(time_limit),
@@ -196,7 +198,7 @@ def _composed(
             raise CliError(f"{error} ({access.connection().server})", hint=hint, exit_code=2) from error
         flag = _FLAGS.get(error.option, f"--{error.option}")
         raise click.BadParameter(str(error), param_hint=flag) from error
-    return on_this_machine(job, access) if wish["local"] else job
+    return on_this_machine(job, access) if request["local"] else job
 
 
 def _is_local(access: Access, *, needed: bool) -> bool:

@@ -14,27 +14,27 @@ from typing import TYPE_CHECKING, Any, Final
 from vcbatch.api import names
 from vcbatch.api.phases import Action, JobPhase
 from vcbatch.api.resources import JOBS, PODS
+from vcbatch.cli.base.bus import request
+from vcbatch.cli.base.output import note
+from vcbatch.cli.base.retry_notice import RetryNotice
+from vcbatch.cli.base.terminal import terminal_of
 from vcbatch.cli.logs.lines import Layout, Style, Writer, show
 from vcbatch.cli.logs.watch import Waits, follow_status
-from vcbatch.cli.output import note
 from vcbatch.cli.resources.kinds import job_phase
-from vcbatch.cli.run.outcome import exit_code, sentence
-from vcbatch.cli.run.progress import Foot, standing
-from vcbatch.cli.terminal import terminal_of
-from vcbatch.cli.trouble import Trouble
-from vcbatch.cli.vcctl.bus import ask
+from vcbatch.cli.resources.outcome import exit_code, sentence
+from vcbatch.cli.run.progress import StatusLine, standing
+from vcbatch.interfaces.api import ApiError
 from vcbatch.sdk.logs import follow_job
-from vcbatch.seams.api import ApiError
 
 if TYPE_CHECKING:
-    from vcbatch.cli.reach import Access
+    from vcbatch.cli.base.reach import Access
     from vcbatch.runtime.client.http import HttpApi
 
 Json = dict[str, Any]
 
 INTERRUPTED: Final = 130
-_TURN: Final = 0.5
-"""Seconds between two looks of the foot of the screen."""
+_INTERVAL: Final = 0.5
+"""Seconds between two updates of the status line."""
 
 
 class Choice(StrEnum):
@@ -45,10 +45,10 @@ class Choice(StrEnum):
     GO_ON = "go on"
 
 
-async def follow(api: HttpApi, job: Json, *, ways: Ways, server: str) -> int:
+async def follow(api: HttpApi, job: Json, *, next_commands: NextCommands, server: str) -> int:
     """Show the job's log until it ends; the exit code of `vcbatch run`. The first Ctrl-C asks what is to become of the
     job, where there is somebody to ask, and leaves it alone where there isn't; the second leaves it alone."""
-    following = _Following(api, job, ways, server)
+    following = _Following(api, job, next_commands, server)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, following.interrupt, number)
@@ -57,10 +57,10 @@ async def follow(api: HttpApi, job: Json, *, ways: Ways, server: str) -> int:
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)
-        following.foot.clear()
+        following.status_line.clear()
 
 
-class Ways:
+class NextCommands:
     """What a person can type to come back to a job that goes on, with the options by which this command found it."""
 
     def __init__(self, name: str, access: Access) -> None:
@@ -72,49 +72,49 @@ class Ways:
 
 
 class _Following:
-    def __init__(self, api: HttpApi, job: Json, ways: Ways, server: str) -> None:
+    def __init__(self, api: HttpApi, job: Json, next_commands: NextCommands, server: str) -> None:
         self._api = api
         self._job = job
         self._name: str = job["metadata"]["name"]
         self._namespace: str = job["metadata"]["namespace"]
-        self._ways = ways
-        self._gone = False
+        self._next_commands = next_commands
+        self._deleted = False
         self._waits = Waits(note)
         self._signals: list[int] = []
         self._interrupted = asyncio.Event()
         self._cancelled = False
         self._asks = sys.stdin.isatty() and sys.stderr.isatty()
-        self.foot = Foot(sys.stderr, terminal_of(sys.stderr))
-        self._writer = Writer(sys.stdout, before=self._clear_foot, after=self.foot.draw)
-        self._trouble = Trouble(server, self._writer.aside)
+        self.status_line = StatusLine(sys.stderr, terminal_of(sys.stderr))
+        self._writer = Writer(sys.stdout, before=self._clear_status_line, after=self.status_line.draw)
+        self._retry_notice = RetryNotice(server, self._writer.aside)
 
     def interrupt(self, number: int) -> None:
         self._signals.append(number)
         self._interrupted.set()
 
-    def _clear_foot(self) -> None:
-        self.foot.progress("")  # a line of the log comes, so that the bar has ended or is about to be drawn anew
-        self.foot.clear()
+    def _clear_status_line(self) -> None:
+        self.status_line.progress("")  # a line of the log comes, so that the bar has ended or is about to be drawn anew
+        self.status_line.clear()
 
     async def run(self) -> int:
         ended = asyncio.create_task(self._watch())
-        foot = asyncio.create_task(self._turn())
+        drawing = asyncio.create_task(self._draw())
         try:
             code = await self._until(ended)
-            self.foot.clear()
+            self.status_line.clear()
             return await self._result() if code is None else code
         except (ApiError, OSError):  # the server is lost, or whoever read the log has gone
             self._leave()
             raise
         finally:
             self._waits.close()
-            for task in (ended, foot):
+            for task in (ended, drawing):
                 task.cancel()
-            await asyncio.gather(ended, foot, return_exceptions=True)
+            await asyncio.gather(ended, drawing, return_exceptions=True)
 
     async def _watch(self) -> None:
         tasks = [
-            asyncio.create_task(follow_status(self._api, self._job, self._tell)),
+            asyncio.create_task(follow_status(self._api, self._job, self._report)),
             asyncio.create_task(self._show_log()),
         ]
         try:
@@ -142,19 +142,19 @@ class _Following:
                 return 128 + self._signals[0] if self._signals else 0
 
     def _leave(self) -> None:
-        self.foot.clear()
+        self.status_line.clear()
         note(f"{self._name} is still running. To follow or cancel it:")
-        self._ways.say()
+        self._next_commands.say()
 
     async def _choose(self, ended: asyncio.Future[None]) -> Choice:
         if not self._asks or self._cancelled or signal.SIGTERM in self._signals:
             return Choice.DETACH
         self._writer.pause()
-        self.foot.hide()
+        self.status_line.hide()
         sys.stderr.write(f"\n{self._name} is running. [d]etach, [c]ancel, or Enter to keep watching: ")
         sys.stderr.flush()
         answer = await self._answer(ended)
-        self.foot.unhide()
+        self.status_line.unhide()
         self._writer.resume()
         if answer is None:
             return Choice.GO_ON if ended.done() else Choice.DETACH
@@ -190,26 +190,28 @@ class _Following:
     async def _cancel(self) -> None:
         self._cancelled = True
         try:
-            await ask(self._api, JOBS, self._name, Action.TERMINATE_JOB, namespace=self._namespace, at=self._namespace)
+            await request(
+                self._api, JOBS, self._name, Action.TERMINATE_JOB, namespace=self._namespace, at=self._namespace
+            )
         except ApiError as error:
             note(f"{self._name} could not be cancelled: {error.sentence}")
             self._cancelled = False
             return
         self._writer.aside(f"Cancelling {self._name} (Ctrl-C to stop waiting)")
 
-    def _tell(self, job: Json | None) -> None:
+    def _report(self, job: Json | None) -> None:
         if job is None:
-            self._gone = True
+            self._deleted = True
             return
         self._job = job
-        if self.foot.nobody_looks:
-            self._waits.look(job)
-        self.foot.say(standing(job, now=datetime.now(UTC)))
+        if self.status_line.off_screen:
+            self._waits.update(job)
+        self.status_line.say(standing(job, now=datetime.now(UTC)))
 
-    async def _turn(self) -> None:
+    async def _draw(self) -> None:
         while True:
-            self.foot.say(standing(self._job, now=datetime.now(UTC)))
-            await asyncio.sleep(_TURN)
+            self.status_line.say(standing(self._job, now=datetime.now(UTC)))
+            await asyncio.sleep(_INTERVAL)
 
     async def _show_log(self) -> None:
         """A log that can't be read is no reason not to wait for the job."""
@@ -220,9 +222,11 @@ class _Following:
                 self._api,
                 namespace=self._namespace,
                 name=self._name,
-                on_trouble=self._trouble,
+                on_trouble=self._retry_notice,
                 on_silence=self._writer.aside,
-                on_unfinished=lambda line: self.foot.progress(str(line) if style.layout is not None else line.text),
+                on_unfinished=lambda line: self.status_line.progress(
+                    str(line) if style.layout is not None else line.text
+                ),
             )
             await show(lines, style, self._writer, new=True)
         except ApiError as error:
@@ -230,7 +234,7 @@ class _Following:
                 self._writer.aside(f"logs unavailable: {error.sentence}")
 
     async def _result(self) -> int:
-        if self._gone:
+        if self._deleted:
             note(f"{self._name} was deleted before it finished")
             return INTERRUPTED if self._cancelled else 1
         if self._cancelled and job_phase(self._job) == JobPhase.TERMINATED:

@@ -10,9 +10,9 @@ from typing import Any
 
 from vcbatch.api import names
 from vcbatch.api.resources import NODES
-from vcbatch.cli.access import Access
-from vcbatch.cli.output import CliError
-from vcbatch.cli.resources.fields import words
+from vcbatch.cli.base.access import Access
+from vcbatch.cli.base.fields import words
+from vcbatch.cli.base.output import CliError
 from vcbatch.sdk.compose.program import Program
 from vcbatch.sdk.real_nodes import off_virtual_nodes
 
@@ -41,31 +41,31 @@ def on_this_machine(job: Json, access: Access) -> Json:
     return job
 
 
-def must_be_here(*folders: str) -> None:
+def must_be_here(*directories: str) -> None:
     """Raises `CliError` for one that isn't on this machine: a pod would wait for it."""
-    for folder in folders:
-        if not Path(folder).exists():
-            raise CliError(f"{folder}: no such directory")
+    for directory in directories:
+        if not Path(directory).exists():
+            raise CliError(f"{directory}: no such directory")
 
 
 def here(command: tuple[str, ...]) -> tuple[tuple[str, ...], str, str]:
-    """The command, the interpreter and the folder such that this machine's kubelet, whose PATH is another, starts what
-    this shell would. Raises `CliError` for a program that isn't here."""
-    folder = str(Path.cwd())
+    """The command, the interpreter and the directory such that this machine's kubelet, whose PATH is another, starts
+    what this shell would. Raises `CliError` for a program that isn't here."""
+    directory = str(Path.cwd())
     python = shutil.which("python") or shutil.which("python3") or sys.executable
     program = Program.of(command)
     first = program.target[0]
     if program.python:
         if first != "-m" and not Path(first).is_file():
-            raise CliError(f"{first}: no such file in {folder}")
-        return command, python, folder
+            raise CliError(f"{first}: no such file in {directory}")
+        return command, python, directory
     if "/" in first:
         if not os.access(first, os.X_OK):
-            raise CliError(f"{first}: not executable", hint=f"Checked in {folder}.")
-        return command, python, folder
+            raise CliError(f"{first}: not executable", hint=f"Checked in {directory}.")
+        return command, python, directory
     found = shutil.which(first)
     if found is None:
         raise CliError(
             f"{first}: command not found in PATH", hint=f"To run a script in the current directory: ./{first}"
         )
-    return (found, *command[1:]), python, folder
+    return (found, *command[1:]), python, directory

@@ -1,4 +1,4 @@
-"""The line at the foot of the terminal that says how a job stands while its log goes by."""
+"""The status line of a job, below its log in a terminal."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from datetime import datetime, timedelta
 from typing import Any, Final, TextIO
 
 from vcbatch.api.duration import human
+from vcbatch.cli.base.fields import moment, text
+from vcbatch.cli.base.terminal import Terminal, clean, cut
 from vcbatch.cli.logs.watch import waits
-from vcbatch.cli.resources.fields import moment, text
 from vcbatch.cli.resources.kinds import job_phase, job_pods, job_restarts
-from vcbatch.cli.terminal import Terminal, clean, cut
 
 Json = dict[str, Any]
 
@@ -18,7 +18,7 @@ _PLAIN_WHEEL: Final = ("|", "/", "-", "\\")
 
 
 def standing(job: Json, *, now: datetime) -> str:
-    """How the job stands: its name, phase, pods and age, how often it began anew, and why it waits."""
+    """How the job stands: its name, phase, pods and age, how often it restarted, and why it waits."""
     created = moment(job, "metadata", "creationTimestamp")
     parts = [text(job, "metadata", "name"), job_phase(job), f"{job_pods(job)} pods"]
     if created is not None:
@@ -29,9 +29,9 @@ def standing(job: Json, *, now: datetime) -> str:
     return "  ".join([*parts, why] if why else parts)
 
 
-class Foot:
-    """One line that is drawn, taken away before anything else is written, and drawn again. Draws nothing where nobody
-    looks."""
+class StatusLine:
+    """One line that is drawn, removed before anything else is written, and drawn again. Draws nothing where the output
+    is no terminal."""
 
     def __init__(self, out: TextIO, terminal: Terminal) -> None:
         self._out = out
@@ -43,7 +43,7 @@ class Foot:
         self._hidden = False
 
     @property
-    def nobody_looks(self) -> bool:
+    def off_screen(self) -> bool:
         return self._terminal.width is None
 
     def hide(self) -> None:
@@ -68,7 +68,7 @@ class Foot:
             self.draw()
 
     def draw(self) -> None:
-        if self._line and not self.nobody_looks and not self._hidden:
+        if self._line and not self.off_screen and not self._hidden:
             # One cell is left free: a full line would wrap on some terminals.
             self._out.write(f"\r\x1b[K{cut(self._bar or self._line, (self._terminal.width or 80) - 1)}")
             self._out.flush()

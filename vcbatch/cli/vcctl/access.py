@@ -6,10 +6,10 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
-from vcbatch.cli.output import CliError
-from vcbatch.cli.reach import Access
+from vcbatch.cli.base.output import CliError
+from vcbatch.cli.base.reach import Access
 from vcbatch.cli.vcctl.flags import Given
-from vcbatch.seams.api import Api
+from vcbatch.interfaces.api import Api
 
 T = TypeVar("T")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from vcbatch.cli.terminal import cells, clean
+from vcbatch.cli.base.terminal import cells, clean
 
 NOTHING = "No resources found"
 """What is said in place of a table without lines."""

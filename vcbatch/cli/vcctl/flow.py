@@ -9,14 +9,14 @@ from typing import Any
 
 from vcbatch.api.loose import part
 from vcbatch.api.resources import JOBFLOWS, JOBTEMPLATES, Resource
-from vcbatch.cli.output import CliError, say
-from vcbatch.cli.resources.fields import dig, name_of, namespace_of, text, uid_of
+from vcbatch.cli.base.fields import dig, name_of, namespace_of, text, uid_of
+from vcbatch.cli.base.output import CliError, say
 from vcbatch.cli.vcctl.access import once, required
 from vcbatch.cli.vcctl.columns import NOTHING, Column, table
 from vcbatch.cli.vcctl.commands import NAMESPACE
 from vcbatch.cli.vcctl.flags import Given
 from vcbatch.cli.vcctl.words import since
-from vcbatch.seams.api import Api, ApiError, Json
+from vcbatch.interfaces.api import Api, ApiError, Json
 
 _GAP = 4
 
@@ -141,7 +141,7 @@ class FlowCommands:
     def _in_file(self, file: str) -> list[Json]:
         """All of the kind in the file, each with a namespace. Raises `CliError`, before anything has been done, where
         something else is in it."""
-        from vcbatch.cli.documents import documents
+        from vcbatch.cli.files.documents import documents
 
         wanted = (self.resource.api_version, self.resource.kind)
         found: list[Json] = []

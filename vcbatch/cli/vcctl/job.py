@@ -8,26 +8,26 @@ from vcbatch.api import names
 from vcbatch.api.loose import part
 from vcbatch.api.phases import Action
 from vcbatch.api.resources import EVENTS, JOBS
-from vcbatch.cli.output import note, say
-from vcbatch.cli.terminal import clean
+from vcbatch.cli.base.bus import request
+from vcbatch.cli.base.output import note, say
+from vcbatch.cli.base.terminal import clean
 from vcbatch.cli.vcctl.access import once, required
-from vcbatch.cli.vcctl.bus import ask
 from vcbatch.cli.vcctl.columns import NOTHING, Column, table
 from vcbatch.cli.vcctl.flags import Given
 from vcbatch.cli.vcctl.words import local_date
-from vcbatch.seams.api import Api, ApiError, Json
+from vcbatch.interfaces.api import Api, ApiError, Json
 
 
 def run(given: Given) -> int:
     """Submit a job made from flags, or the one in a file."""
-    from vcbatch.cli.vcctl.job_made import from_file, from_flags
+    from vcbatch.cli.vcctl.job_from_flags import from_file, from_flags
 
     return _submitted(given, from_file(given) if given.text("filename") else from_flags(given))
 
 
 def submit(given: Given) -> int:
     """`vsub`."""
-    from vcbatch.cli.vcctl.job_made import from_words
+    from vcbatch.cli.vcctl.job_from_flags import from_words
 
     return _submitted(given, from_words(given))
 
@@ -38,8 +38,8 @@ def _submitted(given: Given, job: Json) -> int:
     async def work(api: Api) -> Json:
         return await api.create(JOBS, job, namespace=namespace)
 
-    made = part(once(given, work), "metadata").get("name")
-    say(f"run job {clean(str(made))} successfully")
+    created = part(once(given, work), "metadata").get("name")
+    say(f"run job {clean(str(created))} successfully")
     return 0
 
 
@@ -196,7 +196,7 @@ def resume(given: Given) -> int:
 
 def _asked(given: Given, action: Action, verb: str) -> int:
     name, namespace = _name(given, verb), given.text("namespace")
-    once(given, lambda api: ask(api, JOBS, name, action, namespace=namespace, at=namespace))
+    once(given, lambda api: request(api, JOBS, name, action, namespace=namespace, at=namespace))
     return 0
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from vcbatch.api.loose import part
-from vcbatch.cli.resources.fields import dig, number, objects, quantities, text, words
-from vcbatch.cli.terminal import clean
+from vcbatch.cli.base.fields import dig, number, objects, quantities, text, words
+from vcbatch.cli.base.terminal import clean
 from vcbatch.cli.vcctl.words import bracketed, compact_json, local_time, since
 
 Json = Mapping[str, Any]
@@ -110,10 +110,10 @@ def _container(container: Json) -> Iterator[str]:
         yield _line(6, "Name:          ", text(port, "name"))
     yield _line(5, "Resources:")
     for title, key in (("Limits:", "limits"), ("Requests:", "requests")):
-        amounts = quantities(container, "resources", key)
+        resources = quantities(container, "resources", key)
         yield _line(6, title)
-        yield _line(7, "Cpu:   ", amounts.get("cpu", 0))
-        yield _line(7, "Memory:", amounts.get("memory", 0))
+        yield _line(7, "Cpu:   ", resources.get("cpu", 0))
+        yield _line(7, "Memory:", resources.get("memory", 0))
     yield _line(6, "Working Dir:", text(container, "workingDir"))
 
 

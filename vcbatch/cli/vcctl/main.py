@@ -13,11 +13,11 @@ from importlib import import_module
 from operator import attrgetter
 from typing import NoReturn
 
-from vcbatch.cli.output import CliError, note, say
-from vcbatch.cli.terminal import clean
+from vcbatch.cli.base.output import CliError, note, say
+from vcbatch.cli.base.terminal import clean
 from vcbatch.cli.vcctl.flags import HELP, FlagError, Given, parse
 from vcbatch.cli.vcctl.tree import Command, Path, alike, find, help_text, title, usage
-from vcbatch.seams.api import ApiError
+from vcbatch.interfaces.api import ApiError
 
 FAILED = 255
 WRONG_USAGE = 1

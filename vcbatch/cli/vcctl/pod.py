@@ -8,13 +8,13 @@ from vcbatch.api import names
 from vcbatch.api.name_rules import label_value
 from vcbatch.api.pod_summary import summarise
 from vcbatch.api.resources import PODS
-from vcbatch.cli.output import CliError, say
-from vcbatch.cli.resources.fields import dig, name_of, namespace_of, words
+from vcbatch.cli.base.fields import dig, name_of, namespace_of, words
+from vcbatch.cli.base.output import CliError, say
 from vcbatch.cli.vcctl.access import once
 from vcbatch.cli.vcctl.columns import NOTHING, Column, table
 from vcbatch.cli.vcctl.flags import Given
 from vcbatch.cli.vcctl.words import since
-from vcbatch.seams.api import Api, Json
+from vcbatch.interfaces.api import Api, Json
 
 _TITLES = ("Name", "Ready", "Status", "Restart", "Age")
 
@@ -22,9 +22,9 @@ _TITLES = ("Name", "Ready", "Status", "Restart", "Age")
 def list_pods(given: Given) -> int:
     """The pods of jobs, of one job, or of a queue (then those of other workloads too)."""
     job, queue, everywhere = given.text("job"), given.text("queue"), given.on("all-namespaces")
-    faults = label_value(job)
-    if faults:
-        raise CliError(f"{job!r} can't be the name of a job: {'; '.join(faults)}")
+    errors = label_value(job)
+    if errors:
+        raise CliError(f"{job!r} can't be the name of a job: {'; '.join(errors)}")
     selector = f"{names.JOB_NAME}={job}" if job else "" if queue else names.JOB_NAME
 
     async def work(api: Api) -> Sequence[Json]:

@@ -12,13 +12,13 @@ from vcbatch.api import names
 from vcbatch.api.loose import part
 from vcbatch.api.phases import Action, PodGroupPhase, QueueState
 from vcbatch.api.resources import PODGROUPS, QUEUES
-from vcbatch.cli.output import CliError, say
+from vcbatch.cli.base.bus import request, request_of
+from vcbatch.cli.base.output import CliError, say
 from vcbatch.cli.vcctl.access import once, required
-from vcbatch.cli.vcctl.bus import ask, ask_of
 from vcbatch.cli.vcctl.columns import NOTHING, Column, table
 from vcbatch.cli.vcctl.commands import NAMESPACE
 from vcbatch.cli.vcctl.flags import Given
-from vcbatch.seams.api import Api, ApiError, Json
+from vcbatch.interfaces.api import Api, ApiError, Json
 
 _UNNAMED = "queue name must be specified"
 
@@ -162,9 +162,11 @@ def create(given: Given) -> int:
     }
 
     async def work(api: Api) -> None:
-        made = await api.create(QUEUES, queue)
+        created = await api.create(QUEUES, queue)
         if state == QueueState.CLOSED:
-            await ask_of(api, QUEUES, name, str(part(made, "metadata").get("uid")), Action.CLOSE_QUEUE, at=NAMESPACE)
+            await request_of(
+                api, QUEUES, name, str(part(created, "metadata").get("uid")), Action.CLOSE_QUEUE, at=NAMESPACE
+            )
 
     once(given, work)
     return 0
@@ -194,5 +196,5 @@ def operate(given: Given) -> int:
         return 0
     if action not in _ACTIONS:
         raise CliError(f"action {action} invalid, valid actions are open, close and {_UPDATE}")
-    once(given, lambda api: ask(api, QUEUES, name, _ACTIONS[action], namespace=None, at=NAMESPACE))
+    once(given, lambda api: request(api, QUEUES, name, _ACTIONS[action], namespace=None, at=NAMESPACE))
     return 0

@@ -6,7 +6,7 @@ import platform
 import sys
 
 from vcbatch._version import __version__
-from vcbatch.cli.output import say
+from vcbatch.cli.base.output import say
 from vcbatch.cli.vcctl.flags import Given
 
 _UNKNOWN = "Not provided."

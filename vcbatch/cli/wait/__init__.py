@@ -1,1 +1,1 @@
-"""`vcbatch wait`: until an object is as somebody needs it, or never can be."""
+"""`vcbatch wait`: until an object meets a condition, or never can."""

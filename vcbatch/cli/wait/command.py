@@ -12,23 +12,23 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from vcbatch.api.resources import JOBS
-from vcbatch.cli.access import Access, TimeoutType, access_options
-from vcbatch.cli.completion.names import job_names
-from vcbatch.cli.output import CliError, complain, say
-from vcbatch.cli.terminal import terminal_of
-from vcbatch.cli.titles import title
-from vcbatch.cli.trouble import Trouble
+from vcbatch.cli.base.access import Access, TimeoutType, access_options
+from vcbatch.cli.base.exit_codes import TIMED_OUT
+from vcbatch.cli.base.names import job_names
+from vcbatch.cli.base.output import CliError, complain, say
+from vcbatch.cli.base.retry_notice import RetryNotice
+from vcbatch.cli.base.terminal import terminal_of
+from vcbatch.cli.base.titles import title
 from vcbatch.cli.wait.conditions import DEFAULTS, Condition, Kind, MalformedCondition, condition, kind_of
 
 if TYPE_CHECKING:
-    from vcbatch.cli.wait.telling import Telling
+    from vcbatch.cli.wait.reporter import Reporter
     from vcbatch.runtime.client.http import HttpApi
 
 Json = dict[str, Any]
 
-TIMED_OUT: Final = 124
-_TURN: Final = 0.5
-"""Seconds between two looks of the line on the terminal."""
+_INTERVAL: Final = 0.5
+"""Seconds between two updates of the status line."""
 
 
 @click.command("wait")
@@ -59,45 +59,45 @@ def command(access: Access, what: tuple[str, ...], wanted: str | None, timeout: 
         try:
             kind = kind_of(word if slash else JOBS.kind)
             name = name if slash else text
-            wish = condition(wanted or DEFAULTS.get(kind.resource, "created"), kind)
-            asked[f"{kind.words[0]} {name}"] = (kind, name, wish)
+            awaited = condition(wanted or DEFAULTS.get(kind.resource, "created"), kind)
+            asked[f"{kind.words[0]} {name}"] = (kind, name, awaited)
         except MalformedCondition as error:
             raise click.UsageError(str(error)) from error
     seconds = timeout.total_seconds() if timeout else None
 
     async def work(api: HttpApi) -> int:
-        from vcbatch.cli.run.progress import Foot
-        from vcbatch.cli.wait.telling import Telling
+        from vcbatch.cli.run.progress import StatusLine
+        from vcbatch.cli.wait.reporter import Reporter
 
         namespace = access.namespace
-        telling = Telling(Foot(sys.stderr, terminal_of(sys.stderr)))
-        told = Trouble(access.connection().server, telling.aside)
+        reporter = Reporter(StatusLine(sys.stderr, terminal_of(sys.stderr)))
+        notice = RetryNotice(access.connection().server, reporter.aside)
         waiting = {
-            called: asyncio.create_task(_one(api, kind, name, wish, namespace, told, telling))
-            for called, (kind, name, wish) in asked.items()
+            called: asyncio.create_task(_one(api, kind, name, awaited, namespace, notice, reporter))
+            for called, (kind, name, awaited) in asked.items()
         }
-        drawing = asyncio.create_task(_draw(telling, access))
+        drawing = asyncio.create_task(_draw(reporter, access))
         try:
-            return await _all(waiting, asked, seconds, telling)
+            return await _all(waiting, asked, seconds, reporter)
         finally:
             drawing.cancel()
             await asyncio.gather(drawing, return_exceptions=True)
-            telling.close()
+            reporter.close()
 
     return access.streaming(work, streams=len(asked) + 1)
 
 
-async def _draw(telling: Telling, access: Access) -> None:
+async def _draw(reporter: Reporter, access: Access) -> None:
     while True:
-        telling.draw(access.now())
-        await asyncio.sleep(_TURN)
+        reporter.draw(access.now())
+        await asyncio.sleep(_INTERVAL)
 
 
 async def _all(
     waiting: Mapping[str, asyncio.Task[str]],
     asked: Mapping[str, tuple[Kind, str, Condition]],
     seconds: float | None,
-    telling: Telling,
+    reporter: Reporter,
 ) -> int:
     """The exit code. A condition that is met is reported at once."""
     by_task = {task: called for called, task in waiting.items()}
@@ -108,13 +108,13 @@ async def _all(
             left = None if deadline is None else max(deadline - asyncio.get_running_loop().time(), 0.0)
             done, pending = await asyncio.wait(pending, timeout=left, return_when=asyncio.FIRST_COMPLETED)
             if not done:
-                telling.close()
+                reporter.close()
                 for called in sorted(by_task[task] for task in pending):
                     complain(CliError(f"timed out after {seconds:g} s waiting for {called}: {asked[called][2].said}"))
                 return TIMED_OUT
             for task in done:
                 called = by_task[task]
-                telling.reached(called)
+                reporter.reached(called)
                 if trouble := task.result():
                     complain(CliError(f"{called} {trouble}"))
                     return 1
@@ -128,7 +128,7 @@ async def _all(
 
 
 async def _one(
-    api: HttpApi, kind: Kind, name: str, wish: Condition, namespace: str, told: Trouble, telling: Telling
+    api: HttpApi, kind: Kind, name: str, awaited: Condition, namespace: str, notice: RetryNotice, reporter: Reporter
 ) -> str:
     """Empty once the condition holds, else why it never can."""
     from vcbatch.runtime.clock import SystemClock
@@ -142,7 +142,7 @@ async def _one(
         field_selector=f"metadata.name={name}",
         clock=SystemClock(),
         random=SystemRandom(),
-        on_trouble=told,
+        on_trouble=notice,
     )
     obj: Json | None = None
     async with aclosing(batches) as stream:
@@ -150,11 +150,11 @@ async def _one(
             existed = obj is not None
             for change in batch:
                 obj = None if change.deleted else change.object
-            if wish.holds(obj):
+            if awaited.holds(obj):
                 return ""
-            if obj is None and not wish.without:
+            if obj is None and not awaited.without:
                 return "was deleted" if existed else "not found"
-            if obj is not None and (trouble := wish.hopeless(obj)):
+            if obj is not None and (trouble := awaited.hopeless(obj)):
                 return trouble
-            telling.look(f"{kind.words[0]} {name}", kind, wish, obj)
+            reporter.update(f"{kind.words[0]} {name}", kind, awaited, obj)
     raise AssertionError("changes go on without end")

@@ -22,7 +22,7 @@ from vcbatch.api.resources import (
     Resource,
 )
 from vcbatch.api.spelling import did_you_mean
-from vcbatch.cli.resources.fields import objects, text
+from vcbatch.cli.base.fields import objects, text
 
 Json = dict[str, Any]
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from vcbatch.hosting.health import Health
+from vcbatch.interfaces import Clock, Random
 from vcbatch.local.apiserver import crds, discovery, kinds, openapi, protobuf
 from vcbatch.local.apiserver.access import User
 from vcbatch.local.apiserver.admission import AdmissionRequest
@@ -13,7 +14,6 @@ from vcbatch.local.apiserver.admission.webhooks import Services
 from vcbatch.local.apiserver.kernel import Kernel
 from vcbatch.local.apiserver.offload import Offload
 from vcbatch.local.apiserver.tokens import ServiceAccountTokens
-from vcbatch.seams import Clock, Random
 
 
 def build(

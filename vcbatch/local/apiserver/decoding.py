@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from vcbatch.interfaces.api import PatchKind
 from vcbatch.local.apiserver import metadata as rules
 from vcbatch.local.apiserver.errors import (
     DecodeError,
@@ -27,7 +28,6 @@ from vcbatch.local.apiserver.request import Body, missing_kind, summary
 from vcbatch.local.apiserver.schema.builtin import decode_as
 from vcbatch.local.apiserver.schema.types import kind_struct
 from vcbatch.local.apiserver.served import ServedSet
-from vcbatch.seams.api import PatchKind
 
 Json = dict[str, Any]
 

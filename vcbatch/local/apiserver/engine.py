@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from vcbatch.api.resources import NAMESPACES, PODS, Resource
+from vcbatch.interfaces import Clock, Random
 from vcbatch.local.apiserver.admission import Admission, AdmissionRequest, NoAdmission
 from vcbatch.local.apiserver.errors import StatusError, not_found
 from vcbatch.local.apiserver.kinds.pods.ledger import PodLedger
@@ -22,7 +23,6 @@ from vcbatch.local.apiserver.record import Record
 from vcbatch.local.apiserver.registry import RequestContext, Served
 from vcbatch.local.apiserver.served import ServedSet
 from vcbatch.local.apiserver.store import Store, check_size
-from vcbatch.seams import Clock, Random
 
 Json = dict[str, Any]
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from vcbatch.api.name_rules import path_segment
 from vcbatch.hosting.guards import SESSION_STALL_SECONDS
 from vcbatch.hosting.health import Health
+from vcbatch.interfaces.api import PatchKind
 from vcbatch.local.apiserver.access import User, authorize, forbidden_path
 from vcbatch.local.apiserver.decoding import Decoder
 from vcbatch.local.apiserver.deleting import DeleteOptions, Deleter, parse_delete_options
@@ -66,7 +67,6 @@ from vcbatch.local.apiserver.response import (
 )
 from vcbatch.local.apiserver.scale import read_scale, write_scale
 from vcbatch.local.apiserver.writing import Writer
-from vcbatch.seams.api import PatchKind
 
 Json = dict[str, Any]
 T = TypeVar("T")

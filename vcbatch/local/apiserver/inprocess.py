@@ -1,4 +1,4 @@
-"""The `Api` seam on the server's own verbs, with no socket: for tests, simulation, and parts of the same process."""
+"""The `Api` interface on the server's own verbs, without a socket: for tests, simulation, and this same process."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from vcbatch.api.resources import PODS, Resource
+from vcbatch.interfaces.api import ApiError, Listing, PatchKind, WatchEvent
 from vcbatch.local.apiserver.access import ADMINISTRATORS, User
 from vcbatch.local.apiserver.deleting import DeleteOptions
 from vcbatch.local.apiserver.engine import Engine
@@ -20,7 +21,6 @@ from vcbatch.local.apiserver.registry import RequestContext, Served
 from vcbatch.local.apiserver.request import Accepted, Body
 from vcbatch.local.apiserver.response import EventEncoder, encode
 from vcbatch.local.apiserver.watch import Seen
-from vcbatch.seams.api import ApiError, Listing, PatchKind, WatchEvent
 
 T = TypeVar("T")
 Json = dict[str, Any]
@@ -37,7 +37,7 @@ def api_error(error: StatusError) -> ApiError:
 
 
 class InProcessApi:
-    """Implements `seams.Api`. What is passed in is copied, what comes out is the caller's own."""
+    """Implements `interfaces.Api`. What is passed in is copied, what comes out is the caller's own."""
 
     def __init__(self, handler: Handler, *, user: str = "vcbatch", groups: Sequence[str] = (ADMINISTRATORS,)) -> None:
         self._handler = handler

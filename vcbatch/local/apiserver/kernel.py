@@ -8,6 +8,7 @@ from typing import Any
 
 from vcbatch.hosting.health import Health
 from vcbatch.hosting.supervise import Background
+from vcbatch.interfaces import Clock, Random
 from vcbatch.local.apiserver.admission import AdmissionRequest
 from vcbatch.local.apiserver.admission.webhooks import Services, Webhooks
 from vcbatch.local.apiserver.engine import Engine
@@ -20,13 +21,12 @@ from vcbatch.local.apiserver.registry import CustomKinds, Documents, Served
 from vcbatch.local.apiserver.schema import descriptions
 from vcbatch.local.apiserver.served import ServedSet
 from vcbatch.local.apiserver.store import Store
-from vcbatch.seams import Clock, Random
 
 Json = dict[str, Any]
 
 
 class Kernel:
-    """Use `start`, then `handler` (any request) or `api` (the `Api` seam), then `stop`.
+    """Use `start`, then `handler` (any request) or `api` (the `Api` interface), then `stop`.
 
     With `state_dir` None nothing is kept. `services` are those in this process that webhook configurations may name;
     `notices` are warnings of the server's own for a create; the faults of `health` make /readyz fail; `offload` carries

@@ -21,8 +21,8 @@ from typing import Any, Protocol
 
 from vcbatch.api.quantity import Quantity
 from vcbatch.api.resources import Resource
+from vcbatch.interfaces.processes import Session
 from vcbatch.local.apiserver.errors import FieldError
-from vcbatch.seams.processes import Session
 
 Json = dict[str, Any]
 

@@ -16,6 +16,7 @@ from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
 from vcbatch.hosting.guards import SESSION_STALL_SECONDS, HttpLimits, SlowReader
 from vcbatch.hosting.health import Health
 from vcbatch.hosting.http_server import STALL_EXTENSION, Guard, GuardedHttp, GuardedServer
+from vcbatch.interfaces import Clock, Random
 from vcbatch.local.apiserver.access import User
 from vcbatch.local.apiserver.admission import AdmissionRequest
 from vcbatch.local.apiserver.admission.webhooks import Services
@@ -32,7 +33,6 @@ from vcbatch.local.apiserver.schema import descriptions
 from vcbatch.local.apiserver.subresources.tunnel import TAKE_OVER_EXTENSION, UPGRADE, Tunnel
 from vcbatch.local.apiserver.subresources.websocket import GONE_EXTENSION
 from vcbatch.local.apiserver.tokens import ServiceAccountTokens, TokenRefused
-from vcbatch.seams import Clock, Random
 
 log = logging.getLogger(__name__)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from vcbatch.api.names import GROUP_NAME, JOB_NAME, SVC_MOUNT_PATH, svc_config_map
+from vcbatch.interfaces.processes import BindMount, ProcessSpec
 from vcbatch.local.kubelet import environment, logins, probes, volumes
 from vcbatch.local.kubelet.devices import Allotment, gpu_environment
 from vcbatch.local.kubelet.environment import PodFacts
@@ -16,7 +17,6 @@ from vcbatch.local.kubelet.node_services import NodeServices
 from vcbatch.local.kubelet.ports import Translation
 from vcbatch.local.kubelet.records import PodRecord, Run
 from vcbatch.local.kubelet.sandbox import Mode
-from vcbatch.seams.processes import BindMount, ProcessSpec
 
 Json = dict[str, Any]
 
@@ -163,7 +163,7 @@ def process_spec(
     allotment: Allotment,
     node: NodeServices,
 ) -> ProcessSpec:
-    """What the `Processes` seam is asked to start. Only namespaces allow mounts; elsewhere links stand for them."""
+    """What the `Processes` interface is asked to start. Only namespaces allow mounts; elsewhere links replace them."""
     mounts: list[BindMount] = []
     if node.sandbox.mode is Mode.USERNS:
         path = container.get("terminationMessagePath") or DEFAULT_TERMINATION_PATH

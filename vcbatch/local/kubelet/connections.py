@@ -8,12 +8,12 @@ import os
 from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Any
 
+from vcbatch.interfaces.processes import ProcessStartError, Session
 from vcbatch.local.kubelet import proctree
 from vcbatch.local.kubelet.attachment import Attachment, InputClosedError, forget_input, open_input
 from vcbatch.local.kubelet.container_run import ContainerRun
 from vcbatch.local.kubelet.supervisor.container import CLOSE_INPUT
 from vcbatch.local.kubelet.worker import PodWorker
-from vcbatch.seams.processes import ProcessStartError, Session
 
 Json = dict[str, Any]
 

@@ -11,10 +11,10 @@ from typing import Any
 
 from vcbatch.api.quantity import parse_quantity
 from vcbatch.api.reasons import KubeletEvent
+from vcbatch.interfaces.processes import CommandResult, ProcessExit, ProcessRef, Session
 from vcbatch.local.kubelet import probes, records
 from vcbatch.local.kubelet.node_services import NodeServices
 from vcbatch.local.kubelet.records import Run
-from vcbatch.seams.processes import CommandResult, ProcessExit, ProcessRef, Session
 
 Json = dict[str, Any]
 log = logging.getLogger(__name__)

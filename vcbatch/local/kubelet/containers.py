@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from vcbatch.api.reasons import ContainerReason, KubeletEvent
+from vcbatch.interfaces.processes import ProcessExit, ProcessRef, ProcessStartError
 from vcbatch.local.kubelet import blueprint, ending, lifecycle, records
 from vcbatch.local.kubelet.container_run import ContainerRun
 from vcbatch.local.kubelet.environment import ConfigError
@@ -21,7 +22,6 @@ from vcbatch.local.kubelet.provision import Provision
 from vcbatch.local.kubelet.records import PodRecord, Run
 from vcbatch.local.kubelet.retry import Retry
 from vcbatch.local.kubelet.sandbox import Mode
-from vcbatch.seams.processes import ProcessExit, ProcessRef, ProcessStartError
 
 Json = dict[str, Any]
 

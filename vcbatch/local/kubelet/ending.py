@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from vcbatch.api.reasons import ContainerReason
+from vcbatch.interfaces.processes import ProcessExit
 from vcbatch.local.kubelet import logs, records
 from vcbatch.local.kubelet.lifecycle import Ended
 from vcbatch.local.kubelet.records import Run
 from vcbatch.local.kubelet.status import MAX_TERMINATION_MESSAGE
-from vcbatch.seams.processes import ProcessExit
 
 Json = dict[str, Any]
 

@@ -11,9 +11,9 @@ from vcbatch.api.messages import shorten
 from vcbatch.api.resources import EVENTS
 from vcbatch.api.timestamps import format_time
 from vcbatch.core.machine import EventType
-from vcbatch.seams.api import Api, ApiError
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.random import Random
+from vcbatch.interfaces.api import Api, ApiError
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.random import Random
 
 Json = dict[str, Any]
 log = logging.getLogger(__name__)

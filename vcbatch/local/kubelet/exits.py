@@ -8,9 +8,9 @@ import signal
 import time
 from pathlib import Path
 
+from vcbatch.interfaces.processes import UNKNOWN_EXIT_CODE, ProcessExit
 from vcbatch.local.kubelet.supervisor import reserved
 from vcbatch.local.kubelet.supervisor.main import boot_id
-from vcbatch.seams.processes import UNKNOWN_EXIT_CODE, ProcessExit
 
 
 def reserve(record: Path) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from vcbatch.hosting.supervise import pause
+from vcbatch.interfaces.clock import Clock
 from vcbatch.local.kubelet.names import Addresses, Host, PodName, Service, common_lines, hosts_file, pod_name
-from vcbatch.seams.clock import Clock
 
 Json = dict[str, Any]
 log = logging.getLogger(__name__)

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vcbatch.api.resources import Resource
-from vcbatch.seams.api import Api, ApiError
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.random import Random
+from vcbatch.interfaces.api import Api, ApiError
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.random import Random
 
 Json = dict[str, Any]
 log = logging.getLogger(__name__)

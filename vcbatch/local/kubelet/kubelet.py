@@ -20,6 +20,10 @@ from vcbatch.api.resources import PODS, SERVICES
 from vcbatch.api.timestamps import format_time
 from vcbatch.hosting.health import Health
 from vcbatch.hosting.supervise import Background, first_of
+from vcbatch.interfaces.api import Api
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.processes import Processes, ProcessRef
+from vcbatch.interfaces.random import Random
 from vcbatch.local.kubelet import logs as logs_
 from vcbatch.local.kubelet import node as node_
 from vcbatch.local.kubelet import unaccounted
@@ -41,10 +45,6 @@ from vcbatch.local.kubelet.supervisor.main import boot_id
 from vcbatch.local.kubelet.unaccounted import UnaccountedPod
 from vcbatch.local.kubelet.volumes import without_account_token
 from vcbatch.local.kubelet.worker import PodWorker
-from vcbatch.seams.api import Api
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.processes import Processes, ProcessRef
-from vcbatch.seams.random import Random
 
 Json = dict[str, Any]
 log = logging.getLogger(__name__)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from vcbatch.interfaces.processes import BindMount
 from vcbatch.local.kubelet.environment import ConfigError
-from vcbatch.seams.processes import BindMount
 
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108
 

@@ -23,8 +23,8 @@ from typing import Any, Protocol, TypeVar
 from vcbatch.api.names import JOB_NAME, ssh_secret
 from vcbatch.api.pod import TERMINAL_PHASES
 from vcbatch.hosting.supervise import Background
+from vcbatch.interfaces.processes import ProcessStartError
 from vcbatch.local.kubelet.names import PodName, pod_name
-from vcbatch.seams.processes import ProcessStartError
 
 Json = dict[str, Any]
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from vcbatch.interfaces.clock import Clock
 from vcbatch.local.kubelet import records
-from vcbatch.seams.clock import Clock
 
 _POLL_SECONDS = 0.1
 _CHUNK = 64 * 1024

@@ -23,11 +23,11 @@ from vcbatch.api.names import (
 from vcbatch.api.reasons import KubeletConditionReason
 from vcbatch.api.resources import LEASES, NODES
 from vcbatch.api.timestamps import format_micro_time, format_time
+from vcbatch.interfaces.api import Api, ApiError, PatchKind
+from vcbatch.interfaces.clock import Clock
 from vcbatch.local.kubelet.config import KubeletConfig
 from vcbatch.local.kubelet.devices import Gpu
 from vcbatch.local.kubelet.sandbox import Sandbox
-from vcbatch.seams.api import Api, ApiError, PatchKind
-from vcbatch.seams.clock import Clock
 
 Json = dict[str, Any]
 

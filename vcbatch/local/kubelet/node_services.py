@@ -10,6 +10,10 @@ from typing import Any
 
 from vcbatch.api.resources import CONFIGMAPS, PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES, SECRETS
 from vcbatch.hosting.supervise import Background
+from vcbatch.interfaces.api import Api, get_or_none
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.processes import Processes
+from vcbatch.interfaces.random import Random
 from vcbatch.local.kubelet.config import KubeletConfig
 from vcbatch.local.kubelet.devices import DeviceTable
 from vcbatch.local.kubelet.events import EventRecorder
@@ -18,10 +22,6 @@ from vcbatch.local.kubelet.informer import Informer
 from vcbatch.local.kubelet.ports import PortTable
 from vcbatch.local.kubelet.sandbox import Sandbox
 from vcbatch.local.kubelet.volumes import bound_volume, config_map_contents, secret_contents, volume_path
-from vcbatch.seams.api import Api, get_or_none
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.processes import Processes
-from vcbatch.seams.random import Random
 
 Json = dict[str, Any]
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.processes import CommandResult
 from vcbatch.local.kubelet.environment import ConfigError
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.processes import CommandResult
 
 Json = dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""Containers as processes of this machine: the real implementation of the `Processes` seam."""
+"""Containers as processes of this machine: the real implementation of the `Processes` interface."""
 
 from __future__ import annotations
 
@@ -16,13 +16,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from vcbatch.local.kubelet import exits, proctree
-from vcbatch.local.kubelet.sandbox import Namespaces
-from vcbatch.local.kubelet.session import connect
-from vcbatch.local.kubelet.supervisor import reserved
-from vcbatch.local.kubelet.supervisor.container import INPUT_PIPE, KILL_TREE
-from vcbatch.local.kubelet.supervisor.main import boot_id
-from vcbatch.seams.processes import (
+from vcbatch.interfaces.processes import (
     CommandResult,
     ProcessExit,
     ProcessRef,
@@ -30,6 +24,12 @@ from vcbatch.seams.processes import (
     ProcessStartError,
     Session,
 )
+from vcbatch.local.kubelet import exits, proctree
+from vcbatch.local.kubelet.sandbox import Namespaces
+from vcbatch.local.kubelet.session import connect
+from vcbatch.local.kubelet.supervisor import reserved
+from vcbatch.local.kubelet.supervisor.container import INPUT_PIPE, KILL_TREE
+from vcbatch.local.kubelet.supervisor.main import boot_id
 
 _SUPERVISOR = "import sys; sys.path.append(sys.argv[1]); from supervisor.main import main; main()"
 _LOCK_POLL_SECONDS = 0.01

@@ -9,12 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from vcbatch.interfaces.processes import BindMount
 from vcbatch.local.kubelet import blueprint, links, volumes
 from vcbatch.local.kubelet.environment import ConfigError, PodFacts
 from vcbatch.local.kubelet.node_services import NodeServices
 from vcbatch.local.kubelet.records import PodFacts as Given
 from vcbatch.local.kubelet.records import PodRecord
-from vcbatch.seams.processes import BindMount
 
 Json = dict[str, Any]
 

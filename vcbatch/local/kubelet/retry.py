@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from vcbatch.seams.clock import Clock
+from vcbatch.interfaces.clock import Clock
 
 FIRST_SECONDS: Final = 1.0
 LONGEST_SECONDS: Final = 60.0

@@ -15,7 +15,7 @@ import termios
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from vcbatch.seams.processes import ProcessStartError
+from vcbatch.interfaces.processes import ProcessStartError
 
 STDOUT, STDERR = 1, 2
 _CHUNK = 32 * 1024

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vcbatch.interfaces.processes import BindMount
 from vcbatch.local.kubelet.environment import ConfigError, Lookup, PodFacts, expand, field_value, resource_value
-from vcbatch.seams.processes import BindMount
 
 Json = dict[str, Any]
 

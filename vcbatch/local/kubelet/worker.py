@@ -17,6 +17,7 @@ from vcbatch.api.pod import TERMINAL_PHASES, PodPhase
 from vcbatch.api.reasons import PodStatusReason
 from vcbatch.api.resources import PODS
 from vcbatch.hosting.supervise import pause
+from vcbatch.interfaces.api import ApiError, PatchKind
 from vcbatch.local.kubelet import blueprint, lifecycle, volumes
 from vcbatch.local.kubelet.container_run import ContainerRun
 from vcbatch.local.kubelet.containers import Containers
@@ -28,7 +29,6 @@ from vcbatch.local.kubelet.provision import Provision
 from vcbatch.local.kubelet.records import PodRecord
 from vcbatch.local.kubelet.retry import Retry
 from vcbatch.local.kubelet.status import Verdict, changed, closed_states, disrupted, lost_states, phase, pod_status
-from vcbatch.seams.api import ApiError, PatchKind
 
 Json = dict[str, Any]
 log = logging.getLogger(__name__)

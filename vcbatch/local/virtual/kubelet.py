@@ -13,12 +13,12 @@ from vcbatch.api.pod import PodPhase
 from vcbatch.api.resources import NODES, PODS
 from vcbatch.hosting.health import Health
 from vcbatch.hosting.supervise import Background, first_of
+from vcbatch.interfaces.api import Api, ApiError, PatchKind
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.random import Random
 from vcbatch.local.kubelet.informer import Informer
 from vcbatch.local.virtual.node import VirtualNode, missing
 from vcbatch.local.virtual.run import PodRun
-from vcbatch.seams.api import Api, ApiError, PatchKind
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.random import Random
 
 Json = dict[str, Any]
 log = logging.getLogger(__name__)

@@ -10,13 +10,13 @@ from typing import Any
 from vcbatch.api.pod import TERMINAL_PHASES, PodPhase
 from vcbatch.api.reasons import ContainerReason, PodStatusReason
 from vcbatch.api.resources import PODS
+from vcbatch.interfaces.api import Api, ApiError, PatchKind
+from vcbatch.interfaces.clock import Clock
 from vcbatch.local.kubelet import lifecycle
 from vcbatch.local.kubelet.lifecycle import FRESH, ContainerState, Ended, Running, Waiting
 from vcbatch.local.kubelet.status import Verdict, changed, disrupted, lost_states, pod_status
 from vcbatch.local.virtual.node import ADDRESS
 from vcbatch.local.virtual.pretence import PodPretence, Pretence
-from vcbatch.seams.api import Api, ApiError, PatchKind
-from vcbatch.seams.clock import Clock
 
 Json = dict[str, Any]
 

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from vcbatch.api.meta import ObjectMeta
-from vcbatch.seams.api import Listing
+from vcbatch.interfaces.api import Listing
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)

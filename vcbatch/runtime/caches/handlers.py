@@ -19,13 +19,13 @@ from vcbatch.api.resources import Resource
 from vcbatch.hosting.backoff import Backoff
 from vcbatch.hosting.health import Health
 from vcbatch.hosting.supervise import Background, reason_of
+from vcbatch.interfaces.api import Api, ApiError, DiscoveringApi, Json
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.random import Random
 from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.caches.kopf_operator import KopfOperator
 from vcbatch.runtime.client.kubeconfig import Connection
 from vcbatch.runtime.metrics.meter import Meter, NoMeter
-from vcbatch.seams.api import Api, ApiError, DiscoveringApi, Json
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.random import Random
 
 log = logging.getLogger(__name__)
 

@@ -7,12 +7,12 @@ from typing import Any, TypeVar
 
 from vcbatch.api.resources import Resource
 from vcbatch.hosting.supervise import Part
+from vcbatch.interfaces.api import Api
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.random import Random
 from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.caches.watch import OWN, Patience, Reflector
 from vcbatch.runtime.metrics.meter import Meter, NoMeter
-from vcbatch.seams.api import Api
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.random import Random
 
 T = TypeVar("T")
 

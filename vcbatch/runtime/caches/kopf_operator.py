@@ -19,8 +19,8 @@ from typing import Any
 
 from vcbatch.api.names import KOPF_FINALIZER
 from vcbatch.api.resources import Resource
-from vcbatch.seams.api import Json
-from vcbatch.seams.tls import as_kubectl
+from vcbatch.interfaces.api import Json
+from vcbatch.interfaces.tls import as_kubectl
 
 _LONGEST_LOG = 2000
 """Characters of a message in kopf's log."""

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from vcbatch.seams.api import Json
+from vcbatch.interfaces.api import Json
 
 T = TypeVar("T")
 

@@ -16,10 +16,10 @@ from typing import Generic, TypeVar
 
 from vcbatch.api.resources import Resource
 from vcbatch.hosting.backoff import Backoff
+from vcbatch.interfaces.api import Api, ApiError, Listing, StreamingApi, WatchEvent
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.random import Random
 from vcbatch.runtime.caches.cache import Cache, identity
-from vcbatch.seams.api import Api, ApiError, Listing, StreamingApi, WatchEvent
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.random import Random
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)

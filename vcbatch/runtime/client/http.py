@@ -1,4 +1,4 @@
-"""`HttpApi`: the API seam over HTTP, to a cluster or to the embedded server.
+"""`HttpApi`: the API interface over HTTP, to a cluster or to the embedded server.
 
 aiohttp with msgspec: about a quarter of the CPU per request of the official client, whose models cost 30 times a
 trimmed struct to decode.
@@ -19,6 +19,9 @@ import msgspec
 from vcbatch._version import __version__
 from vcbatch.api.resources import PODS, Resource
 from vcbatch.api.timestamps import format_time
+from vcbatch.interfaces.api import ApiError, WatchEvent
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.random import Random
 from vcbatch.runtime.client import wire
 from vcbatch.runtime.client.kubeconfig import Connection
 from vcbatch.runtime.client.rest import (
@@ -34,9 +37,6 @@ from vcbatch.runtime.client.rest import (
 )
 from vcbatch.runtime.leader.fence import READS, fenced_request
 from vcbatch.runtime.metrics.meter import Meter, NoMeter
-from vcbatch.seams.api import ApiError, WatchEvent
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.random import Random
 
 __all__ = ["ClientLimits", "HttpApi"]
 
@@ -53,7 +53,7 @@ class _SilenceError(ApiError):
 
 
 class HttpApi(RestApi):
-    """`vcbatch.seams.Api` on one server. Close it, or use it as an async context manager.
+    """`vcbatch.interfaces.Api` on one server. Close it, or use it as an async context manager.
 
     Where `may_write` is given, no write leaves that it doesn't agree to at that moment.
     """

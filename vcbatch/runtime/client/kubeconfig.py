@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from vcbatch.api.loose import listed
+from vcbatch.interfaces.tls import client_context
 from vcbatch.runtime.client.credentials import (
     AuthProvider,
     BasicAuth,
@@ -27,7 +28,6 @@ from vcbatch.runtime.client.credentials import (
     StaticToken,
     TokenFile,
 )
-from vcbatch.seams.tls import client_context
 
 Json = dict[str, Any]
 

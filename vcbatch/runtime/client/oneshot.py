@@ -1,4 +1,4 @@
-"""`OneShotApi`: the API seam for a command that asks something and ends.
+"""`OneShotApi`: the API interface for a command that asks something and ends.
 
 Loading asyncio and aiohttp takes longer than most such commands run. So this one speaks HTTP/1.1 by the standard
 library and blocks inside its coroutines; `drive` runs them without an event loop.
@@ -17,6 +17,9 @@ from typing import Any, Self, TypeVar
 from urllib.parse import SplitResult, quote, unquote, urlencode, urlsplit
 
 from vcbatch._version import __version__
+from vcbatch.interfaces.api import ApiError
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.random import Random
 from vcbatch.runtime.client.kubeconfig import CertificateRefusedError, Connection, KubeconfigError
 from vcbatch.runtime.client.rest import (
     MAX_REFUSAL,
@@ -31,9 +34,6 @@ from vcbatch.runtime.client.rest import (
 from vcbatch.runtime.client.timed_socket import TimedSocket
 from vcbatch.runtime.clock import BlockingClock
 from vcbatch.runtime.random import SystemRandom
-from vcbatch.seams.api import ApiError
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.random import Random
 
 T = TypeVar("T")
 
@@ -42,8 +42,8 @@ _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class OneShotApi(RestApi):
-    """`vcbatch.seams.Api` but for watches, over one connection that is kept between requests. Close it, or use it as a
-    context manager. One thread at a time."""
+    """`vcbatch.interfaces.Api` without watches, over one connection that is kept between requests. Close it, or use it
+    as a context manager. One thread at a time."""
 
     def __init__(
         self,

@@ -15,10 +15,10 @@ import aiohttp
 import msgspec
 
 from vcbatch.api.resources import PODS
+from vcbatch.interfaces.api import ApiError
 from vcbatch.runtime.client import wire
 from vcbatch.runtime.client.http import HttpApi
 from vcbatch.runtime.client.rest import no_answer
-from vcbatch.seams.api import ApiError
 
 PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 STDOUT: Final = 1

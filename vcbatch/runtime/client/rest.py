@@ -1,4 +1,4 @@
-"""The requests of the API seam, whatever carries them: paths, bodies, pages, and what may be tried again.
+"""The requests of the API interface, whatever carries them: paths, bodies, pages, and what may be tried again.
 
 What is retried here is only what can't do harm twice; everything else is the caller's to look at again.
 """
@@ -15,11 +15,11 @@ import msgspec
 
 from vcbatch.api.resources import PODS, Resource
 from vcbatch.hosting.backoff import Backoff
+from vcbatch.interfaces.api import ApiError, Json, Listing, PatchKind
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.random import Random
 from vcbatch.runtime.client import wire
 from vcbatch.runtime.client.kubeconfig import Connection
-from vcbatch.seams.api import ApiError, Json, Listing, PatchKind
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.random import Random
 
 T = TypeVar("T")
 
@@ -94,7 +94,7 @@ class _Groups(msgspec.Struct):
 
 
 class RestApi(ABC):
-    """`vcbatch.seams.Api` but for watches; a subclass carries the requests."""
+    """`vcbatch.interfaces.Api` but for watches; a subclass carries the requests."""
 
     def __init__(self, connection: Connection, *, clock: Clock, random: Random, limits: ClientLimits | None) -> None:
         self._connection = connection

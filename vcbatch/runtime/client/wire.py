@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar, cast
 import msgspec
 
 from vcbatch.api.names import INITIAL_EVENTS_END
-from vcbatch.seams.api import ApiError, WatchEvent
+from vcbatch.interfaces.api import ApiError, WatchEvent
 
 T = TypeVar("T")
 Json = dict[str, Any]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from vcbatch.api.yaml_reader import YamlError, only
-from vcbatch.seams.clock import Clock
+from vcbatch.interfaces.clock import Clock
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)

@@ -20,6 +20,9 @@ from vcbatch.core.batchjob.tries import is_setback
 from vcbatch.core.machine import Decision
 from vcbatch.core.workload.ownership import Owner, controller_uid
 from vcbatch.hosting.supervise import Part
+from vcbatch.interfaces.api import Api, Json, get_or_none
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.random import Random
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.caches.cache import Cache, Change, identity
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
@@ -34,9 +37,6 @@ from vcbatch.runtime.controllers.owned import (
 from vcbatch.runtime.controllers.refusals import Refusals, Told
 from vcbatch.runtime.controllers.vacated import CHOSEN_NAME_RESTS_SECONDS, VacatedNames
 from vcbatch.runtime.events.recorder import Recorder
-from vcbatch.seams.api import Api, Json, get_or_none
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.random import Random
 
 _TEXTS: Final = {
     f"create {PODS.kind}": Told(BatchJobReason.FAILED_CREATE, "Error creating: "),

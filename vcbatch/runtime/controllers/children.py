@@ -16,9 +16,9 @@ import msgspec
 from vcbatch.api.meta import ObjectMeta
 from vcbatch.api.resources import CONFIGMAPS, NETWORKPOLICIES, SECRETS, SERVICES, Resource
 from vcbatch.core.job import ChildKey
+from vcbatch.interfaces.api import Api, ApiError, Json, get_or_none
+from vcbatch.interfaces.clock import Clock
 from vcbatch.runtime.caches.cache import Cache
-from vcbatch.seams.api import Api, ApiError, Json, get_or_none
-from vcbatch.seams.clock import Clock
 
 log = logging.getLogger(__name__)
 

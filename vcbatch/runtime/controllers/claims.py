@@ -12,8 +12,8 @@ from vcbatch.api.pod_references import references_of
 from vcbatch.api.resources import PERSISTENTVOLUMECLAIMS
 from vcbatch.api.storage import Claim
 from vcbatch.core.job import claims_to_look_for
+from vcbatch.interfaces.api import Api, Json, get_or_none
 from vcbatch.runtime.caches.cache import Cache
-from vcbatch.seams.api import Api, Json, get_or_none
 
 
 class Claims:

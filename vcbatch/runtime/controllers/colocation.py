@@ -11,13 +11,13 @@ from vcbatch.api.pod import TERMINAL_PHASES, Pod
 from vcbatch.core.colocation import ColocationView, decide
 from vcbatch.core.machine import Decision
 from vcbatch.hosting.supervise import Part
+from vcbatch.interfaces.api import Json
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.random import Random
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.caches.cache import Cache, Change
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
 from vcbatch.runtime.metrics.meter import Meter
-from vcbatch.seams.api import Json
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.random import Random
 
 log = logging.getLogger(__name__)
 

@@ -11,12 +11,12 @@ from datetime import datetime
 from vcbatch.api.model import MalformedObject
 from vcbatch.core.machine import Decision
 from vcbatch.hosting.supervise import Part
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.random import Random
 from vcbatch.runtime.apply import Applier, NotAppliedError, StaleError
 from vcbatch.runtime.metrics.meter import Meter, NoMeter
 from vcbatch.runtime.pacing.workqueue import WorkQueue
 from vcbatch.runtime.tracing.tracer import Tracer
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.random import Random
 
 log = logging.getLogger(__name__)
 

@@ -18,15 +18,15 @@ from vcbatch.core.cronjob import CronJobView, decide
 from vcbatch.core.cronjob.kinds import VOLCANO, AnyJob, Kinds
 from vcbatch.core.machine import Decision, Emit, EventType, ref_of
 from vcbatch.hosting.supervise import Part
+from vcbatch.interfaces.api import Json
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.random import Random
 from vcbatch.runtime.apply import Applier, NotAppliedError
 from vcbatch.runtime.caches.cache import Cache, Change, identity, metadata_of
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
 from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.runtime.metrics.meter import Meter
 from vcbatch.runtime.time_zones import time_zone
-from vcbatch.seams.api import Json
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.random import Random
 
 _OWNER = "CronJob that controls it"
 _STEM = "name without the number at its end"

@@ -16,6 +16,9 @@ from vcbatch.core.workload.deployment import DeploymentView, decide, deployment_
 from vcbatch.core.workload.ownership import Owner, controller_uid
 from vcbatch.core.workload.pods import is_over
 from vcbatch.hosting.supervise import Part
+from vcbatch.interfaces.api import Api, Json
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.random import Random
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.caches.cache import Cache, Change, identity, metadata_of
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
@@ -30,9 +33,6 @@ from vcbatch.runtime.controllers.owned import (
 )
 from vcbatch.runtime.controllers.refusals import Refusals, Told
 from vcbatch.runtime.events.recorder import Recorder
-from vcbatch.seams.api import Api, Json
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.random import Random
 
 _TEXTS = {
     f"create {REPLICASETS.kind}": Told(DeploymentConditionReason.CREATE_ERROR, "Failed to create new replica set: "),

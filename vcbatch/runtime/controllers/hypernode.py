@@ -18,14 +18,14 @@ from vcbatch.core.hypernode import Discovery, Fabric, LabelTopology, Link, decid
 from vcbatch.core.hypernode.fabric import SOURCE as FABRIC_MANAGER
 from vcbatch.core.machine import Decision
 from vcbatch.hosting.supervise import Part
+from vcbatch.interfaces.api import Json
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.random import Random
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.caches.cache import Cache, Change, identity
 from vcbatch.runtime.configuration.followed_file import FollowedFile
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
 from vcbatch.runtime.metrics.meter import Meter
-from vcbatch.seams.api import Json
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.random import Random
 
 log = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from vcbatch.core.machine import Decision
+from vcbatch.interfaces.clock import Clock
 from vcbatch.runtime.pacing.pace import Pace
-from vcbatch.seams.clock import Clock
 
 _REST_SECONDS = 0.05
 _REST_SECONDS_PER_POD = 0.00025

@@ -16,6 +16,9 @@ from vcbatch.api.resources import JOBFLOWS, JOBS
 from vcbatch.core.jobflow import Child, JobFlowView, child_of, decide, flow_of, probed_jobs, wanted_probes
 from vcbatch.core.machine import Create, Decision
 from vcbatch.hosting.supervise import Part
+from vcbatch.interfaces.api import Json
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.random import Random
 from vcbatch.runtime.apply import Applier, NotAppliedError
 from vcbatch.runtime.caches.cache import Cache, Change, identity
 from vcbatch.runtime.controllers.command import target_of
@@ -26,9 +29,6 @@ from vcbatch.runtime.controllers.refusals import Refusals, Told
 from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.runtime.metrics.meter import Meter
 from vcbatch.runtime.probes import Prober
-from vcbatch.seams.api import Json
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.random import Random
 
 _FLOW = "JobFlow that controls it"
 _NAMES = "names of its jobs"

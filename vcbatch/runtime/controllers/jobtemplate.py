@@ -10,14 +10,14 @@ from vcbatch.api.names import CREATED_BY_JOB_TEMPLATE
 from vcbatch.core.jobtemplate import decide
 from vcbatch.core.machine import Decision
 from vcbatch.hosting.supervise import Part
+from vcbatch.interfaces.api import Json
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.random import Random
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.caches.cache import Cache, Change, identity
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
 from vcbatch.runtime.metrics.meter import Meter
 from vcbatch.runtime.pacing.pace import Pace
-from vcbatch.seams.api import Json
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.random import Random
 
 _TEMPLATE = "JobTemplate that it was made from"
 # A thousand flows of one template may start together; the list is written once for all that came meanwhile.

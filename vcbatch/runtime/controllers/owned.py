@@ -13,8 +13,8 @@ from vcbatch.api.model import MalformedObject
 from vcbatch.api.resources import Resource
 from vcbatch.api.selectors import matches
 from vcbatch.core.workload.ownership import Owner, controller_uid, is_adoptable
+from vcbatch.interfaces.api import Api, Json, get_or_none
 from vcbatch.runtime.caches.cache import Cache, Change, metadata_of
-from vcbatch.seams.api import Api, Json, get_or_none
 
 T = TypeVar("T")
 

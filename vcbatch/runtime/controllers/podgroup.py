@@ -17,6 +17,9 @@ from vcbatch.api.workload import WORKLOADS, Workload
 from vcbatch.core.machine import Decision, ref_of
 from vcbatch.core.podgroup import GroupView, decide, generated_name, needs_sample
 from vcbatch.hosting.supervise import Part
+from vcbatch.interfaces.api import Api, Json, get_or_none
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.random import Random
 from vcbatch.runtime.apply import Applier, NotAppliedError
 from vcbatch.runtime.caches.cache import Cache, Change, identity
 from vcbatch.runtime.caches.informers import Informers
@@ -24,9 +27,6 @@ from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
 from vcbatch.runtime.controllers.refusals import Refusals, Told
 from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.runtime.metrics.meter import Meter
-from vcbatch.seams.api import Api, Json, get_or_none
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.random import Random
 
 _GROUP = "generated group"
 _TOLD = {f"ensure {PODGROUPS.kind}": Told(SchedulingEvent.FAILED_SCHEDULING, "no PodGroup can be made for it: ")}

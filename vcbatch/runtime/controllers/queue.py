@@ -17,15 +17,15 @@ from vcbatch.core.machine import Decision
 from vcbatch.core.podgroup import generated_name
 from vcbatch.core.queue import QueueView, decide
 from vcbatch.hosting.supervise import Part
+from vcbatch.interfaces.api import Json
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.random import Random
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.caches.cache import Cache, Change, identity
 from vcbatch.runtime.controllers.command import target_of
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
 from vcbatch.runtime.metrics.meter import Meter, NoMeter
 from vcbatch.runtime.pacing.pace import Pace
-from vcbatch.seams.api import Json
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.random import Random
 
 # A gang that starts moves its PodGroup through three phases in a moment; the counts are written once for all of it.
 _COUNT_SECONDS = 0.5

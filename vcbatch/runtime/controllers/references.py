@@ -28,10 +28,10 @@ from vcbatch.api.resources import (
 )
 from vcbatch.api.scheduling import PriorityClassView
 from vcbatch.api.storage import Claim
+from vcbatch.interfaces.api import Api, ApiError, get_or_none
+from vcbatch.interfaces.clock import Clock
 from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.controllers.claims import Claims
-from vcbatch.seams.api import Api, ApiError, get_or_none
-from vcbatch.seams.clock import Clock
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -17,6 +17,9 @@ from vcbatch.core.workload.ownership import Owner, controller_uid
 from vcbatch.core.workload.pods import is_active
 from vcbatch.core.workload.replicaset import Refusal, ReplicaSetView, decide, replica_set_owner
 from vcbatch.hosting.supervise import Part
+from vcbatch.interfaces.api import Api, Json
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.random import Random
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.caches.cache import Cache, Change, identity
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
@@ -33,9 +36,6 @@ from vcbatch.runtime.controllers.owned import (
 from vcbatch.runtime.controllers.refusals import Refusals, Told
 from vcbatch.runtime.controllers.vacated import CHOSEN_NAME_RESTS_SECONDS, VacatedNames
 from vcbatch.runtime.events.recorder import Recorder
-from vcbatch.seams.api import Api, Json
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.random import Random
 
 _TEXTS = {
     f"create {PODS.kind}": Told(WorkloadReason.FAILED_CREATE, "Error creating: "),

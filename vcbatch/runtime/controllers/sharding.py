@@ -16,14 +16,14 @@ from vcbatch.api.quantity import MalformedQuantity, parse_quantity
 from vcbatch.core.machine import Decision, Emit
 from vcbatch.core.sharding import NodeLoad, Sharding, decide
 from vcbatch.hosting.supervise import Part
+from vcbatch.interfaces.api import Json
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.random import Random
 from vcbatch.runtime.apply import Applier, NotAppliedError
 from vcbatch.runtime.caches.cache import Cache, Change
 from vcbatch.runtime.configuration.followed_file import FollowedFile
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
 from vcbatch.runtime.metrics.meter import Meter
-from vcbatch.seams.api import Json
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.random import Random
 
 log = logging.getLogger(__name__)
 

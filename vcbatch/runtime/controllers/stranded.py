@@ -13,12 +13,12 @@ from vcbatch.api.resources import NODES, PODS
 from vcbatch.core.machine import Decision
 from vcbatch.core.workload.stranded import StrandedView, decide
 from vcbatch.hosting.supervise import Part
+from vcbatch.interfaces.api import Api, get_or_none
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.random import Random
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.caches.cache import Cache, Change
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
-from vcbatch.seams.api import Api, get_or_none
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.random import Random
 
 _ON_NODE = "name of its node"
 

@@ -19,7 +19,7 @@ from typing import Final
 
 from vcbatch.api.resources import PODS
 from vcbatch.core.machine import Create, Decision
-from vcbatch.seams.clock import Clock
+from vcbatch.interfaces.clock import Clock
 
 GIVEN_NAME_RESTS_SECONDS: Final = 0.25
 """Several times what lies between the two looks."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from vcbatch.api.resources import Resource
 from vcbatch.core.machine import ObjectRef
-from vcbatch.seams.api import Api, ApiError
+from vcbatch.interfaces.api import Api, ApiError
 
 
 @dataclass(frozen=True, slots=True)

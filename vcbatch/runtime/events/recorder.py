@@ -17,9 +17,9 @@ from vcbatch.api.resources import EVENTS
 from vcbatch.api.timestamps import format_time
 from vcbatch.core.machine import Emit
 from vcbatch.hosting.backoff import Backoff
-from vcbatch.seams.api import Api, ApiError, Json
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.random import Random
+from vcbatch.interfaces.api import Api, ApiError, Json
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.random import Random
 
 log = logging.getLogger(__name__)
 

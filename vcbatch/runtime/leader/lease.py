@@ -17,10 +17,10 @@ from typing import Any, TypeVar
 from vcbatch.api.names import FAILING_TASKS
 from vcbatch.api.resources import LEASES
 from vcbatch.api.timestamps import format_micro_time
+from vcbatch.interfaces.api import Api, ApiError, Json, get_or_none
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.random import Random
 from vcbatch.runtime.metrics.meter import Meter, NoMeter
-from vcbatch.seams.api import Api, ApiError, Json, get_or_none
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.random import Random
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)

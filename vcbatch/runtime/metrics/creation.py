@@ -8,10 +8,10 @@ from vcbatch.api.loose import part
 from vcbatch.api.pod import Pod
 from vcbatch.api.timestamps import parse_time
 from vcbatch.hosting.supervise import never
+from vcbatch.interfaces.api import Json
 from vcbatch.runtime.caches.cache import Cache, Change
 from vcbatch.runtime.controllers.job import job_of_pod
 from vcbatch.runtime.metrics.meter import Meter
-from vcbatch.seams.api import Json
 
 _LATENCY = "controller_job_to_pod_creation_latency_milliseconds"
 

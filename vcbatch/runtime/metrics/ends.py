@@ -8,9 +8,9 @@ from types import MappingProxyType
 from vcbatch.api.loose import part
 from vcbatch.api.phases import JobFlowPhase, JobPhase
 from vcbatch.api.queue import DEFAULT
+from vcbatch.interfaces.api import Json
 from vcbatch.runtime.caches.cache import Cache, Change, identity
 from vcbatch.runtime.metrics.meter import Meter
-from vcbatch.seams.api import Json
 
 _NAMESPACE = "namespace"
 _OF_JOBS = MappingProxyType(

@@ -9,9 +9,9 @@ from typing import Final, NamedTuple
 from vcbatch.api.loose import part
 from vcbatch.api.phases import JobPhase
 from vcbatch.api.queue import DEFAULT
+from vcbatch.interfaces.api import Json
 from vcbatch.runtime.caches.cache import Cache, Change
 from vcbatch.runtime.metrics.meter import Meter
-from vcbatch.seams.api import Json
 
 _ENDS: Final = frozenset({JobPhase.COMPLETED, JobPhase.FAILED, JobPhase.ABORTED, JobPhase.TERMINATED})
 _PODS: Final = ("pending", "running", "succeeded", "failed", "terminating", "unknown")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from vcbatch.interfaces.clock import Clock
 from vcbatch.runtime.metrics.meter import Meter
 from vcbatch.scheduler.framework.laps import Part
-from vcbatch.seams.clock import Clock
 
 
 class CycleLaps:

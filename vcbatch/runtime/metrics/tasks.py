@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from vcbatch.api.pod import Pod
 from vcbatch.api.timestamps import parse_time
+from vcbatch.interfaces.clock import Clock
 from vcbatch.runtime.caches.cache import Cache, Change
 from vcbatch.runtime.metrics.meter import Meter
 from vcbatch.scheduler.model.result import Bind
-from vcbatch.seams.clock import Clock
 
 _LATENCY = "task_scheduling_latency_milliseconds"
 _STAGE = "scheduling_stage_duration_milliseconds"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from vcbatch.seams.clock import Clock
+from vcbatch.interfaces.clock import Clock
 
 
 class TimedEvent(asyncio.Event):

@@ -14,9 +14,9 @@ from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
 from vcbatch.hosting.backoff import Backoff
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.random import Random
 from vcbatch.runtime.pacing.pause import pause
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.random import Random
 
 K = TypeVar("K", bound=Hashable)
 log = logging.getLogger(__name__)

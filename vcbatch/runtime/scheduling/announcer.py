@@ -17,11 +17,11 @@ from vcbatch.api.reasons import SchedulingEvent
 from vcbatch.api.resources import PODGROUPS, PODS
 from vcbatch.api.scheduling import PodGroupView
 from vcbatch.core.machine import Emit, EventType, ObjectRef, ref_of
+from vcbatch.interfaces.clock import Clock
 from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.runtime.pacing.allowance import Allowance
 from vcbatch.scheduler.model.result import Bind
-from vcbatch.seams.clock import Clock
 
 _BURST = 16  # pods of a gang that are told of one by one,
 _REFILL_SECONDS = 30.0  # and one more in this time

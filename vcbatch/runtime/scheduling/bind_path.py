@@ -9,6 +9,9 @@ from vcbatch.api.pod import Pod
 from vcbatch.api.resources import PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES, PODS, RESOURCECLAIMS
 from vcbatch.api.storage import Claim, PersistentVolume
 from vcbatch.hosting.supervise import Part
+from vcbatch.interfaces.api import Api
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.random import Random
 from vcbatch.runtime.caches.informers import Informers
 from vcbatch.runtime.metrics.meter import Meter
 from vcbatch.runtime.scheduling.binder import Binder
@@ -17,9 +20,6 @@ from vcbatch.runtime.scheduling.device_binder import DeviceBinder
 from vcbatch.runtime.scheduling.extended_claims import ExtendedClaims
 from vcbatch.runtime.scheduling.volume_binder import VolumeBinder
 from vcbatch.scheduler.model.result import Bind
-from vcbatch.seams.api import Api
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.random import Random
 
 
 class BindPath:

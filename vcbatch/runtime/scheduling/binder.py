@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable
 from vcbatch.api.pod import Pod
 from vcbatch.api.resources import PODS
 from vcbatch.hosting.backoff import Backoff
+from vcbatch.interfaces.api import Api, ApiError
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.random import Random
 from vcbatch.runtime.metrics.meter import Meter
 from vcbatch.runtime.pacing.at_once import BINDS
 from vcbatch.scheduler.model.result import Bind
-from vcbatch.seams.api import Api, ApiError
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.random import Random
 
 log = logging.getLogger(__name__)
 

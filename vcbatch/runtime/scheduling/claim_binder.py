@@ -17,14 +17,14 @@ from vcbatch.api.names import CLAIM_FINALIZER
 from vcbatch.api.resources import RESOURCECLAIMS
 from vcbatch.api.timestamps import format_time
 from vcbatch.hosting.backoff import Backoff
+from vcbatch.interfaces.api import Api, ApiError, Json
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.random import Random
 from vcbatch.runtime.caches.cache import Cache, Change
 from vcbatch.runtime.pacing.pause import pause
 from vcbatch.runtime.scheduling.extended_claims import ExtendedClaims
 from vcbatch.scheduler.index.dra.readiness import due, readiness_of
 from vcbatch.scheduler.model.result import Bind, DeviceBinding
-from vcbatch.seams.api import Api, ApiError, Json
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.random import Random
 
 log = logging.getLogger(__name__)
 

@@ -8,9 +8,9 @@ from typing import Final
 
 from vcbatch.api.config_map import ConfigMap
 from vcbatch.api.resources import CONFIGMAPS
+from vcbatch.interfaces.api import Api, ApiError
+from vcbatch.interfaces.clock import Clock
 from vcbatch.scheduler import Scheduler
-from vcbatch.seams.api import Api, ApiError
-from vcbatch.seams.clock import Clock
 
 log = logging.getLogger(__name__)
 

@@ -17,9 +17,9 @@ from vcbatch.api import names
 from vcbatch.api.node import Node
 from vcbatch.api.resources import NODES
 from vcbatch.api.timestamps import format_time, parse_time
+from vcbatch.interfaces.api import Api, ApiError, Json
+from vcbatch.interfaces.clock import Clock
 from vcbatch.scheduler.model.result import Bind
-from vcbatch.seams.api import Api, ApiError, Json
-from vcbatch.seams.clock import Clock
 
 log = logging.getLogger(__name__)
 

@@ -17,12 +17,12 @@ from vcbatch.api.dra import ResourceClaim
 from vcbatch.api.pod import TERMINAL_PHASES, Pod
 from vcbatch.api.resources import PODS, RESOURCECLAIMS
 from vcbatch.hosting.backoff import Backoff
+from vcbatch.interfaces.api import Api, ApiError, Json
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.random import Random
 from vcbatch.runtime.caches.cache import Cache, Change
 from vcbatch.scheduler.index.dra.served import pod_of
 from vcbatch.scheduler.model.result import Bind, DeviceBinding, ExtendedClaim
-from vcbatch.seams.api import Api, ApiError, Json
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.random import Random
 
 log = logging.getLogger(__name__)
 

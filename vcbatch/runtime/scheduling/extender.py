@@ -13,9 +13,9 @@ from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.tls import client_context
 from vcbatch.scheduler.framework.consultant import ConsultError
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.tls import client_context
 
 LARGEST_ANSWER = 10 << 20
 WINDOW = 10.0

@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
+from vcbatch.interfaces.clock import Clock
 from vcbatch.runtime.pacing.pace import Pace
-from vcbatch.seams.clock import Clock
 
 FIRST_SECONDS: Final = 1.0
 LONGEST_SECONDS: Final = 30.0

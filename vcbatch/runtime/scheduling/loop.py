@@ -17,6 +17,9 @@ from vcbatch.api.resources import NODE_USAGES, NODES, PODGROUPS, PODS, QUEUES, R
 from vcbatch.api.scheduling import PodGroupView, QueueView
 from vcbatch.api.usage import NodeUsage
 from vcbatch.hosting.supervise import Part
+from vcbatch.interfaces.api import Api
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.random import Random
 from vcbatch.runtime.caches.cache import Change
 from vcbatch.runtime.caches.informers import Informers
 from vcbatch.runtime.events.own_object import OwnObject
@@ -42,9 +45,6 @@ from vcbatch.runtime.tracing.tracer import Tracer
 from vcbatch.scheduler import Policy, Scheduler
 from vcbatch.scheduler.model.reads import READS
 from vcbatch.scheduler.model.result import Bind
-from vcbatch.seams.api import Api
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.random import Random
 
 P = ParamSpec("P")
 

@@ -12,13 +12,13 @@ from vcbatch.api.names import POLICY_KEY
 from vcbatch.api.reasons import PolicyEvent
 from vcbatch.api.resources import CONFIGMAPS
 from vcbatch.core.machine import Emit, EventType, ObjectRef
+from vcbatch.interfaces.api import Api, ApiError, Json
+from vcbatch.interfaces.clock import Clock
 from vcbatch.runtime.configuration.followed_file import ConfigurationError, read_bounded
 from vcbatch.runtime.events.own_object import OwnObject
 from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.runtime.metrics.meter import Meter, NoMeter
 from vcbatch.scheduler import Policy, PolicyError
-from vcbatch.seams.api import Api, ApiError, Json
-from vcbatch.seams.clock import Clock
 
 log = logging.getLogger(__name__)
 

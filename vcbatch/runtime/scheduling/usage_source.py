@@ -26,12 +26,12 @@ from vcbatch.api.quantity import MalformedQuantity, parse_quantity
 from vcbatch.api.resources import NODE_USAGES, Resource
 from vcbatch.api.timestamps import parse_time
 from vcbatch.api.usage import NodeUsage
+from vcbatch.interfaces.api import Api, ApiError
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.tls import client_context
 from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.pacing.pause import pause
 from vcbatch.scheduler.framework.metrics_section import MetricsSection, MetricsType
-from vcbatch.seams.api import Api, ApiError
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.tls import client_context
 
 log = logging.getLogger(__name__)
 

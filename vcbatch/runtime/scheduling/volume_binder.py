@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterable, Sequence
 from vcbatch.api.names import BOUND_BY_CONTROLLER, SELECTED_NODE
 from vcbatch.api.resources import PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES
 from vcbatch.api.storage import Claim, ClaimPhase, PersistentVolume
+from vcbatch.interfaces.api import Api, ApiError, Json
+from vcbatch.interfaces.clock import Clock
 from vcbatch.runtime.caches.cache import Cache, Change
 from vcbatch.runtime.pacing.pause import pause
 from vcbatch.scheduler.model.result import Bind, ClaimBinding
-from vcbatch.seams.api import Api, ApiError, Json
-from vcbatch.seams.clock import Clock
 
 log = logging.getLogger(__name__)
 

@@ -20,6 +20,9 @@ from vcbatch.api.resources import NODESHARDS, PODGROUPS, PODS, QUEUES
 from vcbatch.api.scheduling import PodGroupStatusView, PodGroupView, QueueView
 from vcbatch.api.timestamps import format_time
 from vcbatch.core.machine import Emit, EventType, ref_of
+from vcbatch.interfaces.api import Api, ApiError, Json, PatchKind
+from vcbatch.interfaces.clock import Clock
+from vcbatch.interfaces.random import Random
 from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.metrics.meter import Meter
 from vcbatch.runtime.pacing.pace import Pace
@@ -34,9 +37,6 @@ from vcbatch.scheduler.model.result import (
     PodGroupUpdate,
     QueueStatusUpdate,
 )
-from vcbatch.seams.api import Api, ApiError, Json, PatchKind
-from vcbatch.seams.clock import Clock
-from vcbatch.seams.random import Random
 
 log = logging.getLogger(__name__)
 

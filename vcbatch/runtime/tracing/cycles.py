@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from vcbatch.interfaces.clock import Clock
 from vcbatch.runtime.tracing.tracer import Tracer
 from vcbatch.scheduler.framework.laps import Laps, Part
 from vcbatch.scheduler.model.result import CycleResult
-from vcbatch.seams.clock import Clock
 
 
 class CycleSpans:

@@ -9,10 +9,10 @@ from vcbatch.api.podgroup import PodGroupPhase
 from vcbatch.api.scheduling import PodGroupView
 from vcbatch.api.timestamps import parse_time
 from vcbatch.api.traceparent import traceparent_of
+from vcbatch.interfaces.clock import Clock
 from vcbatch.runtime.caches.cache import Cache, Change
 from vcbatch.runtime.tracing.tracer import Tracer
 from vcbatch.scheduler.model.figures import Figures
-from vcbatch.seams.clock import Clock
 
 _MOST_UNDERWAY = 10_000
 _WAITS = ("", PodGroupPhase.PENDING)

@@ -12,9 +12,9 @@ from vcbatch.api.loose import Json, listed, part
 from vcbatch.api.timestamps import parse_time
 from vcbatch.api.traceparent import traceparent_of
 from vcbatch.hosting.supervise import never
+from vcbatch.interfaces.clock import Clock
 from vcbatch.runtime.caches.cache import Cache, Change
 from vcbatch.runtime.tracing.tracer import Tracer
-from vcbatch.seams.clock import Clock
 
 _MOST_UNDERWAY = 10_000
 _EXISTING = ("pending", "running", "succeeded", "failed", "terminating", "unknown")

@@ -1,4 +1,4 @@
-"""Somebody outside who is asked while a cycle decides (the extender plugin's server), as a seam."""
+"""Somebody outside who is asked while a cycle decides (the extender plugin's server), as an interface."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from typing import Any, Generic, ParamSpec, TypedDict, TypeVar, Unpack, cast, ov
 from vcbatch.api import names
 from vcbatch.api.loose import Json
 from vcbatch.api.phases import Action, Event
+from vcbatch.interfaces import interpreter
 from vcbatch.sdk.errors import VcbatchError
 from vcbatch.sdk.frameworks import env as env_plugin
 from vcbatch.sdk.functions.folder import Call, CallFolder, SharedFolder
@@ -21,7 +22,6 @@ from vcbatch.sdk.models.job import Job, Task
 from vcbatch.sdk.models.parts import Policy, Resources, Volume
 from vcbatch.sdk.models.wire import Quantity
 from vcbatch.sdk.real_nodes import off_virtual_nodes
-from vcbatch.seams import interpreter
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.unit.apiserver.core.servers import CONFIGMAPS, configmap, server, virtual
 from vcbatch.api.resources import CONFIGMAPS as CONFIG_MAPS
-from vcbatch.seams.api import PatchKind
+from vcbatch.interfaces.api import PatchKind
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 

@@ -6,10 +6,10 @@ import pytest
 
 from tests.unit.apiserver.core.servers import CONFIGMAPS, SERVICE, configmap, configure, server, virtual, webhook
 from vcbatch.api import resources
+from vcbatch.interfaces.api import ApiError, PatchKind
 from vcbatch.local.apiserver.access import User
 from vcbatch.local.apiserver.admission import Answer, Asked
 from vcbatch.local.apiserver.request import BODY_LIMIT
-from vcbatch.seams.api import ApiError, PatchKind
 
 
 @virtual

@@ -10,12 +10,12 @@ import pytest
 from tests.fakes.api import not_found
 from tests.support.volcano_cluster import Cluster
 from vcbatch.api.resources import CRDS, DEPLOYMENTS, NAMESPACES, PODS, Resource
+from vcbatch.cli.base.output import CliError
 from vcbatch.cli.install.installer import Change, Installer, installed, remove, rollout, superfluous
 from vcbatch.cli.install.kinds import CLUSTER_ROLES
-from vcbatch.cli.output import CliError
+from vcbatch.interfaces.api import ApiError
+from vcbatch.interfaces.clock import Clock
 from vcbatch.runtime.client.rest import RestApi
-from vcbatch.seams.api import ApiError
-from vcbatch.seams.clock import Clock
 
 Json = dict[str, Any]
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from vcbatch.cli.base.output import CliError
 from vcbatch.cli.install.kinds import ORDER, resource_of, title_of
 from vcbatch.cli.install.manifest import Choices, chosen, shipped
 from vcbatch.cli.inventory.drift import shipped as definitions
-from vcbatch.cli.output import CliError
 
 Json = dict[str, Any]
 

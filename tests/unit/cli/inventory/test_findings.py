@@ -195,9 +195,9 @@ def test_webhooks(one: Webhook, level: str | None) -> None:
 
 def test_policies() -> None:
     entry = PolicyEntry(namespace="ns", name="p", key="k", maker=Maker.VOLCANO)
-    with_faults = replace(HEALTHY, policies=(replace(entry, faults=("line 3: no such plugin",)),))
+    with_faults = replace(HEALTHY, policies=(replace(entry, errors=("line 3: no such plugin",)),))
     assert troubles(with_faults, Purpose.MIGRATE) == [("blocker", "policy")]
-    assert troubles(replace(HEALTHY, policies=(replace(entry, faults=None),)), Purpose.MIGRATE) == [
+    assert troubles(replace(HEALTHY, policies=(replace(entry, errors=None),)), Purpose.MIGRATE) == [
         ("warning", "policy")
     ]
     measured = replace(HEALTHY, policies=(replace(entry, needs_metrics_api=True),), metrics_api=False)

@@ -18,7 +18,7 @@ from tests.support.volcano_cluster import (
 from vcbatch.api.resources import COMMANDS, CRONJOBS, DAEMONSETS, JOBS, LEASES, NODES, PODGROUPS, PODS
 from vcbatch.cli.inventory import read
 from vcbatch.cli.inventory.model import Maker, Owner, Role
-from vcbatch.seams.api import ApiError
+from vcbatch.interfaces.api import ApiError
 
 
 async def test_a_cluster_of_volcanos_chart() -> None:
@@ -35,7 +35,7 @@ async def test_a_cluster_of_volcanos_chart() -> None:
         (Maker.VOLCANO, 1, True, True)
     }
     assert [one.matches_all_pods for one in found.webhooks if one.pods] == [True]
-    assert [(one.name, one.faults) for one in found.policies] == [("volcano-scheduler-configmap", ())]
+    assert [(one.name, one.errors) for one in found.policies] == [("volcano-scheduler-configmap", ())]
     assert {one.name: one.state for one in found.queues} == {"root": "Open", "default": "Open"}
     assert found.skew == timedelta()
 

@@ -12,12 +12,12 @@ import pytest
 
 from tests.support.volcano_cluster import Cluster, job, lease, ours, queue, volcano_cluster, workload
 from vcbatch.api.resources import DAEMONSETS, DEPLOYMENTS, JOBS, LEASES, QUEUES
+from vcbatch.cli.base.terminal import PLAIN
 from vcbatch.cli.inventory.model import Inventory, Maker, Owner, Program, Role
 from vcbatch.cli.migrate.command import steps_text
-from vcbatch.cli.migrate.plan import Step, Wish, back, beside, forward
-from vcbatch.cli.terminal import PLAIN
+from vcbatch.cli.migrate.plan import PlanRequest, Step, back, beside, forward
 
-WITH_VCBATCH, WITH_HELM = Wish(), Wish(helm=True)
+WITH_VCBATCH, WITH_HELM = PlanRequest(), PlanRequest(helm=True)
 
 
 def commands(steps: Sequence[Step]) -> list[str]:

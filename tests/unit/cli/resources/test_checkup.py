@@ -11,10 +11,10 @@ import pytest
 from tests.fakes.api import FakeApi
 from vcbatch.api.names import FAILING_TASKS
 from vcbatch.api.resources import ACCESS_REVIEWS, JOBS, LEASES, NODES, PODGROUPS, QUEUES, VALIDATING_WEBHOOKS, Resource
+from vcbatch.cli.base.terminal import Terminal, cells
 from vcbatch.cli.resources.checkup import Finding, Setting, Verdict, examine
 from vcbatch.cli.resources.doctor import lines_of
-from vcbatch.cli.terminal import Terminal, cells
-from vcbatch.seams.api import ApiError, Listing
+from vcbatch.interfaces.api import ApiError, Listing
 
 Json = dict[str, Any]
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)

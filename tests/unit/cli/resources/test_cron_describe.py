@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from vcbatch.cli.resources.cron.describe import CronPicture, described
-from vcbatch.cli.terminal import PLAIN
+from vcbatch.cli.base.terminal import PLAIN
+from vcbatch.cli.resources.cron.describe import CronScreen, described
 
 NOW = datetime(2026, 6, 1, 12, 30, tzinfo=UTC)
 
@@ -24,6 +24,6 @@ NOW = datetime(2026, 6, 1, 12, 30, tzinfo=UTC)
 )
 def test_the_next_start_or_why_there_is_none(spec: dict[str, Any], line: str) -> None:
     cron = {"metadata": {"name": "tick", "namespace": "default", "uid": "u"}, "spec": spec}
-    said = described(CronPicture(cron=cron), PLAIN, now=NOW).splitlines()
+    said = described(CronScreen(cron=cron), PLAIN, now=NOW).splitlines()
     assert line in said
     assert sum(one.startswith("Next run:") for one in said) == (not spec.get("suspend"))

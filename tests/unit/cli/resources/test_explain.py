@@ -10,9 +10,9 @@ from vcbatch.api.messages import behind_first
 from vcbatch.api.phases import JobPhase
 from vcbatch.api.quantity import parse_quantity
 from vcbatch.api.reasons import JobReason, WaitReason
+from vcbatch.cli.base.terminal import PLAIN, Terminal
 from vcbatch.cli.resources.gangs import gangs_table
 from vcbatch.cli.resources.job.explain import explained
-from vcbatch.cli.terminal import PLAIN, Terminal
 from vcbatch.core.waiting import Gang, Limit, Waiting
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)

@@ -12,7 +12,7 @@ from tests.fakes.api import FakeApi
 from vcbatch.api.names import MOVING_JOB
 from vcbatch.api.phases import Action, JobPhase
 from vcbatch.api.resources import COMMANDS, JOBS, JOBTEMPLATES, QUEUES, Resource
-from vcbatch.cli.output import CliError
+from vcbatch.cli.base.output import CliError
 from vcbatch.cli.resources.job.copies import manifest_of, name_again
 from vcbatch.cli.resources.job.move import kept_name, move
 from vcbatch.cli.resources.job.requeue import run_again, suspend

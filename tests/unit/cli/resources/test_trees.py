@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vcbatch.api.quantity import ZERO, parse_quantity
+from vcbatch.cli.base.terminal import PLAIN, Terminal, cells
 from vcbatch.cli.resources.flow.graph import dot, graph
 from vcbatch.cli.resources.flow.nodes import layers, nodes_of, tree
 from vcbatch.cli.resources.hypernode.network import network_of
 from vcbatch.cli.resources.hypernode.tree import tree_text
-from vcbatch.cli.resources.queue.books import books_of
 from vcbatch.cli.resources.queue.tree import bar, default_resource, shown, tree_lines
-from vcbatch.cli.terminal import PLAIN, Terminal, cells
+from vcbatch.cli.resources.queue.usage import usage_of
 
 Json = dict[str, Any]
 NAMES = ["root", "a", "b", "c", "d", "e"]
@@ -55,17 +55,17 @@ def groups(gangs: list[tuple[str, str, int]]) -> list[Json]:
 def test_every_queue_is_drawn_and_what_waits_counts_in_each_queue_above(
     parents: dict[str, str], gangs: list[tuple[str, str, int]]
 ) -> None:
-    books = books_of(queues(parents), groups(gangs))
-    drawn = [entry.name for entry, _ in books.walk()]
-    assert set(drawn) == set(books.entries)
-    assert set(parents) <= set(books.entries)
-    for name, entry in books.entries.items():
-        below = {name} | {child for child in books.entries if name in _above(child, parents)}
+    usage = usage_of(queues(parents), groups(gangs))
+    drawn = [entry.name for entry, _ in usage.walk()]
+    assert set(drawn) == set(usage.entries)
+    assert set(parents) <= set(usage.entries)
+    for name, entry in usage.entries.items():
+        below = {name} | {child for child in usage.entries if name in _above(child, parents)}
         pending = sum(cpu for queue, phase, cpu in gangs if queue in below and phase in ("Pending", ""))
         admitted = sum(cpu for queue, phase, cpu in gangs if queue in below and phase == "Inqueue")
         assert entry.pending.get("cpu", ZERO) == parse_quantity(pending)
         assert entry.admitted.get("cpu", ZERO) == parse_quantity(admitted)
-    for line in tree_lines(books, "cpu", Terminal(width=80)):
+    for line in tree_lines(usage, "cpu", Terminal(width=80)):
         assert cells(line) <= 80
 
 
@@ -86,8 +86,8 @@ def test_a_bar_is_as_long_as_its_limit(held: int, deserved: int, admitted: int, 
         "spec": {"capability": {"cpu": str(most)}, "deserved": {"cpu": str(deserved)}},
         "status": {"allocated": {"cpu": str(held)}},
     }
-    books = books_of([queue], groups([("q", "Inqueue", admitted)]))
-    drawn = bar(books.entries["q"], "cpu", parse_quantity(most), PLAIN)
+    usage = usage_of([queue], groups([("q", "Inqueue", admitted)]))
+    drawn = bar(usage.entries["q"], "cpu", parse_quantity(most), PLAIN)
     assert len(drawn) == 30
     full = drawn.count("█") + drawn.count("▓")
     if most:
@@ -98,8 +98,8 @@ def test_a_bar_is_as_long_as_its_limit(held: int, deserved: int, admitted: int, 
 
 def test_gpus_are_what_people_look_at() -> None:
     limited = {"metadata": {"name": "a"}, "spec": {"capability": {"cpu": "1", "nvidia.com/gpu": "8"}}}
-    assert default_resource(books_of([limited], []), []) == "nvidia.com/gpu"
-    assert default_resource(books_of([], []), []) == "cpu"
+    assert default_resource(usage_of([limited], []), []) == "nvidia.com/gpu"
+    assert default_resource(usage_of([], []), []) == "cpu"
 
 
 @pytest.mark.parametrize(("gpus", "chosen"), [("4", "nvidia.com/gpu"), ("0", "cpu")])
@@ -107,8 +107,8 @@ def test_a_job_that_wants_gpus_that_there_are_not_does_not_hide_the_queues(gpus:
     machine = {"status": {"allocatable": {"cpu": "8", "nvidia.com/gpu": gpus}}}
     queue = {"metadata": {"name": "a"}}
     wanting = {"metadata": {"name": "g"}, "spec": {"queue": "a", "minResources": {"nvidia.com/gpu": "1"}}}
-    assert default_resource(books_of([queue], []), [machine]) == "cpu"
-    assert default_resource(books_of([queue], [wanting]), [machine]) == chosen
+    assert default_resource(usage_of([queue], []), [machine]) == "cpu"
+    assert default_resource(usage_of([queue], [wanting]), [machine]) == chosen
 
 
 def test_amounts_are_short() -> None:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from vcbatch.cli.resources.job.describe import JobPicture, described
+from vcbatch.cli.base.table import Cell
+from vcbatch.cli.base.terminal import PLAIN
+from vcbatch.cli.resources.job.describe import JobScreen, described
 from vcbatch.cli.resources.kinds import JOB, job_restarts
-from vcbatch.cli.table import Cell
-from vcbatch.cli.terminal import PLAIN
 
 Json = dict[str, Any]
 
@@ -70,4 +70,4 @@ def test_the_cause_comes_first_and_without_the_jobs_name(given: Json, said: str)
 )
 def test_the_restart_that_was_not_made_is_not_counted(given: Json, restarts: int, told: str) -> None:
     assert job_restarts(given) == restarts
-    assert f"Retries: {told}\n" in described(JobPicture(job=given), PLAIN, now=NOW)
+    assert f"Retries: {told}\n" in described(JobScreen(job=given), PLAIN, now=NOW)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.scheduler.cluster import Cluster
-from vcbatch.cli.plugin_files import load
+from vcbatch.cli.files.plugin_files import load
 from vcbatch.scheduler import PolicyError, parse_policy
 from vcbatch.scheduler.framework.policy import Extensions
 

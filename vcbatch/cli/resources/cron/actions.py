@@ -8,13 +8,13 @@ from typing import Any
 import click
 
 from vcbatch.api.resources import CRONJOBS, JOBS
-from vcbatch.cli.access import Access, access_options
-from vcbatch.cli.completion.names import cron_names
-from vcbatch.cli.output import note, say
-from vcbatch.cli.resources.fields import dig, objects, uid_of, words
-from vcbatch.cli.titles import title
+from vcbatch.cli.base.access import Access, access_options
+from vcbatch.cli.base.fields import dig, objects, uid_of, words
+from vcbatch.cli.base.names import cron_names
+from vcbatch.cli.base.output import note, say
+from vcbatch.cli.base.titles import title
+from vcbatch.interfaces.api import Api
 from vcbatch.runtime.random import SystemRandom
-from vcbatch.seams.api import Api
 
 Json = dict[str, Any]
 
@@ -66,10 +66,10 @@ def trigger(name: str, access: Access, job_name: str | None) -> int:
         cron = await api.get(CRONJOBS, name, namespace=access.namespace)
         if objects(cron, "status", "active") and dig(cron, "spec", "concurrencyPolicy") in ("Forbid", "Replace"):
             note(f"a job of {name} is already running; starting another one")
-        made = await api.create(
+        created = await api.create(
             JOBS, job_of(cron, job_name or f"{name}-manual-{SystemRandom().token(_TOKEN)}"), namespace=access.namespace
         )
-        return str(made["metadata"]["name"])
+        return str(created["metadata"]["name"])
 
     say(f"{title(JOBS, access.once(work))} created")
     return 0

@@ -10,23 +10,31 @@ from typing import Any
 import click
 
 from vcbatch.api.resources import CRONJOBS, JOBS
-from vcbatch.cli.access import Access, access_options
-from vcbatch.cli.completion.names import cron_names
-from vcbatch.cli.output import CliError, say
-from vcbatch.cli.resources.blocks import document, events_text, facts, labels_text, moment_text, objects_table, section
+from vcbatch.cli.base.access import Access, access_options
+from vcbatch.cli.base.fields import dig, moment, name_of, namespace_of, objects, text, uid_of, words
+from vcbatch.cli.base.names import cron_names
+from vcbatch.cli.base.output import CliError, say
+from vcbatch.cli.base.table import Cell
+from vcbatch.cli.base.terminal import Terminal, Tone, terminal_of
 from vcbatch.cli.resources.cron.preview import plan_of
-from vcbatch.cli.resources.fields import dig, moment, name_of, namespace_of, objects, text, uid_of, words
 from vcbatch.cli.resources.kinds import JOB
 from vcbatch.cli.resources.reading import events_of, owned_by, within_reach
-from vcbatch.cli.table import Cell
-from vcbatch.cli.terminal import Terminal, Tone, terminal_of
-from vcbatch.seams.api import Api
+from vcbatch.cli.resources.sections import (
+    document,
+    events_text,
+    facts,
+    labels_text,
+    moment_text,
+    objects_table,
+    section,
+)
+from vcbatch.interfaces.api import Api
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CronPicture:
+class CronScreen:
     """A CronJob with the jobs that came of it."""
 
     cron: Json
@@ -40,22 +48,22 @@ class CronPicture:
 def command(name: str, access: Access) -> int:
     """Show details of a cron job: schedule, last and active jobs, events."""
 
-    async def fetch(api: Api) -> CronPicture:
+    async def fetch(api: Api) -> CronScreen:
         cron = await api.get(CRONJOBS, name, namespace=access.namespace)
         jobs = owned_by(await within_reach(api, JOBS, namespace=access.namespace), uid_of(cron))
-        return CronPicture(cron=cron, jobs=jobs, events=await events_of(api, cron))
+        return CronScreen(cron=cron, jobs=jobs, events=await events_of(api, cron))
 
-    say(described(access.once(fetch), terminal_of(), now=access.now(), told=access.repeat))
+    say(described(access.once(fetch), terminal_of(), now=access.now(), complete=access.repeat))
     return 0
 
 
-def described(picture: CronPicture, terminal: Terminal, *, now: datetime, told: Callable[[str], str] = str) -> str:
-    """The screen. `told` completes the commands in it."""
+def described(screen: CronScreen, terminal: Terminal, *, now: datetime, complete: Callable[[str], str] = str) -> str:
+    """The screen. `complete` completes the commands in it."""
     return document(
         [
-            facts(_facts(picture.cron, now, told), terminal),
-            section("Jobs", objects_table(JOB.columns, picture.jobs, terminal, now=now), terminal),
-            section("Events", events_text(picture.events, terminal, now=now), terminal),
+            facts(_facts(screen.cron, now, complete), terminal),
+            section("Jobs", objects_table(JOB.columns, screen.jobs, terminal, now=now), terminal),
+            section("Events", events_text(screen.events, terminal, now=now), terminal),
         ]
     )
 
@@ -72,12 +80,12 @@ def _next(cron: Json, now: datetime) -> str | Cell:
     return moment_text(slot, now)
 
 
-def _facts(cron: Json, now: datetime, told: Callable[[str], str]) -> Iterator[tuple[str, str | Cell]]:
+def _facts(cron: Json, now: datetime, complete: Callable[[str], str]) -> Iterator[tuple[str, str | Cell]]:
     name = name_of(cron)
     yield "Name", f"{namespace_of(cron)}/{name}"
     yield "Schedule", f"{text(cron, 'spec', 'schedule')} ({text(cron, 'spec', 'timeZone') or 'UTC'})"
     if dig(cron, "spec", "suspend") is True:
-        yield "Suspended", Cell(f"yes; {told(f'vcbatch cronjob resume {name}')}", Tone.WAITING)
+        yield "Suspended", Cell(f"yes; {complete(f'vcbatch cronjob resume {name}')}", Tone.WAITING)
     else:
         yield "Next run", _next(cron, now)
     yield "Concurrency", text(cron, "spec", "concurrencyPolicy") or "Allow"

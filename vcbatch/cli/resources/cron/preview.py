@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from vcbatch.cli.access import Access, access_options
-from vcbatch.cli.completion.names import cron_names
-from vcbatch.cli.output import CliError, age, note, say
-from vcbatch.cli.resources.fields import name_of
-from vcbatch.cli.table import Row, table
-from vcbatch.cli.terminal import Terminal, terminal_of
-from vcbatch.seams.api import Api
+from vcbatch.cli.base.access import Access, access_options
+from vcbatch.cli.base.fields import name_of
+from vcbatch.cli.base.names import cron_names
+from vcbatch.cli.base.output import CliError, age, note, say
+from vcbatch.cli.base.table import Row, table
+from vcbatch.cli.base.terminal import Terminal, terminal_of
+from vcbatch.interfaces.api import Api
 
 if TYPE_CHECKING:
     from vcbatch.core.cronjob.timetable import Plan

@@ -9,15 +9,15 @@ import click
 
 from vcbatch.api.phases import Action, JobFlowPhase
 from vcbatch.api.resources import JOBFLOWS
-from vcbatch.cli.access import Access, access_options
-from vcbatch.cli.completion.names import flow_names
-from vcbatch.cli.output import CliError, say
-from vcbatch.cli.resources.fields import dig
+from vcbatch.cli.base.access import Access, access_options
+from vcbatch.cli.base.bus import request
+from vcbatch.cli.base.fields import dig
+from vcbatch.cli.base.names import flow_names
+from vcbatch.cli.base.output import CliError, say
+from vcbatch.cli.base.titles import title
 from vcbatch.cli.resources.kinds import flow_phase
-from vcbatch.cli.titles import title
-from vcbatch.cli.vcctl.bus import ask
 from vcbatch.core.jobflow.states import cell_of
-from vcbatch.seams.api import Api
+from vcbatch.interfaces.api import Api
 
 Json = dict[str, Any]
 
@@ -66,7 +66,7 @@ def _ask(access: Access, names: Sequence[str], action: Action, done: str) -> int
             say(f"{title(JOBFLOWS, name)} already suspended")
             return
         _refuse_in_vain(flow, name, action, done)
-        await ask(api, JOBFLOWS, name, action, namespace=access.namespace, at=access.namespace)
+        await request(api, JOBFLOWS, name, action, namespace=access.namespace, at=access.namespace)
         say(f"{title(JOBFLOWS, name)} {done}")
 
     return access.each(names, work)

@@ -10,23 +10,31 @@ from typing import Any
 import click
 
 from vcbatch.api.resources import JOBFLOWS, JOBS
-from vcbatch.cli.access import Access, access_options
-from vcbatch.cli.completion.names import flow_names
-from vcbatch.cli.output import say
-from vcbatch.cli.resources.blocks import document, events_text, facts, labels_text, moment_text, objects_table, section
-from vcbatch.cli.resources.fields import moment, name_of, namespace_of, text, uid_of, words
+from vcbatch.cli.base.access import Access, access_options
+from vcbatch.cli.base.fields import moment, name_of, namespace_of, text, uid_of, words
+from vcbatch.cli.base.names import flow_names
+from vcbatch.cli.base.output import say
+from vcbatch.cli.base.table import Cell
+from vcbatch.cli.base.terminal import Terminal, terminal_of
 from vcbatch.cli.resources.flow.graph import graph
 from vcbatch.cli.resources.kinds import JOB, flow_phase, toned
 from vcbatch.cli.resources.reading import events_of, owned_by, within_reach
-from vcbatch.cli.table import Cell
-from vcbatch.cli.terminal import Terminal, terminal_of
-from vcbatch.seams.api import Api
+from vcbatch.cli.resources.sections import (
+    document,
+    events_text,
+    facts,
+    labels_text,
+    moment_text,
+    objects_table,
+    section,
+)
+from vcbatch.interfaces.api import Api
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FlowPicture:
+class FlowScreen:
     """A flow with the jobs that it made."""
 
     flow: Json
@@ -40,23 +48,23 @@ class FlowPicture:
 def command(name: str, access: Access) -> int:
     """Show details of a job flow: graph, jobs, why it is blocked or failed, and events."""
 
-    async def fetch(api: Api) -> FlowPicture:
+    async def fetch(api: Api) -> FlowScreen:
         flow = await api.get(JOBFLOWS, name, namespace=access.namespace)
         jobs = owned_by(await within_reach(api, JOBS, namespace=access.namespace), uid_of(flow))
-        return FlowPicture(flow=flow, jobs=jobs, events=await events_of(api, flow))
+        return FlowScreen(flow=flow, jobs=jobs, events=await events_of(api, flow))
 
     say(described(access.once(fetch), terminal_of(), now=access.now()))
     return 0
 
 
-def described(picture: FlowPicture, terminal: Terminal, *, now: datetime) -> str:
+def described(screen: FlowScreen, terminal: Terminal, *, now: datetime) -> str:
     """The screen."""
     return document(
         [
-            facts(_facts(picture.flow, now), terminal),
-            section("Graph", graph(picture.flow, terminal).partition("\n")[2], terminal),
-            section("Jobs", objects_table(JOB.columns, picture.jobs, terminal, now=now), terminal),
-            section("Events", events_text(picture.events, terminal, now=now), terminal),
+            facts(_facts(screen.flow, now), terminal),
+            section("Graph", graph(screen.flow, terminal).partition("\n")[2], terminal),
+            section("Jobs", objects_table(JOB.columns, screen.jobs, terminal, now=now), terminal),
+            section("Events", events_text(screen.events, terminal, now=now), terminal),
         ]
     )
 

@@ -9,16 +9,16 @@ import click
 
 from vcbatch.api.phases import JobPhase
 from vcbatch.api.resources import JOBFLOWS
-from vcbatch.cli.access import Access, access_options
-from vcbatch.cli.completion.names import flow_names
-from vcbatch.cli.output import say
-from vcbatch.cli.resources.branches import branch
-from vcbatch.cli.resources.fields import name_of, text
+from vcbatch.cli.base.access import Access, access_options
+from vcbatch.cli.base.fields import name_of, text
+from vcbatch.cli.base.names import flow_names
+from vcbatch.cli.base.output import say
+from vcbatch.cli.base.table import Cell, Row, table
+from vcbatch.cli.base.terminal import Terminal, Tone, terminal_of
 from vcbatch.cli.resources.flow.nodes import Node, layers, nodes_of, tree
 from vcbatch.cli.resources.kinds import flow_phase, toned
-from vcbatch.cli.table import Cell, Row, table
-from vcbatch.cli.terminal import Terminal, Tone, terminal_of
-from vcbatch.seams.api import Api
+from vcbatch.cli.resources.tree_lines import branch
+from vcbatch.interfaces.api import Api
 
 Json = dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""The jobs of a flow as its status tells them, in the order of the graph."""
+"""The jobs of a flow as its status has them, in the order of the graph."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from vcbatch.api.names import flow_job_name
 from vcbatch.api.phases import JobFlowPhase, JobPhase
-from vcbatch.cli.resources.fields import dig, name_of, objects, text
+from vcbatch.cli.base.fields import dig, name_of, objects, text
 from vcbatch.cli.resources.kinds import flow_phase
 
 Json = dict[str, Any]

@@ -11,20 +11,20 @@ import click
 
 from vcbatch.api.names import JOB_ALLOCATED_HYPERNODE, NETWORK_TOPOLOGY_SOURCE
 from vcbatch.api.resources import HYPERNODES, PODGROUPS
-from vcbatch.cli.access import Access, access_options
-from vcbatch.cli.completion.names import hypernode_names
-from vcbatch.cli.output import say
-from vcbatch.cli.resources.blocks import document, events_text, facts, labels_text, moment_text, section
-from vcbatch.cli.resources.fields import moment, words
+from vcbatch.cli.base.access import Access, access_options
+from vcbatch.cli.base.fields import moment, words
+from vcbatch.cli.base.names import hypernode_names
+from vcbatch.cli.base.output import say
+from vcbatch.cli.base.table import Cell
+from vcbatch.cli.base.terminal import Terminal, Tone, terminal_of
 from vcbatch.cli.resources.gangs import gangs_table
 from vcbatch.cli.resources.hypernode.members import in_full
 from vcbatch.cli.resources.hypernode.network import Network, flaw_of, read_network, tier_of
 from vcbatch.cli.resources.nodes_table import node_state, nodes_table
 from vcbatch.cli.resources.reading import events_of, priorities_in_reach, within_reach
-from vcbatch.cli.table import Cell
-from vcbatch.cli.terminal import Terminal, Tone, terminal_of
+from vcbatch.cli.resources.sections import document, events_text, facts, labels_text, moment_text, section
 from vcbatch.core.waiting import Gang, gang_of
-from vcbatch.seams.api import Api
+from vcbatch.interfaces.api import Api
 
 Json = dict[str, Any]
 
@@ -32,7 +32,7 @@ _SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DomainPicture:
+class DomainScreen:
     """A HyperNode among all of them, with the gangs that are within it."""
 
     name: str
@@ -48,7 +48,7 @@ class DomainPicture:
 def command(name: str, access: Access, show_all: bool) -> int:
     """Show details of a HyperNode: position in the topology, nodes, gangs and events."""
 
-    async def fetch(api: Api) -> DomainPicture:
+    async def fetch(api: Api) -> DomainScreen:
         hypernode = await api.get(HYPERNODES, name)
         network = await read_network(api, hypernode)
         within = network.lineage(name)
@@ -59,40 +59,40 @@ def command(name: str, access: Access, show_all: bool) -> int:
         ]
         priorities = await priorities_in_reach(api) if groups else {}
         gangs = [gang_of(group, priorities) for group in groups]
-        return DomainPicture(name=name, network=network, gangs=gangs, events=await events_of(api, hypernode))
+        return DomainScreen(name=name, network=network, gangs=gangs, events=await events_of(api, hypernode))
 
     say(described(access.once(fetch), terminal_of(), now=access.now(), show_all=show_all))
     return 0
 
 
-def described(picture: DomainPicture, terminal: Terminal, *, now: datetime, show_all: bool = False) -> str:
+def described(screen: DomainScreen, terminal: Terminal, *, now: datetime, show_all: bool = False) -> str:
     """The screen."""
-    network = picture.network
-    nodes = [network.nodes[node] for node in sorted(network.places[picture.name].nodes)]
-    running = sorted((gang for gang in picture.gangs if gang.holds), key=lambda gang: (gang.created or now, gang.key))
-    members = "\n".join(f"  {line}" for line in in_full(network.hypernodes[picture.name]))
+    network = screen.network
+    nodes = [network.nodes[node] for node in sorted(network.places[screen.name].nodes)]
+    running = sorted((gang for gang in screen.gangs if gang.holds), key=lambda gang: (gang.created or now, gang.key))
+    members = "\n".join(f"  {line}" for line in in_full(network.hypernodes[screen.name]))
     most = None if show_all else _SHOWN
     return document(
         [
-            facts(_facts(picture, now), terminal),
+            facts(_facts(screen, now), terminal),
             section("Members", members, terminal),
             section("Nodes", nodes_table(nodes, network.loads, most=most, indent="  ", terminal=terminal), terminal)
             if nodes
             else "",
             section("Gangs", gangs_table(running, terminal, queue="", now=now, most=_SHOWN), terminal),
-            section("Events", events_text(picture.events, terminal, now=now), terminal),
+            section("Events", events_text(screen.events, terminal, now=now), terminal),
         ]
     )
 
 
-def _facts(picture: DomainPicture, now: datetime) -> Iterator[tuple[str, str | Cell]]:
-    name, network = picture.name, picture.network
+def _facts(screen: DomainScreen, now: datetime) -> Iterator[tuple[str, str | Cell]]:
+    name, network = screen.name, screen.network
     hypernode = network.hypernodes[name]
     yield "Name", name
     yield "Tier", tier_of(hypernode)
     yield "Parents", ", ".join(network.parents(name))
     yield "Children", ", ".join(network.places[name].children)
-    yield "Nodes", _nodes(picture)
+    yield "Nodes", _nodes(screen)
     yield "Error", Cell(flaw_of(hypernode), Tone.BAD)
     labels = words(hypernode, "metadata", "labels")
     yield "Source", labels.pop(NETWORK_TOPOLOGY_SOURCE, "manual")
@@ -100,10 +100,10 @@ def _facts(picture: DomainPicture, now: datetime) -> Iterator[tuple[str, str | C
     yield "Labels", labels_text(labels)
 
 
-def _nodes(picture: DomainPicture) -> str:
-    network, size = picture.network, picture.network.size(picture.name)
+def _nodes(screen: DomainScreen) -> str:
+    network, size = screen.network, screen.network.size(screen.name)
     if not network.nodes:
         return str(size)
-    inside = network.places[picture.name].nodes
+    inside = network.places[screen.name].nodes
     ready = sum(node_state(network.nodes[node]).text == "Ready" for node in inside)
     return f"{ready} of {size} ready" if size else "none"

@@ -7,8 +7,8 @@ from typing import Any
 
 from vcbatch.api.hypernode import MemberType
 from vcbatch.api.loose import listed, part
-from vcbatch.cli.resources.blocks import labels_text
-from vcbatch.cli.resources.fields import objects, text, words
+from vcbatch.cli.base.fields import objects, text, words
+from vcbatch.cli.resources.sections import labels_text
 
 Json = dict[str, Any]
 
@@ -41,8 +41,8 @@ def in_full(hypernode: Json) -> Iterator[str]:
 
 
 def _labels(selector: Json) -> str:
-    told = labels_text(words(selector, "matchLabels"))
+    shown = labels_text(words(selector, "matchLabels"))
     for one in objects(selector, "matchExpressions"):
         key, operator, values = text(one, "key"), text(one, "operator"), ", ".join(map(str, listed(one, "values")))
-        told += f"{', ' if told else ''}{key} {operator}{f' ({values})' if values else ''}"
-    return told or "empty label selector (matches none)"
+        shown += f"{', ' if shown else ''}{key} {operator}{f' ({values})' if values else ''}"
+    return shown or "empty label selector (matches none)"

@@ -14,11 +14,11 @@ from vcbatch.api.names import GPU_RESOURCE
 from vcbatch.api.quantity import ZERO, Quantity
 from vcbatch.api.resources import HYPERNODES, NODES, PODS
 from vcbatch.api.topology import Place, Topology
-from vcbatch.cli.resources.fields import name_of, number, objects, quantities, text, words
+from vcbatch.cli.base.fields import name_of, number, objects, quantities, text, words
 from vcbatch.cli.resources.nodes_table import Load, loads_of
 from vcbatch.cli.resources.reading import within_reach
 from vcbatch.core.hypernode.decide import CONSISTENT
-from vcbatch.seams.api import Api
+from vcbatch.interfaces.api import Api
 
 Json = dict[str, Any]
 
@@ -53,8 +53,8 @@ class Network:
 
     def has(self, name: str, resource: str) -> Quantity:
         """What its nodes have of a resource."""
-        amounts = (quantities(self.nodes[node], "status", "allocatable") for node in self.places[name].nodes)
-        return sum((each.get(resource, ZERO) for each in amounts), ZERO)
+        allocatable = (quantities(self.nodes[node], "status", "allocatable") for node in self.places[name].nodes)
+        return sum((each.get(resource, ZERO) for each in allocatable), ZERO)
 
     def asked(self, name: str) -> Load:
         """What is asked for of its nodes."""

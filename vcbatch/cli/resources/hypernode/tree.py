@@ -5,15 +5,15 @@ from __future__ import annotations
 import click
 
 from vcbatch.api.names import GPU_RESOURCE
-from vcbatch.cli.access import Access, access_options
-from vcbatch.cli.output import note, say
-from vcbatch.cli.resources.blocks import document, width_of
-from vcbatch.cli.resources.branches import branch
+from vcbatch.cli.base.access import Access, access_options
+from vcbatch.cli.base.output import note, say
+from vcbatch.cli.base.table import Row, table
+from vcbatch.cli.base.terminal import Terminal, Tone, terminal_of, wrap
 from vcbatch.cli.resources.hypernode.members import patterns
 from vcbatch.cli.resources.hypernode.network import Network, flaw_of, read_network, tier_of
 from vcbatch.cli.resources.nodes_table import asked_of
-from vcbatch.cli.table import Row, table
-from vcbatch.cli.terminal import Terminal, Tone, terminal_of, wrap
+from vcbatch.cli.resources.sections import document, width_of
+from vcbatch.cli.resources.tree_lines import branch
 
 _NAMED = 5
 

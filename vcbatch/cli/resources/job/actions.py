@@ -9,14 +9,14 @@ import click
 
 from vcbatch.api.phases import Action, JobPhase
 from vcbatch.api.resources import JOBS
-from vcbatch.cli.access import Access, access_options
-from vcbatch.cli.completion.names import job_names
-from vcbatch.cli.output import CliError, say
-from vcbatch.cli.resources.fields import uid_of
-from vcbatch.cli.titles import title
-from vcbatch.cli.vcctl.bus import ask
+from vcbatch.cli.base.access import Access, access_options
+from vcbatch.cli.base.bus import request
+from vcbatch.cli.base.fields import uid_of
+from vcbatch.cli.base.names import job_names
+from vcbatch.cli.base.output import CliError, say
+from vcbatch.cli.base.titles import title
 from vcbatch.core.waiting import phase_of
-from vcbatch.seams.api import Api
+from vcbatch.interfaces.api import Api
 
 Json = dict[str, Any]
 
@@ -40,7 +40,7 @@ def suspend(names: Sequence[str], access: Access) -> int:
             return
         if phase.finished:
             raise CliError(f"job {name} is {phase}; finished jobs can't be suspended")
-        await ask(api, JOBS, name, Action.ABORT_JOB, namespace=access.namespace, at=access.namespace)
+        await request(api, JOBS, name, Action.ABORT_JOB, namespace=access.namespace, at=access.namespace)
         say(f"{title(JOBS, name)} suspended")
 
     return access.each(names, work)
@@ -57,7 +57,7 @@ def resume(names: Sequence[str], access: Access) -> int:
         if phase not in _SUSPENDED:
             hint = f"To resubmit it: `vcbatch job requeue {name}`" if phase.finished else ""
             raise CliError(f"job {name} is {phase}, not suspended", hint=hint)
-        await ask(api, JOBS, name, Action.RESUME_JOB, namespace=access.namespace, at=access.namespace)
+        await request(api, JOBS, name, Action.RESUME_JOB, namespace=access.namespace, at=access.namespace)
         say(f"{title(JOBS, name)} resumed")
 
     return access.each(names, work)

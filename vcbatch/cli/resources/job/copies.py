@@ -9,7 +9,7 @@ from typing import Any, Final
 from vcbatch.api import names
 from vcbatch.api.loose import part
 from vcbatch.api.resources import JOBS
-from vcbatch.cli.resources.fields import name_of, namespace_of, objects, words
+from vcbatch.cli.base.fields import name_of, namespace_of, objects, words
 
 Json = dict[str, Any]
 

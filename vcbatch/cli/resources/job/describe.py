@@ -15,21 +15,12 @@ from vcbatch.api.phases import JobPhase
 from vcbatch.api.pod_usage import pod_usage
 from vcbatch.api.resources import JOBS, PODGROUPS, PODS
 from vcbatch.api.time_limit import time_limit
-from vcbatch.cli.access import Access, access_options
-from vcbatch.cli.completion.names import job_names
-from vcbatch.cli.output import age, say
-from vcbatch.cli.resources.blocks import (
-    amounts,
-    document,
-    events_text,
-    facts,
-    labels_text,
-    moment_text,
-    objects_table,
-    section,
-    width_of,
-)
-from vcbatch.cli.resources.fields import NONE, dig, moment, name_of, namespace_of, number, objects, text, uid_of, words
+from vcbatch.cli.base.access import Access, access_options
+from vcbatch.cli.base.fields import NONE, dig, moment, name_of, namespace_of, number, objects, text, uid_of, words
+from vcbatch.cli.base.names import job_names
+from vcbatch.cli.base.output import age, say
+from vcbatch.cli.base.table import Row, table
+from vcbatch.cli.base.terminal import Terminal, Tone, terminal_of, wrap
 from vcbatch.cli.resources.kinds import (
     POD,
     job_phase,
@@ -41,10 +32,19 @@ from vcbatch.cli.resources.kinds import (
     toned,
 )
 from vcbatch.cli.resources.reading import events_of, owned_by, readable, within_reach
-from vcbatch.cli.table import Row, table
-from vcbatch.cli.terminal import Terminal, Tone, terminal_of, wrap
+from vcbatch.cli.resources.sections import (
+    document,
+    events_text,
+    facts,
+    labels_text,
+    moment_text,
+    objects_table,
+    quantities_text,
+    section,
+    width_of,
+)
 from vcbatch.core.waiting import gang_of
-from vcbatch.seams.api import Api
+from vcbatch.interfaces.api import Api
 
 Json = dict[str, Any]
 
@@ -55,7 +55,7 @@ _OWN_KEYS = ("requests.", "limits.", "count/", "pods")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobPicture:
+class JobScreen:
     """A job with what belongs to it. `pod_group` is None where there is none; `gang_known` says whether that is so, or
     it can't be read."""
 
@@ -72,7 +72,7 @@ class JobPicture:
 def command(name: str, access: Access) -> int:
     """Show details of a job: tasks, policies, retries, recent failures and events."""
 
-    async def fetch(api: Api) -> JobPicture:
+    async def fetch(api: Api) -> JobScreen:
         job = await api.get(JOBS, name, namespace=access.namespace)
         selector = f"metadata.name={names.pod_group_name(name, uid_of(job))}"
         groups = await readable(api, PODGROUPS, namespace=access.namespace, field_selector=selector)
@@ -80,39 +80,39 @@ def command(name: str, access: Access) -> int:
         pods = owned_by(await within_reach(api, PODS, namespace=access.namespace, label_selector=selector), uid_of(job))
         group = groups[0] if groups else None
         events = await events_of(api, job, *(groups or ()))
-        return JobPicture(job=job, pod_group=group, gang_known=groups is not None, pods=pods, events=events)
+        return JobScreen(job=job, pod_group=group, gang_known=groups is not None, pods=pods, events=events)
 
-    say(described(access.once(fetch), terminal_of(), now=access.now(), told=access.repeat))
+    say(described(access.once(fetch), terminal_of(), now=access.now(), complete=access.repeat))
     return 0
 
 
-def described(picture: JobPicture, terminal: Terminal, *, now: datetime, told: Callable[[str], str] = str) -> str:
-    """The screen. `told` completes the commands in it."""
+def described(screen: JobScreen, terminal: Terminal, *, now: datetime, complete: Callable[[str], str] = str) -> str:
+    """The screen. `complete` completes the commands in it."""
     return document(
         [
-            facts(_facts(picture, now, told), terminal),
-            section("Tasks", tasks_text(picture.job, terminal), terminal),
-            section("Policies", policies_text(picture.job), terminal),
-            section("Recent failures", "\n".join(_losses(picture.job, terminal, now=now)), terminal),
-            section("Pods", _pods(picture, terminal, now=now, told=told), terminal),
-            section("Events", events_text(list(_events(picture)), terminal, now=now), terminal),
+            facts(_facts(screen, now, complete), terminal),
+            section("Tasks", tasks_text(screen.job, terminal), terminal),
+            section("Policies", policies_text(screen.job), terminal),
+            section("Recent failures", "\n".join(_losses(screen.job, terminal, now=now)), terminal),
+            section("Pods", _pods(screen, terminal, now=now, complete=complete), terminal),
+            section("Events", events_text(list(_events(screen)), terminal, now=now), terminal),
         ]
     )
 
 
-def _facts(picture: JobPicture, now: datetime, told: Callable[[str], str]) -> Iterator[tuple[str, Any]]:
-    job = picture.job
+def _facts(screen: JobScreen, now: datetime, complete: Callable[[str], str]) -> Iterator[tuple[str, Any]]:
+    job = screen.job
     yield "Name", f"{namespace_of(job)}/{name_of(job)}"
     phase = toned(job_phase(job))
     entered = moment(job, "status", "state", "lastTransitionTime")
     yield "Phase", phase._replace(text=f"{phase.text} for {age(entered, now)}") if entered else phase
     yield "Reason", job_why(job)
     if job_phase(job) == JobPhase.PENDING:
-        yield "Explain", told(f"vcbatch job explain {name_of(job)}")
+        yield "Explain", complete(f"vcbatch job explain {name_of(job)}")
     yield "Queue", job_queue(job)
     yield "Created", moment_text(moment(job, "metadata", "creationTimestamp"), now)
     yield "Controlled by", _maker(job)
-    yield "Gang", _gang(picture)
+    yield "Gang", _gang(screen)
     yield "Priority", text(job, "spec", "priorityClassName")
     yield "Scheduler", text(job, "spec", "schedulerName")
     yield "Retries", _restarts(job)
@@ -135,14 +135,14 @@ def _maker(job: Json) -> str:
     return ", ".join(f"{text(owner, 'kind')} {text(owner, 'name')}" for owner in owners)
 
 
-def _gang(picture: JobPicture) -> str:
-    needs = gang_text(number(picture.job, "spec", "minAvailable"), job_size(picture.job))
-    if picture.pod_group is None:
-        awaited = picture.gang_known and job_phase(picture.job) == JobPhase.PENDING
+def _gang(screen: JobScreen) -> str:
+    needs = gang_text(number(screen.job, "spec", "minAvailable"), job_size(screen.job))
+    if screen.pod_group is None:
+        awaited = screen.gang_known and job_phase(screen.job) == JobPhase.PENDING
         return f"{needs}; no PodGroup yet" if awaited else needs
-    gang = gang_of(picture.pod_group, {})
-    asks = amounts(gang.asks)
-    return f"{needs}{f' ({asks})' if asks else ''}; PodGroup {name_of(picture.pod_group)} is {gang.phase}"
+    gang = gang_of(screen.pod_group, {})
+    asks = quantities_text(gang.asks)
+    return f"{needs}{f' ({asks})' if asks else ''}; PodGroup {name_of(screen.pod_group)} is {gang.phase}"
 
 
 def gang_text(least: int, size: int) -> str:
@@ -207,7 +207,7 @@ def _asks(task: Json) -> str:
 def pod_asks(spec: Json) -> str:
     """What a pod asks for, each resource once."""
     usage = pod_usage(spec)
-    return amounts({key: amount for key, amount in usage.items() if not key.startswith(_OWN_KEYS)})
+    return quantities_text({key: quantity for key, quantity in usage.items() if not key.startswith(_OWN_KEYS)})
 
 
 def policies_text(job: Json) -> str:
@@ -251,10 +251,10 @@ def _losses(job: Json, terminal: Terminal, *, now: datetime) -> Iterator[str]:
         yield from wrap(text(loss, "message"), width_of(terminal), indent="      ", hang="      ")
 
 
-def _events(picture: JobPicture) -> Iterator[Json]:
+def _events(screen: JobScreen) -> Iterator[Json]:
     """Those of the PodGroup without its long name, and not those that an event of the job quotes."""
-    said = [text(event, "message") for event in picture.events if _about(event) == JOBS.kind]
-    for event in picture.events:
+    said = [text(event, "message") for event in screen.events if _about(event) == JOBS.kind]
+    for event in screen.events:
         if _about(event) != PODGROUPS.kind:
             yield event
         elif not any(text(event, "message") in message for message in said):
@@ -265,6 +265,6 @@ def _about(event: Json) -> str:
     return text(event, "involvedObject", "kind")
 
 
-def _pods(picture: JobPicture, terminal: Terminal, *, now: datetime, told: Callable[[str], str]) -> str:
-    all_of_them = told(f"vcbatch pod list -j {name_of(picture.job)}")
-    return objects_table(POD.columns, picture.pods, terminal, now=now, more=all_of_them)
+def _pods(screen: JobScreen, terminal: Terminal, *, now: datetime, complete: Callable[[str], str]) -> str:
+    all_of_them = complete(f"vcbatch pod list -j {name_of(screen.job)}")
+    return objects_table(POD.columns, screen.pods, terminal, now=now, more=all_of_them)

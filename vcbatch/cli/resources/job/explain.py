@@ -17,24 +17,24 @@ from vcbatch.api.phases import JobPhase
 from vcbatch.api.reasons import WaitReason
 from vcbatch.api.remedies import sentence_of
 from vcbatch.api.resources import JOBS
-from vcbatch.cli.access import Access, access_options
-from vcbatch.cli.completion.names import job_names
-from vcbatch.cli.output import age, say
-from vcbatch.cli.resources.blocks import amounts, document, facts, moment_text, section, width_of
-from vcbatch.cli.resources.fields import name_of, text
+from vcbatch.cli.base.access import Access, access_options
+from vcbatch.cli.base.fields import name_of, text
+from vcbatch.cli.base.names import job_names
+from vcbatch.cli.base.output import age, say
+from vcbatch.cli.base.table import Cell
+from vcbatch.cli.base.terminal import Terminal, Tone, terminal_of, wrap
 from vcbatch.cli.resources.gangs import gangs_table
 from vcbatch.cli.resources.job.explain_json import explanation_json
 from vcbatch.cli.resources.job.order import Order, order_of
+from vcbatch.cli.resources.job.positions import order_facts, queues_table, reasons
 from vcbatch.cli.resources.job.remedies import remedies
-from vcbatch.cli.resources.job.turns import order_facts, queues_table, reasons
 from vcbatch.cli.resources.kinds import job_pods, toned
 from vcbatch.cli.resources.reading import pod_groups_in_reach, priorities_in_reach, queues_in_reach
-from vcbatch.cli.scheduler_setup import SetupOptions, setup_options
-from vcbatch.cli.table import Cell
-from vcbatch.cli.terminal import Terminal, Tone, terminal_of, wrap
+from vcbatch.cli.resources.sections import document, facts, moment_text, quantities_text, section, width_of
+from vcbatch.cli.whatif.scheduler_setup import SetupOptions, setup_options
 from vcbatch.core.waiting import Gang, Surroundings, Waiting, phase_of, waiting_of
+from vcbatch.interfaces.api import Api
 from vcbatch.runtime.named_by_pods import missing_of
-from vcbatch.seams.api import Api
 
 Json = dict[str, Any]
 
@@ -72,9 +72,9 @@ def command(name: str, output: str, access: Access, setup: SetupOptions) -> int:
 
     job, waiting, order = access.once(fetch)
     if output == "json":
-        say(json.dumps(explanation_json(job, waiting, order, told=access.repeat), indent=4, ensure_ascii=False))
+        say(json.dumps(explanation_json(job, waiting, order, complete=access.repeat), indent=4, ensure_ascii=False))
     else:
-        say(explained(job, waiting, terminal_of(), now=access.now(), order=order, told=access.repeat))
+        say(explained(job, waiting, terminal_of(), now=access.now(), order=order, complete=access.repeat))
     return 0
 
 
@@ -85,9 +85,9 @@ def explained(
     *,
     now: datetime,
     order: Order = Order(),  # noqa: B008 - frozen
-    told: Callable[[str], str] = str,
+    complete: Callable[[str], str] = str,
 ) -> str:
-    """The screen. `told` completes the commands in its advice."""
+    """The screen. `complete` completes the commands in its advice."""
     holding = waiting.limit.queue if waiting.limit is not None else waiting.queue
     ahead = [gang for gang in waiting.ahead if gang not in waiting.holders]
     gangs = partial(gangs_table, terminal=terminal, now=now, most=_SHOWN)
@@ -99,7 +99,7 @@ def explained(
             section("Ahead of it", gangs(ahead, queue=waiting.queue, last=True, why=_why(waiting, order)), terminal),
             section(f"Held in queue {holding}", gangs(waiting.holders, queue=holding), terminal),
             section("Would start if", "\n".join(_would_start(waiting, terminal)), terminal),
-            section("What to do", "\n".join(_advice(job, waiting, terminal, told)), terminal),
+            section("What to do", "\n".join(_advice(job, waiting, terminal, complete)), terminal),
         ]
     )
 
@@ -119,7 +119,7 @@ def _facts(waiting: Waiting, order: Order, now: datetime) -> Iterator[tuple[str,
     if gang is None or gang.holds:
         return
     pods = "1 pod" if gang.pods == 1 else f"{gang.pods} pods at once"
-    yield "Needs", f"{pods}{f': {amounts(gang.asks)}' if amounts(gang.asks) else ''}"
+    yield "Needs", f"{pods}{f': {quantities_text(gang.asks)}' if quantities_text(gang.asks) else ''}"
     yield "Queue", _place(waiting)
     yield from order_facts(waiting, order)
     first = waiting.held_up_by
@@ -130,7 +130,7 @@ def _facts(waiting: Waiting, order: Order, now: datetime) -> Iterator[tuple[str,
     limit = waiting.limit
     if limit is not None:
         title, how = ("Short by", "below") if limit.ever else ("Too large", "above")
-        yield title, f"{amounts(limit.short_by)}, {how} the capability of queue {limit.queue}"
+        yield title, f"{quantities_text(limit.short_by)}, {how} the capability of queue {limit.queue}"
     if waiting.expected_start is not None:
         yield "Starts", f"by {moment_text(waiting.expected_start, now)}"
     elif waiting.evictable_from is not None:
@@ -183,8 +183,8 @@ def _would_start(waiting: Waiting, terminal: Terminal) -> Iterator[str]:
         yield from wrap(sentence_of(remedy), width_of(terminal), indent="  ", hang="    ")
 
 
-def _advice(job: Json, waiting: Waiting, terminal: Terminal, told: Callable[[str], str]) -> Iterator[str]:
-    for sentence in map(told, remedies(job, waiting)):
+def _advice(job: Json, waiting: Waiting, terminal: Terminal, complete: Callable[[str], str]) -> Iterator[str]:
+    for sentence in map(complete, remedies(job, waiting)):
         lines = wrap(sentence, width_of(terminal), indent="  ", hang="    ")
         words, _, command = sentence.rpartition(": ")
         if len(lines) > 1 and command.startswith(("vcbatch ", "kubectl ")):

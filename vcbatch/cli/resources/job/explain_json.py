@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from vcbatch.api.remedies import remedy_json
 from vcbatch.api.timestamps import format_time
-from vcbatch.cli.resources.fields import name_of, namespace_of
+from vcbatch.cli.base.fields import name_of, namespace_of
 from vcbatch.cli.resources.job.order import Order
+from vcbatch.cli.resources.job.positions import reasons
 from vcbatch.cli.resources.job.remedies import remedies
-from vcbatch.cli.resources.job.turns import reasons
 from vcbatch.core.waiting import Amounts, Gang, Limit, Waiting
 
 if TYPE_CHECKING:
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-def explanation_json(job: Json, waiting: Waiting, order: Order, *, told: Callable[[str], str] = str) -> Json:
-    """What isn't known, or isn't so, is left out; amounts are canonical quantities, times RFC 3339. `told` completes
-    the commands in the advice."""
+def explanation_json(job: Json, waiting: Waiting, order: Order, *, complete: Callable[[str], str] = str) -> Json:
+    """What isn't known, or isn't so, is left out; amounts are canonical quantities, times RFC 3339. `complete`
+    completes the commands in the advice."""
     why = reasons(waiting, order)
     answer: Json = {
         "namespace": namespace_of(job),
@@ -46,7 +46,7 @@ def explanation_json(job: Json, waiting: Waiting, order: Order, *, told: Callabl
         "wouldStartIf": [remedy_json(remedy) for remedy in waiting.would_start_if],
         "order": _order(waiting, order),
         "missing": [{"kind": kind, "name": name} for kind, name in waiting.missing],
-        "advice": list(map(told, remedies(job, waiting))),
+        "advice": list(map(complete, remedies(job, waiting))),
     }
     return {name: value for name, value in answer.items() if value}
 
@@ -58,21 +58,21 @@ def _order(waiting: Waiting, order: Order) -> Json:
         unknown = order.unknown or order.foreign
         return {"by": "priority and age", **({"policyUnknown": unknown} if unknown else {})}
     queues = order.standings.queues
-    told: Json = {"by": "policy", "policy": order.policy}
-    told |= {name: value for name, value in (("lease", order.lease), ("doubt", order.doubt)) if value}
-    told["queues"] = [_queue(one) for one in queues]
+    found: Json = {"by": "policy", "policy": order.policy}
+    found |= {name: value for name, value in (("lease", order.lease), ("doubt", order.doubt)) if value}
+    found["queues"] = [_queue(one) for one in queues]
     own = order.queue(waiting.queue)
-    told["gangs"] = [] if own is None else [_stands(gang) for gang in own.gangs]
-    return told | ({"remembering": list(order.standings.remembering)} if order.standings.remembering else {})
+    found["gangs"] = [] if own is None else [_stands(gang) for gang in own.gangs]
+    return found | ({"remembering": list(order.standings.remembering)} if order.standings.remembering else {})
 
 
 def _queue(queue: QueueStanding) -> Json:
-    told: Json = {"name": queue.name, "waiting": len(queue.gangs), "numbers": _numbers(queue.numbers)}
+    found: Json = {"name": queue.name, "waiting": len(queue.gangs), "numbers": _numbers(queue.numbers)}
     if queue.share is not None:
-        told["share"] = queue.share
-        told["deserved"] = {part.resource: part.deserved for part in queue.parts}
-        told["held"] = {part.resource: part.held for part in queue.parts}
-    return told | ({"closed": queue.closed} if queue.closed else {})
+        found["share"] = queue.share
+        found["deserved"] = {part.resource: part.deserved for part in queue.parts}
+        found["held"] = {part.resource: part.held for part in queue.parts}
+    return found | ({"closed": queue.closed} if queue.closed else {})
 
 
 def _stands(gang: GangStanding) -> Json:
@@ -93,31 +93,31 @@ def _numbers(numbers: Sequence[OrderNumber]) -> list[Json]:
 
 
 def _gang(gang: Gang) -> Json:
-    told: Json = {
+    found: Json = {
         "namespace": gang.namespace,
         "name": gang.name,
         "queue": gang.queue,
         "phase": gang.phase,
         "priority": gang.priority,
         "pods": gang.pods,
-        "asks": _amounts(gang.asks),
+        "asks": _quantities(gang.asks),
         "created": _time(gang.created),
     }
-    return told | ({"reason": gang.reason.value} if gang.reason is not None else {})
+    return found | ({"reason": gang.reason.value} if gang.reason is not None else {})
 
 
 def _needs(gang: Gang | None) -> Json:
-    return {} if gang is None or gang.holds else {"pods": gang.pods, "asks": _amounts(gang.asks)}
+    return {} if gang is None or gang.holds else {"pods": gang.pods, "asks": _quantities(gang.asks)}
 
 
 def _limit(limit: Limit | None) -> Json:
     if limit is None:
         return {}
-    return {"queue": limit.queue, "shortBy": _amounts(limit.short_by), "ever": limit.ever}
+    return {"queue": limit.queue, "shortBy": _quantities(limit.short_by), "ever": limit.ever}
 
 
-def _amounts(amounts: Amounts) -> dict[str, str]:
-    return {resource: amount.format() for resource, amount in sorted(amounts.items())}
+def _quantities(quantities: Amounts) -> dict[str, str]:
+    return {resource: quantity.format() for resource, quantity in sorted(quantities.items())}
 
 
 def _time(when: datetime | None) -> str | None:

@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from vcbatch.api.phases import JobPhase
-from vcbatch.cli.access import Access, access_options
-from vcbatch.cli.completion.names import queue_names
+from vcbatch.cli.base.access import Access, access_options
+from vcbatch.cli.base.names import queue_names
 from vcbatch.cli.resources.kinds import JOB, job_phase, job_queue
 from vcbatch.cli.resources.listing import Asked, get_command, list_options, show_list
 

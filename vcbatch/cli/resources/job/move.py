@@ -15,18 +15,18 @@ import click
 from vcbatch.api.names import MOVING_JOB
 from vcbatch.api.phases import JobPhase
 from vcbatch.api.resources import JOBS, JOBTEMPLATES, QUEUES
-from vcbatch.cli.access import Access, access_options
-from vcbatch.cli.completion.names import job_names, queue_names
-from vcbatch.cli.output import CliError, note, say
-from vcbatch.cli.resources.fields import name_of, number, objects, text, uid_of, words
+from vcbatch.cli.base.access import Access, access_options
+from vcbatch.cli.base.fields import name_of, number, objects, text, uid_of, words
+from vcbatch.cli.base.names import job_names, queue_names
+from vcbatch.cli.base.output import CliError, note, say
+from vcbatch.cli.base.titles import title
 from vcbatch.cli.resources.job.copies import manifest_of
 from vcbatch.cli.resources.job.requeue import suspend
 from vcbatch.cli.resources.kinds import job_queue
-from vcbatch.cli.titles import title
 from vcbatch.core.waiting import phase_of
+from vcbatch.interfaces.api import Api, ApiError, get_or_none
+from vcbatch.interfaces.clock import Clock
 from vcbatch.runtime.clock import BlockingClock
-from vcbatch.seams.api import Api, ApiError, get_or_none
-from vcbatch.seams.clock import Clock
 
 if TYPE_CHECKING:
     from vcbatch.api.queue import Queue
@@ -144,11 +144,11 @@ async def _may_take(api: Api, manifest: Json) -> None:
 
     queues = [Queue.parse(queue) for queue in (await api.list(QUEUES)).items]
     known = _Queues({queue.name: queue for queue in queues})
-    faults = job_faults(Job.parse(manifest), known)
-    if faults:
+    errors = job_faults(Job.parse(manifest), known)
+    if errors:
         queue = manifest["spec"]["queue"]
         hint = "List queues with `vcbatch queue tree`. The job was not changed."
-        raise CliError(f"queue {queue} rejected the job: {sentence(faults)}", hint=hint)
+        raise CliError(f"queue {queue} rejected the job: {sentence(errors)}", hint=hint)
 
 
 class _Queues:

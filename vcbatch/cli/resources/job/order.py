@@ -17,12 +17,12 @@ from vcbatch.api.resources import (
     RESOURCECLAIMS,
     RESOURCESLICES,
 )
-from vcbatch.cli.output import CliError
-from vcbatch.seams.api import Api, ApiError
+from vcbatch.cli.base.output import CliError
+from vcbatch.interfaces.api import Api, ApiError
 
 if TYPE_CHECKING:
-    from vcbatch.cli.reach import Access
-    from vcbatch.cli.scheduler_setup import Setup, SetupOptions
+    from vcbatch.cli.base.reach import Access
+    from vcbatch.cli.whatif.scheduler_setup import Setup, SetupOptions
     from vcbatch.scheduler.reasons.standing import GangStanding, QueueStanding, Standings
 
 _DECIDING: Final = frozenset(
@@ -47,8 +47,8 @@ class Order:
 
     Attributes:
         policy: by whose policy; empty where the order isn't known.
-        lease: `namespace/name` of the Lease that told of it; empty where none did.
-        doubt: why what the Lease told may not hold any more; empty where it does.
+        lease: `namespace/name` of the Lease that it is from; empty where none did.
+        doubt: why what the Lease says may not hold any more; empty where it does.
         foreign: why the job isn't placed by that policy at all; empty where it is.
         unknown: why it isn't known; empty where it is.
         standings: as the scheduler's code says; None where it isn't known.
@@ -76,7 +76,7 @@ class Order:
 async def order_of(api: Api, access: Access, setup: SetupOptions, scheduler_name: str = "") -> Order:
     """What the scheduler would go by now, for pods with this `schedulerName`; without one for those that it places.
     Where its policy isn't known, or some of the cluster may not be read, it is said why."""
-    from vcbatch.cli.snapshot import listed
+    from vcbatch.cli.whatif.snapshot import listed
     from vcbatch.scheduler.model.reads import READS
     from vcbatch.scheduler.reasons.standing import StandingsError
 

@@ -11,7 +11,7 @@ from vcbatch.api.messages import first_in_line, missing_objects, waits_until_gon
 from vcbatch.api.names import JOB_NAME
 from vcbatch.api.phases import JobPhase, QueueState
 from vcbatch.api.reasons import JobReason, WaitReason
-from vcbatch.cli.resources.fields import name_of, namespace_of
+from vcbatch.cli.base.fields import name_of, namespace_of
 from vcbatch.core.waiting import QUEUE_GONE, Waiting, phase_of
 
 Json = dict[str, Any]
@@ -239,11 +239,11 @@ def _sentences(job: Json, waiting: Waiting) -> tuple[str, ...]:
         return _BEHIND_FIRST
     if waiting.reason is JobReason.PLUGIN_ERROR and _NAME_IN_USE in waiting.message:
         return _FREE_THE_NAME
-    told = (*_missing(waiting), *_told_by_others(waiting))
-    if told:
-        return told
+    reported = (*_missing(waiting), *_reported_by_others(waiting))
+    if reported:
+        return reported
     barred = waiting.reason is WaitReason.IMPOSSIBLE and _TOO_LARGE not in waiting.message
-    nodes = tuple(_told_by_nodes(waiting.message, barred=barred))
+    nodes = tuple(_reported_by_nodes(waiting.message, barred=barred))
     if nodes and barred:
         return nodes
     known = _FOR.get(waiting.reason) if waiting.reason is not None else None
@@ -284,7 +284,9 @@ def _then_queue(waiting: Waiting) -> tuple[str, ...]:
 
 def _missing(waiting: Waiting) -> Iterator[str]:
     """Each object that is to be created, and what else can be done."""
-    found = list(dict.fromkeys((*waiting.missing, *missing_objects(waiting.message), *_told_missing(waiting.message))))
+    found = list(
+        dict.fromkeys((*waiting.missing, *missing_objects(waiting.message), *_reported_missing(waiting.message)))
+    )
     for kind, name in found:
         how = _CREATE.get(kind, "kubectl create -n {namespace} -f FILE").replace("{name}", _plain(name))
         yield f"Create {kind} {_plain(name)}: {how}"
@@ -295,13 +297,13 @@ def _missing(waiting: Waiting) -> Iterator[str]:
         yield f"Or correct {whose} and submit the job anew. What there is: kubectl get {kinds} -n {{namespace}}"
 
 
-def _told_missing(message: str) -> Iterator[tuple[str, str]]:
+def _reported_missing(message: str) -> Iterator[tuple[str, str]]:
     for kind, sentence in _TOLD_MISSING:
         for name in sentence.findall(message):
             yield kind, name
 
 
-def _told_by_nodes(message: str, *, barred: bool) -> Iterator[str]:
+def _reported_by_nodes(message: str, *, barred: bool) -> Iterator[str]:
     """What can be done about nodes that refuse a pod whatever it asks for, as the scheduler counts them. Unless it is
     `barred` from all nodes, only what is likely to pass: else it is to run on others than those."""
     taints = list(dict.fromkeys(_TAINT.findall(message)))
@@ -322,7 +324,7 @@ def _told_by_nodes(message: str, *, barred: bool) -> Iterator[str]:
         yield "Or label nodes, if they are yours, and it starts by itself: kubectl label node NODE KEY=VALUE"
 
 
-def _told_by_others(waiting: Waiting) -> Iterator[str]:
+def _reported_by_others(waiting: Waiting) -> Iterator[str]:
     """What can be done about refusals in the words of servers and kubelets."""
     message = waiting.message
     if waiting.reason is JobReason.PVC_ERROR:

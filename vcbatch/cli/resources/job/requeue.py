@@ -8,17 +8,17 @@ import click
 
 from vcbatch.api.phases import Action, JobPhase
 from vcbatch.api.resources import JOBS
-from vcbatch.cli.access import Access, access_options
-from vcbatch.cli.completion.names import job_names, queue_names
-from vcbatch.cli.output import CliError, note, say
-from vcbatch.cli.resources.fields import uid_of
+from vcbatch.cli.base.access import Access, access_options
+from vcbatch.cli.base.bus import request
+from vcbatch.cli.base.fields import uid_of
+from vcbatch.cli.base.names import job_names, queue_names
+from vcbatch.cli.base.output import CliError, note, say
+from vcbatch.cli.base.titles import title
 from vcbatch.cli.resources.job.copies import manifest_of, name_again
-from vcbatch.cli.titles import title
-from vcbatch.cli.vcctl.bus import ask
 from vcbatch.core.waiting import phase_of
+from vcbatch.interfaces.api import Api, ApiError
+from vcbatch.interfaces.clock import Clock
 from vcbatch.runtime.clock import BlockingClock
-from vcbatch.seams.api import Api, ApiError
-from vcbatch.seams.clock import Clock
 
 Json = dict[str, Any]
 
@@ -54,7 +54,7 @@ def command(name: str, access: Access, new_name: str | None, queue: str | None) 
             hint = f"To move it: `vcbatch job move {name} QUEUE`" if queue else ""
             raise CliError(f"job {name} has not finished; --name and --queue apply to finished jobs", hint=hint)
         await suspend(api, job, clock=BlockingClock())
-        await ask(api, JOBS, name, Action.RESUME_JOB, namespace=access.namespace, at=access.namespace)
+        await request(api, JOBS, name, Action.RESUME_JOB, namespace=access.namespace, at=access.namespace)
         return f"{title(JOBS, name)} requeued"
 
     say(access.once(work))
@@ -79,7 +79,7 @@ async def suspend(api: Api, job: Json, *, clock: Clock) -> None:
     metadata = job["metadata"]
     name, namespace = metadata["name"], metadata["namespace"]
     if phase_of(job) not in (JobPhase.ABORTING, JobPhase.ABORTED):
-        await ask(api, JOBS, name, Action.ABORT_JOB, namespace=namespace, at=namespace)
+        await request(api, JOBS, name, Action.ABORT_JOB, namespace=namespace, at=namespace)
         note(f"suspending job {name}")
     deadline = clock.monotonic() + _PATIENCE
     while True:

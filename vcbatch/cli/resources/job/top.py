@@ -13,15 +13,15 @@ from vcbatch.api.names import GPU_RESOURCE
 from vcbatch.api.pod_usage import Amounts, add, pod_usage
 from vcbatch.api.quantity import ZERO, Quantity
 from vcbatch.api.resources import POD_USAGES, PODS
-from vcbatch.cli.access import Access, access_options
-from vcbatch.cli.completion.names import job_names
-from vcbatch.cli.output import note, say
-from vcbatch.cli.resources.fields import NONE, name_of, namespace_of, objects, quantities, text, words
+from vcbatch.cli.base.access import Access, access_options
+from vcbatch.cli.base.fields import NONE, name_of, namespace_of, objects, quantities, text, words
+from vcbatch.cli.base.names import job_names
+from vcbatch.cli.base.output import note, say
+from vcbatch.cli.base.table import Row, table
+from vcbatch.cli.base.terminal import Terminal, terminal_of
 from vcbatch.cli.resources.nodes_table import ENDED
 from vcbatch.cli.resources.queue.tree import shown
-from vcbatch.cli.table import Row, table
-from vcbatch.cli.terminal import Terminal, terminal_of
-from vcbatch.seams.api import Api, ApiError
+from vcbatch.interfaces.api import Api, ApiError
 
 Json = dict[str, Any]
 
@@ -113,8 +113,8 @@ def top_text(
 
 
 def _weight(use: Use) -> int:
-    amounts = use.asked if use.used is None else use.used
-    return amounts.get("cpu", ZERO).nano
+    quantities = use.asked if use.used is None else use.used
+    return quantities.get("cpu", ZERO).nano
 
 
 def _measured(metrics: Json) -> Amounts:

@@ -11,17 +11,17 @@ import click
 from vcbatch.api import names
 from vcbatch.api.loose import part
 from vcbatch.api.resources import PODS
-from vcbatch.cli.access import Access, access_options
-from vcbatch.cli.completion.names import pod_names
-from vcbatch.cli.output import age, say
-from vcbatch.cli.resources.blocks import document, events_text, facts, labels_text, moment_text, section
-from vcbatch.cli.resources.fields import NONE, moment, name_of, namespace_of, number, objects, text, words
+from vcbatch.cli.base.access import Access, access_options
+from vcbatch.cli.base.fields import NONE, moment, name_of, namespace_of, number, objects, text, words
+from vcbatch.cli.base.names import pod_names
+from vcbatch.cli.base.output import age, say
+from vcbatch.cli.base.table import Cell, Row, table
+from vcbatch.cli.base.terminal import Terminal, Tone, terminal_of
 from vcbatch.cli.resources.job.describe import pod_asks
 from vcbatch.cli.resources.kinds import pod_status
 from vcbatch.cli.resources.reading import events_of
-from vcbatch.cli.table import Cell, Row, table
-from vcbatch.cli.terminal import Terminal, Tone, terminal_of
-from vcbatch.seams.api import Api
+from vcbatch.cli.resources.sections import document, events_text, facts, labels_text, moment_text, section
+from vcbatch.interfaces.api import Api
 
 Json = dict[str, Any]
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import click
 
 from vcbatch.api import names
-from vcbatch.cli.access import Access, access_options
-from vcbatch.cli.completion.names import job_names, queue_names
+from vcbatch.cli.base.access import Access, access_options
+from vcbatch.cli.base.names import job_names, queue_names
 from vcbatch.cli.resources.kinds import POD
 from vcbatch.cli.resources.listing import Asked, list_options, show_list
 

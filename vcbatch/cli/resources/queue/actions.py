@@ -12,17 +12,17 @@ from vcbatch.api.phases import Action, QueueState
 from vcbatch.api.quantity import MalformedQuantity, parse_quantity
 from vcbatch.api.resource_names import doubt
 from vcbatch.api.resources import QUEUES
-from vcbatch.cli.access import Access, access_options
-from vcbatch.cli.completion.names import queue_names
-from vcbatch.cli.output import CliError, say
-from vcbatch.cli.resources.fields import name_of
+from vcbatch.cli.base.access import Access, access_options
+from vcbatch.cli.base.bus import request
+from vcbatch.cli.base.fields import name_of
+from vcbatch.cli.base.names import queue_names
+from vcbatch.cli.base.output import CliError, say
+from vcbatch.cli.base.titles import title
 from vcbatch.cli.resources.kinds import queue_state
-from vcbatch.cli.resources.queue.books import parent_of
-from vcbatch.cli.titles import title
-from vcbatch.cli.vcctl.bus import ask
+from vcbatch.cli.resources.queue.usage import parent_of
+from vcbatch.interfaces.api import Api, ApiError
+from vcbatch.interfaces.clock import Clock
 from vcbatch.runtime.clock import BlockingClock
-from vcbatch.seams.api import Api, ApiError
-from vcbatch.seams.clock import Clock
 
 Json = dict[str, Any]
 
@@ -43,9 +43,9 @@ class AmountsType(click.ParamType):
             return value
         found: dict[str, str] = {}
         for one in str(value).split(","):
-            name, equals, amount = one.strip().partition("=")
+            name, equals, quantity = one.strip().partition("=")
             try:
-                if not name or not equals or parse_quantity(amount).nano < 0:
+                if not name or not equals or parse_quantity(quantity).nano < 0:
                     raise MalformedQuantity(f"must be NAME=QUANTITY, got {one!r}")
             except MalformedQuantity as error:
                 self.fail(f"{error} (e.g. cpu=4,memory=8Gi,nvidia.com/gpu=2)", param, ctx)
@@ -53,7 +53,7 @@ class AmountsType(click.ParamType):
                 self.fail(why, param, ctx)
             if name in found:
                 self.fail(f"duplicate resource {name}", param, ctx)
-            found[name] = amount
+            found[name] = quantity
         return found
 
 
@@ -100,9 +100,9 @@ def create(
 ) -> int:
     """Create a queue. RESOURCES is a list such as cpu=4,memory=8Gi,nvidia.com/gpu=2."""
     spec: Json = {"weight": weight, "parent": parent, "reclaimable": reclaimable}
-    for field, amounts in (("capability", capability), ("deserved", deserved)):
-        if amounts:
-            spec[field] = amounts
+    for field, quantities in (("capability", capability), ("deserved", deserved)):
+        if quantities:
+            spec[field] = quantities
     if guarantee:
         spec["guarantee"] = {"resource": guarantee}
     if priority is not None:
@@ -122,7 +122,7 @@ def create(
 @access_options
 def open_(names: Sequence[str], access: Access) -> int:
     """Open queues for new jobs, and the child queues that were closed with them."""
-    return _turn(access, names, Action.OPEN_QUEUE, QueueState.OPEN, "opened")
+    return _switch(access, names, Action.OPEN_QUEUE, QueueState.OPEN, "opened")
 
 
 @click.command("close")
@@ -130,10 +130,10 @@ def open_(names: Sequence[str], access: Access) -> int:
 @access_options
 def close(names: Sequence[str], access: Access) -> int:
     """Close queues and their child queues for new jobs. Existing jobs continue."""
-    return _turn(access, names, Action.CLOSE_QUEUE, QueueState.CLOSED, "closed")
+    return _switch(access, names, Action.CLOSE_QUEUE, QueueState.CLOSED, "closed")
 
 
-def _turn(access: Access, names: Sequence[str], action: Action, wanted: QueueState, done: str) -> int:
+def _switch(access: Access, names: Sequence[str], action: Action, wanted: QueueState, done: str) -> int:
     asked: set[str] = set()
 
     async def work(api: Api, name: str) -> None:
@@ -179,4 +179,4 @@ async def _state_of(api: Api, name: str) -> str:
 
 async def ask_queue(api: Api, name: str, action: Action) -> None:
     """Have the queue's controller do something, by a Command."""
-    await ask(api, QUEUES, name, action, namespace=None, at=_COMMANDS_AT)
+    await request(api, QUEUES, name, action, namespace=None, at=_COMMANDS_AT)

@@ -14,24 +14,24 @@ from vcbatch.api.names import QUEUE_NAME
 from vcbatch.api.phases import Action, QueueState
 from vcbatch.api.resources import JOBS, PODS, QUEUES
 from vcbatch.api.unfinished import holds_node, is_unfinished_job, names_work, phase_of_job, queue_of
-from vcbatch.cli.access import Access, TimeoutType, access_options
-from vcbatch.cli.completion.names import queue_names
-from vcbatch.cli.output import CliError, note, say
-from vcbatch.cli.resources.fields import name_of, namespace_of, uid_of
+from vcbatch.cli.base.access import Access, TimeoutType, access_options
+from vcbatch.cli.base.exit_codes import TIMED_OUT
+from vcbatch.cli.base.fields import name_of, namespace_of, uid_of
+from vcbatch.cli.base.names import queue_names
+from vcbatch.cli.base.output import CliError, note, say
+from vcbatch.cli.base.retry_notice import RetryNotice
+from vcbatch.cli.base.terminal import clean
+from vcbatch.cli.base.titles import title
 from vcbatch.cli.resources.kinds import queue_state
 from vcbatch.cli.resources.queue.actions import ask_queue
 from vcbatch.cli.resources.queue.order import all_below, lowest_first
 from vcbatch.cli.resources.reading import within_reach
-from vcbatch.cli.terminal import clean
-from vcbatch.cli.titles import title
-from vcbatch.cli.trouble import Trouble
-from vcbatch.cli.wait.command import TIMED_OUT
-from vcbatch.seams.api import ApiError
+from vcbatch.interfaces.api import ApiError
 
 if TYPE_CHECKING:
+    from vcbatch.interfaces.api import Api
+    from vcbatch.interfaces.clock import Clock
     from vcbatch.runtime.client.http import HttpApi
-    from vcbatch.seams.api import Api
-    from vcbatch.seams.clock import Clock
 
 Json = dict[str, Any]
 
@@ -67,9 +67,9 @@ def delete(names: Sequence[str], access: Access, drain: bool, timeout: timedelta
 
 
 async def _drained(api: HttpApi, access: Access, names: Sequence[str], timeout: timedelta | None) -> int:
-    """Drain all of them at once, and delete each when those below it are gone. One that others are below, which aren't
-    to go, isn't even closed. What goes wrong with one is told at last, as the others have nothing to do with it."""
-    told = Trouble(access.connection().server)
+    """Drain all of them at once, and delete each when those below it are deleted. One that has others below it that
+    stay isn't even closed. Errors are reported at the end, as the other queues are independent of them."""
+    notice = RetryNotice(access.connection().server)
     there = (await api.list(QUEUES)).items
     draining: dict[str, asyncio.Task[None]] = {}
     failed = False
@@ -80,10 +80,10 @@ async def _drained(api: HttpApi, access: Access, names: Sequence[str], timeout: 
         if staying := [one for one in below if one not in names]:
             failed = True
             hint = f"Delete the children as well: vcbatch queue delete --drain {' '.join([name, *staying])}"
-            access.tell(CliError(f"queue {name} has child queues: {', '.join(staying)}", hint=hint))
+            access.report(CliError(f"queue {name} has child queues: {', '.join(staying)}", hint=hint))
             continue
         before = [draining[one] for one in below if one in draining]
-        draining[name] = asyncio.create_task(_drain(api, name, told, before=before))
+        draining[name] = asyncio.create_task(_drain(api, name, notice, before=before))
     try:
         async with asyncio.timeout(timeout.total_seconds() if timeout else None):
             ends = await asyncio.gather(*draining.values(), return_exceptions=True)
@@ -96,7 +96,7 @@ async def _drained(api: HttpApi, access: Access, names: Sequence[str], timeout: 
         if not isinstance(error, CliError | ApiError):
             raise error
         failed = True
-        access.tell(error if isinstance(error, CliError) else access.refusal(error))
+        access.report(error if isinstance(error, CliError) else access.refusal(error))
     return 1 if failed else 0
 
 
@@ -112,7 +112,7 @@ async def _delete(api: Api, queue: Json, *, draining: bool = False) -> None:
     say(f"{title(QUEUES, name)} deleted")
 
 
-async def _drain(api: HttpApi, name: str, told: Trouble, *, before: Sequence[asyncio.Task[None]]) -> None:
+async def _drain(api: HttpApi, name: str, notice: RetryNotice, *, before: Sequence[asyncio.Task[None]]) -> None:
     """Close the queue, and delete it when its controller says that no work is left in it, and `before` has ended."""
     from vcbatch.runtime.clock import SystemClock
     from vcbatch.runtime.random import SystemRandom
@@ -131,7 +131,7 @@ async def _drain(api: HttpApi, name: str, told: Trouble, *, before: Sequence[asy
         field_selector=f"metadata.name={name}",
         clock=clock,
         random=SystemRandom(),
-        on_trouble=told,
+        on_trouble=notice,
     )
     async with aclosing(batches) as stream:
         async for batch in stream:

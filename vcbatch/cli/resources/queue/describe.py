@@ -14,23 +14,23 @@ from vcbatch.api.names import ALLOWED_NAMESPACES, CLOSED_BY_PARENT
 from vcbatch.api.phases import PodGroupPhase
 from vcbatch.api.quantity import ZERO
 from vcbatch.api.resources import PODGROUPS, QUEUES
-from vcbatch.cli.access import Access, access_options
-from vcbatch.cli.completion.names import queue_names
-from vcbatch.cli.output import say
-from vcbatch.cli.resources.blocks import document, events_text, facts, labels_text, moment_text, section
-from vcbatch.cli.resources.fields import NONE, dig, moment, name_of, number, text, words
+from vcbatch.cli.base.access import Access, access_options
+from vcbatch.cli.base.fields import NONE, dig, moment, name_of, number, text, words
+from vcbatch.cli.base.names import queue_names
+from vcbatch.cli.base.output import say
+from vcbatch.cli.base.table import Cell, Row, table
+from vcbatch.cli.base.terminal import Terminal, terminal_of
 from vcbatch.cli.resources.gangs import gangs_table
 from vcbatch.cli.resources.job.order import Order, order_of
-from vcbatch.cli.resources.job.turns import BY_PRIORITY, queue_facts, whose
+from vcbatch.cli.resources.job.positions import BY_PRIORITY, queue_facts, whose
 from vcbatch.cli.resources.kinds import queue_state, toned
-from vcbatch.cli.resources.queue.books import Books, books_of
 from vcbatch.cli.resources.queue.tree import shown
+from vcbatch.cli.resources.queue.usage import QueueUsage, usage_of
 from vcbatch.cli.resources.reading import events_of, priorities_in_reach, within_reach
-from vcbatch.cli.scheduler_setup import SetupOptions, setup_options
-from vcbatch.cli.table import Cell, Row, table
-from vcbatch.cli.terminal import Terminal, terminal_of
+from vcbatch.cli.resources.sections import document, events_text, facts, labels_text, moment_text, section
+from vcbatch.cli.whatif.scheduler_setup import SetupOptions, setup_options
 from vcbatch.core.waiting import Gang, gang_of, turn
-from vcbatch.seams.api import Api
+from vcbatch.interfaces.api import Api
 
 Json = dict[str, Any]
 
@@ -38,11 +38,11 @@ _SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueuePicture:
+class QueueScreen:
     """A queue among all queues, with the gangs in it."""
 
     queue: Json
-    books: Books
+    usage: QueueUsage
     gangs: Sequence[Gang] = ()
     events: Sequence[Json] = ()
     order: Order = Order()  # noqa: RUF009 - frozen
@@ -68,45 +68,45 @@ def command(name: str, access: Access, setup: SetupOptions) -> int:
     otherwise by priority, then age.
     """
 
-    async def fetch(api: Api) -> QueuePicture:
+    async def fetch(api: Api) -> QueueScreen:
         queue = await api.get(QUEUES, name)
         groups = await within_reach(api, PODGROUPS)
         priorities = await priorities_in_reach(api)
         gangs = [gang for group in groups if (gang := gang_of(group, priorities)).queue == name]
-        books = books_of(await within_reach(api, QUEUES), groups)
-        picture = QueuePicture(queue=queue, books=books, gangs=gangs, events=await events_of(api, queue))
-        if not picture.waiting:
-            return picture
-        return replace(picture, order=await order_of(api, access, setup))
+        usage = usage_of(await within_reach(api, QUEUES), groups)
+        screen = QueueScreen(queue=queue, usage=usage, gangs=gangs, events=await events_of(api, queue))
+        if not screen.waiting:
+            return screen
+        return replace(screen, order=await order_of(api, access, setup))
 
     say(described(access.once(fetch), terminal_of(), now=access.now()))
     return 0
 
 
-def described(picture: QueuePicture, terminal: Terminal, *, now: datetime) -> str:
+def described(screen: QueueScreen, terminal: Terminal, *, now: datetime) -> str:
     """The screen."""
-    running = sorted((gang for gang in picture.gangs if gang.holds), key=lambda gang: (gang.created or now, gang.key))
-    gangs = partial(gangs_table, terminal=terminal, queue=name_of(picture.queue), now=now, most=_SHOWN)
+    running = sorted((gang for gang in screen.gangs if gang.holds), key=lambda gang: (gang.created or now, gang.key))
+    gangs = partial(gangs_table, terminal=terminal, queue=name_of(screen.queue), now=now, most=_SHOWN)
     return document(
         [
-            facts(_facts(picture, now), terminal),
-            section("Resources", _resources(picture, terminal), terminal),
+            facts(_facts(screen, now), terminal),
+            section("Resources", _resources(screen, terminal), terminal),
             section("Running", gangs(running), terminal),
-            section("Pending (in scheduling order)", gangs(picture.waiting), terminal),
-            section("Events", events_text(picture.events, terminal, now=now), terminal),
+            section("Pending (in scheduling order)", gangs(screen.waiting), terminal),
+            section("Events", events_text(screen.events, terminal, now=now), terminal),
         ]
     )
 
 
-def _facts(picture: QueuePicture, now: datetime) -> Iterator[tuple[str, str | Cell]]:
-    queue = picture.queue
+def _facts(screen: QueueScreen, now: datetime) -> Iterator[tuple[str, str | Cell]]:
+    queue = screen.queue
     annotations = words(queue, "metadata", "annotations")
     yield "Name", name_of(queue)
     state = toned(queue_state(queue))
     closed = " with its parent" if annotations.get(CLOSED_BY_PARENT) == "true" else ""
     yield "State", state._replace(text=state.text + closed)
     yield "Parent", text(queue, "spec", "parent")
-    entry = picture.books.entries.get(name_of(queue))
+    entry = screen.usage.entries.get(name_of(queue))
     yield "Children", ", ".join(entry.children) if entry is not None else ""
     yield "Weight", str(number(queue, "spec", "weight") or 1)
     yield "Priority", text(queue, "spec", "priority")
@@ -114,20 +114,20 @@ def _facts(picture: QueuePicture, now: datetime) -> Iterator[tuple[str, str | Ce
     yield "Reclaimable", "no" if dig(queue, "spec", "reclaimable") is False else "yes"
     yield "Namespaces", annotations.get(ALLOWED_NAMESPACES, "")
     yield "PodGroups", _counts(queue)
-    yield from _turns(picture)
+    yield from _order_facts(screen)
     yield "Created", moment_text(moment(queue, "metadata", "creationTimestamp"), now)
     yield "Labels", labels_text(words(queue, "metadata", "labels"))
 
 
-def _turns(picture: QueuePicture) -> Iterator[tuple[str, str]]:
+def _order_facts(screen: QueueScreen) -> Iterator[tuple[str, str]]:
     """The order of the pending jobs, and the scheduler configuration that it comes from."""
-    order, waiting = picture.order, picture.waiting
+    order, waiting = screen.order, screen.waiting
     if not waiting:
         return
     if not order.policy:
         yield "Order", f"{BY_PRIORITY}{f' ({order.unknown})' if order.unknown else ''}"
         return
-    yield from queue_facts(name_of(picture.queue), order)
+    yield from queue_facts(name_of(screen.queue), order)
     others = any(gang.uid not in order.places for gang in waiting)
     last = "; jobs of other schedulers last" if others else ""
     yield "Policy", f"{whose(order)}{last}"
@@ -139,8 +139,8 @@ def _counts(queue: Json) -> str:
     return ", ".join(found) or "none"
 
 
-def _resources(picture: QueuePicture, terminal: Terminal) -> str:
-    entry = picture.books.entries.get(name_of(picture.queue))
+def _resources(screen: QueueScreen, terminal: Terminal) -> str:
+    entry = screen.usage.entries.get(name_of(screen.queue))
     if entry is None or not entry.resources():
         return ""
     header = ("RESOURCE", "LIMIT", "GUARANTEED", "DESERVED", "USED", "BORROWED", "ADMITTED", "PENDING")

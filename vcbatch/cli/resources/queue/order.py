@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from vcbatch.cli.resources.fields import name_of
-from vcbatch.cli.resources.queue.books import parent_of
+from vcbatch.cli.base.fields import name_of
+from vcbatch.cli.resources.queue.usage import parent_of
 
 Json = dict[str, Any]
 

@@ -10,15 +10,15 @@ import click
 from vcbatch.api.names import GPU_RESOURCE
 from vcbatch.api.phases import QueueState
 from vcbatch.api.quantity import NANO, ZERO, Quantity
-from vcbatch.cli.access import Access, access_options
-from vcbatch.cli.output import CliError, say
-from vcbatch.cli.resources.blocks import width_of
-from vcbatch.cli.resources.branches import branch
+from vcbatch.cli.base.access import Access, access_options
+from vcbatch.cli.base.output import CliError, say
+from vcbatch.cli.base.terminal import Terminal, Tone, cells, cut, terminal_of
 from vcbatch.cli.resources.kinds import queue_state
-from vcbatch.cli.resources.queue.books import Books, Entry, books_of
+from vcbatch.cli.resources.queue.usage import Entry, QueueUsage, usage_of
 from vcbatch.cli.resources.reading import within_reach
-from vcbatch.cli.terminal import Terminal, Tone, cells, cut, terminal_of
-from vcbatch.seams.api import Api
+from vcbatch.cli.resources.sections import width_of
+from vcbatch.cli.resources.tree_lines import branch
+from vcbatch.interfaces.api import Api
 
 Json = dict[str, Any]
 
@@ -43,32 +43,32 @@ def command(access: Access, resource: str | None) -> int:
     """
     from vcbatch.api.resources import NODES, PODGROUPS, QUEUES
 
-    async def fetch(api: Api) -> tuple[Books, Sequence[Json]]:
+    async def fetch(api: Api) -> tuple[QueueUsage, Sequence[Json]]:
         queues = (await api.list(QUEUES)).items
-        return books_of(queues, await within_reach(api, PODGROUPS)), await within_reach(api, NODES)
+        return usage_of(queues, await within_reach(api, PODGROUPS)), await within_reach(api, NODES)
 
-    books, nodes = access.once(fetch)
-    chosen = resource or default_resource(books, nodes)
+    usage, nodes = access.once(fetch)
+    chosen = resource or default_resource(usage, nodes)
     total = cluster_total(nodes, chosen)
-    known = {name for entry in books.entries.values() for name in entry.resources()}
+    known = {name for entry in usage.entries.values() for name in entry.resources()}
     if resource is not None and resource not in known and not total:
         raise CliError(
             f"unknown resource {resource}: no queue or node has it",
             hint=f"Available: {', '.join(sorted(known)) or 'none'}",
         )
-    say("\n".join(tree_lines(books, chosen, terminal_of(), total=total)))
+    say("\n".join(tree_lines(usage, chosen, terminal_of(), total=total)))
     return 0
 
 
-def default_resource(books: Books, nodes: Sequence[Json]) -> str:
+def default_resource(usage: QueueUsage, nodes: Sequence[Json]) -> str:
     """What people fight for: GPUs where a queue has any, or wants any that there are; else cpu."""
-    entries = books.entries.values()
+    entries = usage.entries.values()
     held = {
         name
         for entry in entries
-        for amounts in (entry.capability, entry.guarantee, entry.deserved, entry.allocated)
-        for name, amount in amounts.items()
-        if amount
+        for quantities in (entry.capability, entry.guarantee, entry.deserved, entry.allocated)
+        for name, quantity in quantities.items()
+        if quantity
     }
     wanted = {name for entry in entries for name in entry.resources()}
     known = held | {name for name in wanted if cluster_total(nodes, name)}
@@ -78,7 +78,7 @@ def default_resource(books: Books, nodes: Sequence[Json]) -> str:
 
 def cluster_total(nodes: Sequence[Json], resource: str) -> Quantity:
     """What all nodes have of it."""
-    from vcbatch.cli.resources.fields import quantities
+    from vcbatch.cli.base.fields import quantities
 
     total = ZERO
     for node in nodes:
@@ -86,11 +86,11 @@ def cluster_total(nodes: Sequence[Json], resource: str) -> Quantity:
     return total
 
 
-def tree_lines(books: Books, resource: str, terminal: Terminal, *, total: Quantity = ZERO) -> Iterator[str]:
+def tree_lines(usage: QueueUsage, resource: str, terminal: Terminal, *, total: Quantity = ZERO) -> Iterator[str]:
     """The tree: for each queue a bar, and what is to be said of it below."""
     marks = _Marks.of(terminal)
     yield f"{resource}:  {marks.legend(terminal)}"
-    rows = [(entry, branch(lasts, terminal)) for entry, lasts in books.walk()]
+    rows = [(entry, branch(lasts, terminal)) for entry, lasts in usage.walk()]
     margin = min(max((cells(head + entry.name) for entry, (head, _) in rows), default=0), _LONGEST_NAME)
     for entry, (head, below) in rows:
         most = entry.capability.get(resource, ZERO) or max(total, entry.allocated.get(resource, ZERO))
@@ -139,13 +139,13 @@ def bar(entry: Entry, resource: str, most: Quantity, terminal: Terminal) -> str:
     )
 
 
-def _length(amount: Quantity, most: Quantity) -> int:
+def _length(quantity: Quantity, most: Quantity) -> int:
     """Cells of a bar: none for nothing, at least one for something, all of them only for everything."""
-    if amount <= ZERO:
+    if quantity <= ZERO:
         return 0
-    if amount >= most:
+    if quantity >= most:
         return _BAR
-    return min(max(amount.nano * _BAR // most.nano, 1), _BAR - 1)
+    return min(max(quantity.nano * _BAR // most.nano, 1), _BAR - 1)
 
 
 def _numbers(entry: Entry, resource: str, most: Quantity) -> str:
@@ -154,15 +154,15 @@ def _numbers(entry: Entry, resource: str, most: Quantity) -> str:
 
 
 def _details(entry: Entry, resource: str) -> Iterator[str]:
-    for word, amount in (
+    for word, quantity in (
         ("guaranteed", entry.guarantee.get(resource, ZERO)),
         ("deserved", entry.deserved.get(resource, ZERO)),
         ("borrowed", entry.borrowed(resource)),
         ("admitted", entry.admitted.get(resource, ZERO)),
         ("pending", entry.pending.get(resource, ZERO)),
     ):
-        if amount:
-            yield f"{word} {shown(amount, resource)}"
+        if quantity:
+            yield f"{word} {shown(quantity, resource)}"
 
 
 def _wrapped(details: Sequence[str], indent: str, width: int) -> Iterator[str]:
@@ -183,12 +183,12 @@ def _state(entry: Entry, terminal: Terminal) -> str:
     return "" if state == QueueState.OPEN else terminal.paint(f"  {state}", Tone.WAITING)
 
 
-def shown(amount: Quantity, resource: str) -> str:
+def shown(quantity: Quantity, resource: str) -> str:
     """An amount in few letters: `1.5Gi` for bytes, `12.5` for all else."""
     if resource in _IN_BYTES:
-        value = amount.value()
+        value = quantity.value()
         for size, suffix in _MEMORY_UNITS:
             if abs(value) >= size:
                 return f"{value / size:.4g}{suffix}"
         return str(value)
-    return f"{amount.nano / NANO:.6g}"
+    return f"{quantity.nano / NANO:.6g}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from vcbatch.cli.lazy import Commands, LazyGroup
+from vcbatch.cli.base.lazy import Commands, LazyGroup
 
 _COMMANDS: Commands = {
     "list": ("vcbatch.cli.resources.lists:jobtemplates", "List job templates."),

@@ -9,17 +9,17 @@ from typing import Any
 import click
 
 from vcbatch.api.resources import JOBFLOWS, JOBTEMPLATES
-from vcbatch.cli.access import Access, access_options
-from vcbatch.cli.completion.names import template_names
-from vcbatch.cli.output import say
-from vcbatch.cli.resources.blocks import document, facts, labels_text, moment_text, section
-from vcbatch.cli.resources.fields import moment, name_of, namespace_of, number, objects, text, words
+from vcbatch.cli.base.access import Access, access_options
+from vcbatch.cli.base.fields import moment, name_of, namespace_of, number, objects, text, words
+from vcbatch.cli.base.names import template_names
+from vcbatch.cli.base.output import say
+from vcbatch.cli.base.table import Cell
+from vcbatch.cli.base.terminal import Terminal, terminal_of
 from vcbatch.cli.resources.job.describe import gang_text, policies_text, tasks_text
 from vcbatch.cli.resources.kinds import job_queue, job_size
 from vcbatch.cli.resources.reading import within_reach
-from vcbatch.cli.table import Cell
-from vcbatch.cli.terminal import Terminal, terminal_of
-from vcbatch.seams.api import Api
+from vcbatch.cli.resources.sections import document, facts, labels_text, moment_text, section
+from vcbatch.interfaces.api import Api
 
 Json = dict[str, Any]
 

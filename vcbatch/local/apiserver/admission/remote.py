@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from vcbatch.api.faults import go_quote
+from vcbatch.interfaces.tls import client_context
 from vcbatch.local.apiserver.admission.hooks import Hook
-from vcbatch.seams.tls import client_context
 
 if TYPE_CHECKING:
     import aiohttp

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from vcbatch.api.resources import SERVICES
+from vcbatch.interfaces import Random
 from vcbatch.local.apiserver.admission import matching
 from vcbatch.local.apiserver.admission.hooks import Hook, hooks_of
 from vcbatch.local.apiserver.admission.matching import Place
@@ -33,7 +34,6 @@ from vcbatch.local.apiserver.patch.json_patch import JsonPatchError, apply
 from vcbatch.local.apiserver.registry import RequestContext, Served
 from vcbatch.local.apiserver.served import ServedSet
 from vcbatch.local.apiserver.store import Store, collection_of
-from vcbatch.seams import Random
 
 Json = dict[str, Any]
 

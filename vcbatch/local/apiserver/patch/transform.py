@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from vcbatch.interfaces.api import PatchKind
 from vcbatch.local.apiserver.errors import (
     StatusError,
     bad_request,
@@ -21,7 +22,6 @@ from vcbatch.local.apiserver.patch.merge import merge
 from vcbatch.local.apiserver.patch.strategic import go_map, strategic_merge
 from vcbatch.local.apiserver.registry import Served
 from vcbatch.local.apiserver.request import check_depth, duplicates
-from vcbatch.seams.api import PatchKind
 
 Json = dict[str, Any]
 

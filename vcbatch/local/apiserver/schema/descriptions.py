@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from vcbatch.seams import interpreter
+from vcbatch.interfaces import interpreter
 
 _FORMAT = 1
 """Of the file: raise it when what is collected changes."""

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Protocol
 
+from vcbatch.interfaces.processes import Session
 from vcbatch.local.apiserver.errors import StatusError
 from vcbatch.local.apiserver.subresources.websocket import NO_PROTOCOL, WebSocket
-from vcbatch.seams.processes import Session
 
 Json = dict[str, Any]
 log = logging.getLogger(__name__)

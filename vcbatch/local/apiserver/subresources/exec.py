@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from vcbatch.api.resources import PODS
+from vcbatch.interfaces.processes import Session
 from vcbatch.local.apiserver.errors import StatusError, bad_request
 from vcbatch.local.apiserver.registry import HandlerRequest, PodStreams, Reply
 from vcbatch.local.apiserver.request import first, flag
@@ -19,7 +20,6 @@ from vcbatch.local.apiserver.subresources.spdy_channels import SpdyChannels
 from vcbatch.local.apiserver.subresources.tunnel import can_take_over, take_over
 from vcbatch.local.apiserver.subresources.websocket import WebSocket
 from vcbatch.local.apiserver.tables import dig
-from vcbatch.seams.processes import Session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,129 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import click
+
+from vcbatch.api.flags import parse_bool
+from vcbatch.cli.base.follow_up import with_options
+from vcbatch.cli.base.output import CliError
+from vcbatch.cli.base.state import default_state_dir
+
+if TYPE_CHECKING:
+    from vcbatch.runtime.serving import Address
+
+F = TypeVar("F", bound=Callable[..., object])
+
+LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+"""What `--log-level` takes."""
+
+
+class AddressType(click.ParamType):
+    """`HOST:PORT` as a `vcbatch.runtime.serving.Address`."""
+
+    name = "HOST:PORT"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Address | None:
+        from vcbatch.runtime.serving import Address, AddressError
+
+        if isinstance(value, Address):
+            return value
+        try:
+            return Address.parse(str(value))
+        except AddressError as error:
+            self.fail(str(error), param, ctx)
+
+
+class NodeSizeType(click.ParamType):
+    """What a node has: `cpu=8,memory=32Gi,nvidia.com/gpu=2` as quantities by resource name; 0 for none of it."""
+
+    name = "RESOURCES"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, str]:
+        from vcbatch.api.name_rules import qualified_name
+        from vcbatch.api.quantity import NANO, MalformedQuantity, parse_quantity
+
+        if isinstance(value, dict):
+            return cast("dict[str, str]", value)
+        found: dict[str, str] = {}
+        for one in str(value).split(","):
+            name, equals, text = (part.strip() for part in one.partition("="))
+            try:
+                quantity = parse_quantity(text).nano
+            except MalformedQuantity as error:
+                self.fail(f"{one!r}: {error}" if equals else f"must be NAME=QUANTITY, got {one!r}", param, ctx)
+            if name not in _NODE_RESOURCES and ("/" not in name or qualified_name(name)):
+                known = ", ".join(_NODE_RESOURCES)
+                self.fail(
+                    f"unknown node resource {name!r}: must be {known} or an extended resource (e.g. nvidia.com/gpu)",
+                    param,
+                    ctx,
+                )
+            if name in found:
+                self.fail(f"duplicate resource {name}", param, ctx)
+            if quantity < 0 or (name in _NEEDED and quantity == 0):
+                self.fail(f"{one!r}: must be {'positive' if name in _NEEDED else 'zero or more'}", param, ctx)
+            if name != "cpu" and quantity % NANO:
+                self.fail(f"{one!r}: must be a whole number", param, ctx)
+            found[name] = text
+        return found
+
+
+DEFAULT_SIZE = "cpu=96,memory=768Gi,nvidia.com/gpu=8,pods=110,ephemeral-storage=2Ti"
+"""Of a virtual node: a training server of the usual size."""
+
+_NEEDED = ("cpu", "memory", "pods")
+_NODE_RESOURCES = (*_NEEDED, "ephemeral-storage")
+
+
+class BoolType(click.ParamType):
+    """A boolean as Go's programs take it."""
+
+    name = "true|false"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> bool:
+        said = value if isinstance(value, bool) else parse_bool(str(value))
+        if said is None:
+            self.fail(f"must be true or false, got {value!r}", param, ctx)
+        return said
+
+
+def bool_option(name: str, text: str) -> Callable[[F], F]:
+    """An option that is on unless it is switched off, as `NAME=false`."""
+    return click.option(
+        name,
+        type=BoolType(),
+        is_flag=False,
+        flag_value="true",
+        default="true",
+        show_default=True,
+        metavar="[=true|false]",
+        help=text,
+    )
+
+
+def state_dir_option(function: F) -> F:
+    """Give a command `--state-dir`. What it says to type next has the option as well, where that isn't the default."""
+
+    @functools.wraps(function)
+    def command(*arguments: Any, state_dir: Path, **others: Any) -> object:
+        try:
+            return function(*arguments, state_dir=state_dir, **others)
+        except CliError as error:
+            chosen = state_dir if state_dir != default_state_dir() else None
+            error.hint = with_options(error.hint, state_dir=chosen)
+            raise
+
+    return click.option(
+        "--state-dir",
+        metavar="DIR",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=default_state_dir,
+        help="State directory of the local server.  [default: $XDG_STATE_HOME/vcbatch or ~/.local/state/vcbatch]",
+    )(cast("F", command))

@@ -1,0 +1,39 @@
+"""The message of a long-running command that can't reach its server."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from vcbatch.cli.base.output import note
+from vcbatch.cli.base.terminal import clean
+from vcbatch.interfaces.api import ApiError
+
+_QUIET_SECONDS: Final = 60.0
+"""Seconds until the message is repeated."""
+
+
+class RetryNotice:
+    """Reports, once in a while, that the server doesn't answer and that the request is retried."""
+
+    def __init__(
+        self, server: str, report: Callable[[str], None] = note, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._server = server
+        self._report = report
+        self._clock = clock
+        self._reported_at: float | None = None
+
+    def __call__(self, error: ApiError) -> None:
+        now = self._clock()
+        if self._reported_at is None or now - self._reported_at >= _QUIET_SECONDS:
+            self._reported_at = now
+            self._report(f"{silence(self._server, error)}. Retrying ...")
+
+
+def silence(server: str, error: ApiError) -> str:
+    """That a server doesn't answer, or can't serve anybody now, and what there is instead of an answer."""
+    if error.code == 0:
+        return f"{server} can't be reached: {clean(str(error))}"
+    return f"{server} is unavailable ({error.code} {error.reason}): {clean(str(error))}"

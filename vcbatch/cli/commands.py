@@ -1,0 +1,97 @@
+"""The commands of `vcbatch`: where each is, what it does in one line, and which extra of the package it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+
+class Entry(NamedTuple):
+    """One command. Nothing of it is imported before it is called."""
+
+    at: str
+    """`module` or `module:attribute` of the click command; the attribute is `command` where none is named."""
+    summary: str
+    """One line for the list of commands."""
+    extra: str = ""
+    """What it needs beyond the plain package, which has just the client side: a name of
+    `[project.optional-dependencies]`."""
+    until_signal: bool = False
+    """It runs until a signal ends it, which is then no failure."""
+
+
+SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
+    "Local server": {
+        "up": Entry(
+            "vcbatch.cli.local.up", "Start a local server, without a cluster, containers or root.", extra="local"
+        ),
+        "down": Entry("vcbatch.cli.local.down", "Stop the local server and its pods.", extra="local"),
+        "status": Entry("vcbatch.cli.local.status", "Show the status of the local server."),
+    },
+    "Jobs": {
+        "run": Entry("vcbatch.cli.run.command", "Run a program as a job and exit with its exit code."),
+        "job": Entry("vcbatch.cli.resources.job", "Manage jobs."),
+        "wait": Entry("vcbatch.cli.wait.command", "Wait for a condition on jobs or other objects."),
+        "apply": Entry("vcbatch.cli.apply.command", "Apply manifests after showing a diff."),
+        "delete": Entry("vcbatch.cli.apply.delete", "Delete the objects in manifests."),
+    },
+    "Queues, flows, schedules and nodes": {
+        "queue": Entry("vcbatch.cli.resources.queue", "Manage queues."),
+        "jobflow": Entry("vcbatch.cli.resources.flow", "Manage job flows."),
+        "jobtemplate": Entry("vcbatch.cli.resources.template", "Show job templates."),
+        "cronjob": Entry("vcbatch.cli.resources.cron", "Manage cron jobs."),
+        "pod": Entry("vcbatch.cli.resources.pod", "Show the pods of jobs."),
+        "hypernode": Entry("vcbatch.cli.resources.hypernode", "Inspect network topology (HyperNodes)."),
+        "cluster": Entry("vcbatch.cli.resources.cluster", "Show nodes, requested resources and job counts."),
+    },
+    "Validate and simulate": {
+        "doctor": Entry("vcbatch.cli.resources.doctor", "Diagnose the installation and suggest fixes."),
+        "lint": Entry("vcbatch.cli.lint.command", "Validate manifests offline.", extra="local"),
+        "simulate": Entry(
+            "vcbatch.cli.whatif.simulate", "Simulate scheduling of the objects in files.", extra="scheduler"
+        ),
+        "snapshot": Entry(
+            "vcbatch.cli.whatif.snapshot", "Save a snapshot of the scheduler's input.", extra="scheduler"
+        ),
+        "replay": Entry(
+            "vcbatch.cli.whatif.replay",
+            "Replay recorded scheduling cycles, or run a what-if simulation.",
+            extra="scheduler",
+        ),
+        "config": Entry(
+            "vcbatch.cli.whatif.config",
+            "Validate a scheduler configuration, or print the effective one.",
+            extra="scheduler",
+        ),
+    },
+    "Operate a cluster": {
+        "controllers": Entry(
+            "vcbatch.cli.components.controllers",
+            "Run the controllers on a cluster.",
+            extra="controllers",
+            until_signal=True,
+        ),
+        "scheduler": Entry(
+            "vcbatch.cli.components.scheduler", "Run the scheduler on a cluster.", extra="scheduler", until_signal=True
+        ),
+        "webhooks": Entry(
+            "vcbatch.cli.components.webhooks",
+            "Run the admission webhooks on a cluster.",
+            extra="webhooks",
+            until_signal=True,
+        ),
+        "install": Entry("vcbatch.cli.install.command", "Install or upgrade vcbatch on a cluster, without Helm."),
+        "uninstall": Entry("vcbatch.cli.install.command:uninstall", "Uninstall vcbatch; CRDs and jobs are kept."),
+        "migrate": Entry("vcbatch.cli.migrate.command", "Plan a migration from Volcano, or back."),
+        "crds": Entry("vcbatch.cli.install.crds", "Print or write the CustomResourceDefinitions."),
+        "policies": Entry(
+            "vcbatch.cli.install.policies", "Print or write admission policies, for use without webhooks."
+        ),
+    },
+    "Other commands": {
+        "completion": Entry("vcbatch.cli.completion.command", "Print a shell completion script (bash, zsh or fish)."),
+    },
+}
+"""Title in the list of commands -> name -> command, in the order in which they are listed."""
+
+COMMANDS: Final[Mapping[str, Entry]] = {name: entry for section in SECTIONS.values() for name, entry in section.items()}

@@ -1,0 +1,1 @@
+"""The programs of a cluster: scheduler, controllers and webhooks, with their options."""

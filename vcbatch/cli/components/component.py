@@ -1,0 +1,233 @@
+"""What the cluster components have in common: a connection, a Lease, health and metrics servers, a clean end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from vcbatch._version import __version__
+from vcbatch.api.names import COMPONENTS_NAMESPACE
+from vcbatch.api.program_rights import Feature, Right, Rights, needed
+from vcbatch.cli.base.options import LEVELS
+from vcbatch.cli.base.output import CliError
+from vcbatch.cli.components.listening import listen
+from vcbatch.cli.components.options import ComponentOptions
+from vcbatch.cli.components.tracing import tracing
+from vcbatch.hosting.checks import Check, Checks
+from vcbatch.hosting.health import Health
+from vcbatch.hosting.supervise import Background, PartFailedError
+from vcbatch.observe import logging as logs
+from vcbatch.observe.metrics import PrometheusMeter
+from vcbatch.runtime.client.http import ClientLimits, HttpApi
+from vcbatch.runtime.client.kubeconfig import CertificateRefusedError, Connection, KubeconfigError, load, shake_hands
+from vcbatch.runtime.clock import SystemClock
+from vcbatch.runtime.leader.lease import LeaderElector, LeadershipLostError, LeaseConfig
+from vcbatch.runtime.own_rights import UNANSWERED_SECONDS, OwnRights
+from vcbatch.runtime.random import SystemRandom
+from vcbatch.runtime.serving import HealthServer, Pulse
+from vcbatch.runtime.tracing.tracer import Tracer
+
+log = logging.getLogger(__name__)
+
+_ASKING = ClientLimits(connections=1, streams=0, request_timeout=10.0, retries=1)
+
+LEADERSHIP_LOST = 3
+"""Exit status of a replica that had to let go of its Lease: nothing is wrong with it that a new start doesn't mend."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Component:
+    """What a component's work is given. `ready` is to be set once it works; without an `elector` all replicas work."""
+
+    api: HttpApi
+    clock: SystemClock
+    random: SystemRandom
+    meter: PrometheusMeter
+    identity: str
+    ready: asyncio.Event
+    health: Health
+    checks: Checks
+    """What /readyz reports; the work puts its own in place of those that it was announced to have."""
+    elector: LeaderElector | None = None
+    tracer: Tracer | None = None
+    """What spans are recorded with, where tracing is on."""
+
+    def exposition(self) -> tuple[str, bytes]:
+        """Content type and text of a scrape."""
+        for name, error in self.checks.faults().items():
+            self.meter.gauge("ready_check", 0.0 if error else 1.0, check=name)
+        return self.meter.exposition()
+
+    def working(self) -> str:
+        """Why this replica, where it isn't one that stands by, doesn't work yet; "" where it does."""
+        return "" if self.standing_by or self.ready.is_set() else "the caches aren't filled yet"
+
+    @property
+    def standing_by(self) -> bool:
+        return self.elector is not None and not self.elector.leading
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """What a component is: `part` says which metrics it exports, `name` is that of its Lease too, `checks` are those
+    that its work brings along."""
+
+    part: str
+    name: str
+    checks: Sequence[str]
+    rights: Sequence[Rights]
+    features: Callable[[], Collection[Feature]] = frozenset
+    """Those that are on now; rights that only others need may be missing."""
+    renamed: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Objects that have other names here than in the shipped roles."""
+    namespace: str = COMPONENTS_NAMESPACE
+    """Where what it needs in a single namespace is."""
+    unanswered: float = UNANSWERED_SECONDS
+    """For how many seconds an API server may be silent before the program's rights count as unknown."""
+
+
+Work = Callable[[Component], Awaitable[None]]
+
+
+def run_component(options: ComponentOptions, work: Work, program: Program) -> int:
+    """Run until SIGTERM or SIGINT. Returns the exit status: 1 where a part of it failed for good, `LEADERSHIP_LOST`
+    where the Lease was lost. Raises `CliError` for what can't work."""
+    logs.configure(level=LEVELS[options.log_level])
+    identity = f"{socket.gethostname()}_{os.getpid()}_{SystemRandom().token(8)}"
+    election = options.election(name=program.name, identity=identity)
+    try:
+        asyncio.run(_run(options, work, election, program))
+    except (KubeconfigError, CertificateRefusedError) as error:
+        raise CliError(str(error)) from error
+    except PartFailedError as error:
+        log.critical("ending: %s", error)
+        return 1
+    except LeadershipLostError as error:
+        log.error("ending, so that nothing is decided by two: %s", error)
+        return LEADERSHIP_LOST
+    return 0
+
+
+async def _run(options: ComponentOptions, work: Work, election: LeaseConfig, program: Program) -> None:
+    clock, random = SystemClock(), SystemRandom()
+    meter = PrometheusMeter(programs=(program.part,))
+    meter.gauge("build_info", 1, component=program.part, version=__version__)
+    connection = load(options.kubeconfig, context=options.context)
+    await shake_hands(connection)
+    async with AsyncExitStack() as stack:
+        elector: LeaderElector | None = None
+        if options.leader_elect:
+            limits = ClientLimits(connections=2, request_timeout=election.renew_deadline / 2, retries=1)
+            # A client of its own: renewals never wait behind other requests, and no fence stops them.
+            agent = _agent(election, "leader-election")
+            keeper = HttpApi(_as(connection, agent), clock=clock, random=random, limits=limits, meter=meter)
+            elector = LeaderElector(
+                await stack.enter_async_context(keeper), election, clock=clock, random=random, meter=meter
+            )
+        api = HttpApi(
+            _as(connection, _agent(election)),
+            clock=clock,
+            random=random,
+            may_write=elector.may_write if elector is not None else None,
+            meter=meter,
+        )
+        tracer = stack.enter_context(tracing(program.name, election.identity, on=options.tracing))
+        component = Component(
+            api=await stack.enter_async_context(api),
+            clock=clock,
+            random=random,
+            meter=meter,
+            identity=election.identity,
+            health=Health(clock),
+            ready=asyncio.Event(),
+            checks=Checks("readyz"),
+            elector=elector,
+            tracer=tracer,
+        )
+        # A client of its own: a replica that stands by may not write, and asks what it may do all the same.
+        asking = HttpApi(_as(connection, _agent(election, "own-rights")), clock=clock, random=random, limits=_ASKING)
+        rights = OwnRights(
+            await stack.enter_async_context(asking),
+            partial(_needed, options, program),
+            namespace=program.namespace,
+            clock=clock,
+            unanswered=program.unanswered,
+        )
+        component.health.on_failure = lambda task: component.meter.count("task_failures", task=task)
+        if elector is not None:
+            elector.faults = component.health.fault
+        pulse = Pulse(clock)
+        alive = {"event-loop": pulse.fault, **({"lease": elector.fault} if elector is not None else {})}
+        _put_checks(component, program, alive, rights)
+        server = HealthServer(alive=Checks("healthz", alive), ready=component.checks, metrics=component.exposition)
+        listen(server, health=options.healthz_address, metrics=options.listen_address)
+        stack.callback(server.close)
+        task = asyncio.ensure_future(_until_ended(component, elector, work, pulse, rights))
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, task.cancel)
+        with suppress(asyncio.CancelledError):
+            await task
+        log.info("stopped")
+
+
+async def _until_ended(
+    component: Component, elector: LeaderElector | None, work: Work, pulse: Pulse, rights: OwnRights
+) -> None:
+    async def lead() -> None:
+        component.meter.gauge("leading", 1)
+        try:
+            await work(component)
+        finally:
+            component.meter.gauge("leading", 0)
+
+    beside = Background(clock=component.clock, random=component.random, health=component.health)
+    beside.keep("the heartbeat", pulse.run)
+    beside.keep("reviewing our rights", rights.run)
+    try:
+        await (elector.run(lead) if elector is not None else lead())
+    finally:
+        await beside.close()
+
+
+def _put_checks(component: Component, program: Program, alive: Mapping[str, Check], rights: OwnRights) -> None:
+    """All that /readyz reports, in its order. What the work brings along fails until it does, and where the replica
+    stands by there is nothing of it to check."""
+    checks, elector = component.checks, component.elector
+    for name, check in alive.items():
+        checks.put(name, check)
+    if elector is not None:
+        checks.put("lease", partial(_lease_error, elector))
+    checks.put("permissions", rights.fault)
+    checks.put("tasks", component.health.fault)
+    checks.put("caches", component.working)
+    for name in program.checks:
+        checks.put(name, lambda: "" if component.standing_by else "not started yet")
+
+
+def _lease_error(elector: LeaderElector) -> str:
+    """A replica that stands by is ready where it could take over."""
+    if elector.leading:
+        return elector.fault()
+    return "" if elector.in_touch else "the Lease can't be read or taken"
+
+
+def _needed(options: ComponentOptions, program: Program) -> Sequence[Right]:
+    features = {*program.features(), *([Feature.ELECTION] if options.leader_elect else [])}
+    return needed(program.rights, features, renamed=program.renamed)
+
+
+def _agent(election: LeaseConfig, *more: str) -> str:
+    """The user agent: the identity tells the replicas of one service account apart in the server's audit log."""
+    return " ".join((f"{election.name}/{__version__} ({election.identity})", *more))
+
+
+def _as(connection: Connection, agent: str) -> Connection:
+    return replace(connection, headers={**connection.headers, "User-Agent": agent})

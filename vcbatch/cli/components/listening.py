@@ -1,0 +1,15 @@
+"""Health and metrics servers, with what goes wrong said to people."""
+
+from __future__ import annotations
+
+from vcbatch.cli.base.output import CliError
+from vcbatch.runtime.serving import Address, HealthServer
+
+
+def listen(server: HealthServer, *, health: Address | None, metrics: Address | None) -> None:
+    """Have it answer there. Raises `CliError` where an address can't be had."""
+    try:
+        server.start(health=health, metrics=metrics)
+    except OSError as error:
+        wanted = " or ".join(sorted({str(address) for address in (health, metrics) if address is not None}))
+        raise CliError(f"can't listen on {wanted}: {error.strerror or error}") from error

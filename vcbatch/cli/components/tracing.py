@@ -1,0 +1,43 @@
+"""`--tracing` of the cluster components."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import click
+
+from vcbatch.cli.base.output import CliError
+from vcbatch.observe.tracing import OtelTracer, UnsupportedTracingError
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def tracing_option(function: F) -> F:
+    """`--tracing`, off by default."""
+    text = (
+        "Export traces to an OpenTelemetry collector (OTLP over HTTP), configured by the OTEL_* environment variables."
+    )
+    return click.option("--tracing", is_flag=True, help=text)(function)
+
+
+@contextmanager
+def tracing(service: str, instance: str, *, on: bool) -> Iterator[OtelTracer | None]:
+    """What spans are recorded with; None where that is off. Raises `CliError`."""
+    if not on:
+        yield None
+        return
+    try:
+        tracer = OtelTracer.sending(service, instance)
+    except ImportError as error:
+        hint = "pip install 'vcbatch[otel]'"
+        raise CliError(
+            f"--tracing requires {error.name or 'OpenTelemetry'}; install vcbatch[otel]", hint=hint
+        ) from error
+    except UnsupportedTracingError as error:
+        raise CliError(f"--tracing: {error}", hint="Only OTLP over HTTP with protobuf is supported.") from error
+    try:
+        yield tracer
+    finally:
+        tracer.close()

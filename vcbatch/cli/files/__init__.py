@@ -1,0 +1,1 @@
+"""Files that users name: manifests, documents and their positions, policies, plugins."""

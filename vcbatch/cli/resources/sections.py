@@ -1,0 +1,135 @@
+"""The parts of a description of one object: names with values, titled sections, events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from vcbatch.api.quantity import Quantity
+from vcbatch.cli.base.fields import NONE, moment, name_of, number, text
+from vcbatch.cli.base.output import age
+from vcbatch.cli.base.table import Cell, Row, table
+from vcbatch.cli.base.terminal import Terminal, Tone, cells, wrap
+from vcbatch.cli.resources.columns import Column, shown_columns
+
+Json = dict[str, Any]
+
+_WIDTH: Final = 80
+_EVENTS_SHOWN: Final = 15
+_ABOUT: Final = ("involvedObject",)
+
+
+def facts(pairs: Iterable[tuple[str, str | Cell]], terminal: Terminal) -> str:
+    """One name with its value a line; those without a value are left out. Long values go on below themselves."""
+    kept = [(name, value if isinstance(value, Cell) else Cell(value)) for name, value in pairs]
+    kept = [(name, value) for name, value in kept if value.text]
+    margin = max((cells(name) for name, _ in kept), default=0) + 2
+    lines: list[str] = []
+    for name, value in kept:
+        wrapped = wrap(value.text, width_of(terminal) - margin)
+        start = f"{name}:" + " " * (margin - cells(name) - 1)
+        lines += [start + terminal.paint(wrapped[0], value.tone) if wrapped else start.rstrip()]
+        lines += [" " * margin + terminal.paint(line, value.tone) for line in wrapped[1:]]
+    return "\n".join(lines)
+
+
+def width_of(terminal: Terminal) -> int:
+    """Where running text is broken: at the terminal's width, at 80 where nobody looks."""
+    return terminal.width or _WIDTH
+
+
+def section(title: str, body: str, terminal: Terminal) -> str:
+    """A body below its title; empty where there is no body."""
+    return f"{terminal.paint(title, Tone.STRONG)}\n{body}" if body else ""
+
+
+def document(parts: Iterable[str]) -> str:
+    """The parts that aren't empty, a blank line between them."""
+    return "\n\n".join(part for part in parts if part)
+
+
+def quantities_text(resources: Mapping[str, Quantity]) -> str:
+    """`cpu 4, memory 8Gi`, what is zero left out."""
+    return ", ".join(f"{name} {quantity.format()}" for name, quantity in sorted(resources.items()) if quantity)
+
+
+def moment_text(when: datetime | None, now: datetime) -> str:
+    """`2026-11-22 19:46:43 UTC (3m ago)`, or in how long; empty for nothing."""
+    if when is None:
+        return ""
+    how_long = f"in {age(now, when)}" if when > now else f"{age(when, now)} ago"
+    return f"{when:%Y-%m-%d %H:%M:%S} UTC ({how_long})"
+
+
+def labels_text(labels: Mapping[str, str]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in sorted(labels.items()))
+
+
+def events_text(events: Sequence[Json], terminal: Terminal, *, now: datetime) -> str:
+    """The last events, the oldest first, each message whole."""
+    ordered = sorted(events, key=lambda event: (_seen(event) or now, _written(event)))
+    shown = ordered[-_EVENTS_SHOWN:]
+    rows: list[Row] = [("AGE", "TYPE", "REASON", "ABOUT")]
+    for event in shown:
+        kind = text(event, "type")
+        about = "/".join(filter(None, (text(event, *_ABOUT, "kind").lower(), text(event, *_ABOUT, "name"))))
+        rows.append(
+            (_when(event, now), Cell(kind, Tone.WAITING if kind == "Warning" else None), text(event, "reason"), about)
+        )
+    if not shown:
+        return f"  {NONE}"
+    header, *lines = table(rows, indent="  ", terminal=terminal).split("\n")
+    out = [header]
+    for line, event in zip(lines, shown, strict=True):
+        out.append(line)
+        out += wrap(text(event, "message"), width_of(terminal), indent=" " * 6, hang=" " * 6)
+    if len(ordered) > len(shown):
+        out.insert(0, f"  last {len(shown)} of {len(ordered)}")
+    return "\n".join(out)
+
+
+def objects_table(
+    columns: Sequence[Column],
+    objects: Sequence[Json],
+    terminal: Terminal,
+    *,
+    now: datetime,
+    most: int = 20,
+    more: str = "",
+) -> str:
+    """Objects by name as an indented table; of more than `most`, what shows them all."""
+    if not objects:
+        return ""
+    narrow = shown_columns(columns, wide=False, namespaces=False)
+    shown = sorted(objects, key=name_of)[:most]
+    rows: list[Row] = [[column.name for column in narrow]]
+    rows += [[column.cell(obj, now) for column in narrow] for obj in shown]
+    flexible = [at for at, column in enumerate(narrow) if column.flexible]
+    right = [at for at, column in enumerate(narrow) if column.right]
+    lines = table(rows, indent="  ", terminal=terminal, flexible=flexible, right=right)
+    hidden = len(objects) - len(shown)
+    return f"{lines}\n  ... and {hidden} more{f': {more}' if more else ''}" if hidden else lines
+
+
+def _seen(event: Json) -> datetime | None:
+    return (
+        moment(event, "series", "lastObservedTime")
+        or moment(event, "lastTimestamp")
+        or moment(event, "eventTime")
+        or moment(event, "metadata", "creationTimestamp")
+    )
+
+
+def _written(event: Json) -> int:
+    """Which of two events of one second was written later; a server needn't tell."""
+    version = text(event, "metadata", "resourceVersion")
+    return int(version) if version.isascii() and version.isdigit() else 0
+
+
+def _when(event: Json, now: datetime) -> str:
+    seen = _seen(event)
+    if seen is None:
+        return "?"
+    times = max(number(event, "count"), number(event, "series", "count"))
+    return f"{age(seen, now)} (x{times})" if times > 1 else age(seen, now)

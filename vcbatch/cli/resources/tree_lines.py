@@ -1,0 +1,17 @@
+"""Lines before the names of a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from vcbatch.cli.base.terminal import Terminal
+
+
+def branch(lasts: Sequence[bool], terminal: Terminal) -> tuple[str, str]:
+    """What stands before an entry, and before a line that goes on below it. `lasts`: whether it, and each entry above
+    it below the top, is the last among its siblings."""
+    joint, end, through = ("├─ ", "└─ ", "│  ") if terminal.unicode else ("|- ", "`- ", "|  ")
+    if not lasts:
+        return "", ""
+    above = "".join("   " if last else through for last in lasts[:-1])
+    return above + (end if lasts[-1] else joint), above + ("   " if lasts[-1] else through)

@@ -1,0 +1,1 @@
+"""What the scheduler would do: simulation, snapshots, replay, and the configuration they use."""
