@@ -91,8 +91,8 @@ class Fuzz:
         fault = ""
         try:
             reply = await ask(self._app, "POST", path, body, headers=JSON_TYPE)
-        except Exception as error:
-            fault = f"{type(error).__name__}: {error}"
+        except Exception as raised:
+            fault = f"{type(raised).__name__}: {raised}"
         else:
             self.report.codes[str(reply.code)] += 1
             fault = "" if reply.code in _CODES else f"answered {reply.code}"

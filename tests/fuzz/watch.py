@@ -266,8 +266,8 @@ class Fuzz:
                 fault = await self._judged(watch)
         except TimeoutError:
             fault = f"it hangs ({_PATIENCE:g} s)"
-        except (OSError, asyncio.IncompleteReadError) as error:
-            fault = f"{type(error).__name__}: {error}"
+        except (OSError, asyncio.IncompleteReadError) as raised:
+            fault = f"{type(raised).__name__}: {raised}"
         finally:
             room.release()
         self._resident()

@@ -53,10 +53,10 @@ def packed(alloc: Amounts, used: Amounts, request: Amounts, weights: Mapping[str
 
 
 def fit(
-    alloc: Amounts, used: Amounts, request: Amounts, wishes: Mapping[str, tuple[str, float]], *, weight: float
+    alloc: Amounts, used: Amounts, request: Amounts, strategies: Mapping[str, tuple[str, float]], *, weight: float
 ) -> float:
     """resource-strategy-fit: of each resource that is asked for, the fuller or the emptier the better."""
-    asked = {name: wish for name, wish in wishes.items() if request.get(name, 0.0) > 0 and wish[1] > 0}
+    asked = {name: rule for name, rule in strategies.items() if request.get(name, 0.0) > 0 and rule[1] > 0}
     if not asked:
         return 0.0
     total = 0.0

@@ -102,8 +102,8 @@ class Model(BaseModel):
 
 def _explain(kind: str, error: ValidationError) -> str:
     faults = [
-        f"{'.'.join(str(part) for part in fault['loc'])}: {fault['msg']}, got {fault['input']!r:.40}"
-        for fault in error.errors()
+        f"{'.'.join(str(part) for part in entry['loc'])}: {entry['msg']}, got {entry['input']!r:.40}"
+        for entry in error.errors()
     ]
     return f"{kind}: {'; '.join(faults[:5])}"
 

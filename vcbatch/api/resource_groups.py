@@ -115,7 +115,7 @@ def _affinity(text: str, path: str) -> Json | None:
         affinity: Any = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise MalformedResourceGroups(f"{path}: want the JSON of an affinity: {error}") from error
-    faults = [str(fault) for fault in shape_faults(affinity, core_type("Affinity"), path)]
+    faults = [str(found) for found in shape_faults(affinity, core_type("Affinity"), path)]
     if faults or not isinstance(affinity, dict):
         raise MalformedResourceGroups("; ".join(faults) or f"{path}: want a JSON object")
     return cast(Json, affinity)

@@ -355,7 +355,7 @@ def test_those_whom_api_servers_ask_are_well_while_one_restarts_and_afterwards(a
 
 
 @pytest.mark.parametrize(
-    ("error", "seconds", "fault"),
+    ("error", "seconds", "message"),
     [
         (ApiError(403, "Forbidden", 'User "x" cannot watch'), 1, "pods: the server forbids it (403)"),
         (ApiError(401, "Unauthorized", "bad token"), 1, "pods: the server refuses the credentials (401)"),
@@ -364,7 +364,7 @@ def test_those_whom_api_servers_ask_are_well_while_one_restarts_and_afterwards(a
         (ApiError(500, "InternalError", "no luck"), 60, "pods: not followed for"),
     ],
 )
-def test_a_cache_that_cant_be_followed_says_so_until_it_is(error: ApiError, seconds: float, fault: str):
+def test_a_cache_that_cant_be_followed_says_so_until_it_is(error: ApiError, seconds: float, message: str):
     async def main() -> None:
         server, clock = Answering(), VirtualClock()
         reflector = Reflector(server, PODS, Cache[dict](), clock=clock, random=SeededRandom(1))
@@ -373,8 +373,8 @@ def test_a_cache_that_cant_be_followed_says_so_until_it_is(error: ApiError, seco
         server.error = error
         server.break_watches()
         await clock.sleep(seconds)
-        assert reflector.fault().startswith(fault)
-        assert bool(reflector.fault()) is bool(fault)
+        assert reflector.fault().startswith(message)
+        assert bool(reflector.fault()) is bool(message)
         server.error = None
         await clock.sleep(30)
         assert reflector.fault() == ""

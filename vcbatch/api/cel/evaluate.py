@@ -257,21 +257,21 @@ def _logical(steps: Sequence[Step], decisive: bool) -> Step:
     """`||` (`decisive` true) or `&&`: one decisive operand decides, whatever error the others end with."""
 
     def step(variables: Variables, budget: Budget) -> Any:
-        fault: CelError | None = None
+        first: CelError | None = None
         for each in steps:
             try:
                 value = each(variables, budget)
             except OverBudget:
                 raise
             except CelError as error:
-                fault = fault or error
+                first = first or error
                 continue
             if value is decisive:
                 return decisive
             if not isinstance(value, bool):
-                fault = fault or no_overload()
-        if fault is not None:
-            raise fault
+                first = first or no_overload()
+        if first is not None:
+            raise first
         return not decisive
 
     return step
@@ -381,7 +381,7 @@ def _turns(value: Any, names: Sequence[str]) -> Iterable[tuple[Any, ...]]:
 def _quantified(operand: Step, names: Sequence[str], body: Step, *, wanted: bool) -> Step:
     def step(variables: Variables, budget: Budget) -> Any:
         turns = _turns(operand(variables, budget), names)
-        inner, fault = dict(variables), None
+        inner, first = dict(variables), None
         for turn in turns:
             budget.spend(LOOP_COST)
             inner.update(zip(names, turn, strict=True))
@@ -390,14 +390,14 @@ def _quantified(operand: Step, names: Sequence[str], body: Step, *, wanted: bool
             except OverBudget:
                 raise
             except CelError as error:
-                fault = fault or error
+                first = first or error
                 continue
             if value is wanted:
                 return wanted
             if not isinstance(value, bool):
-                fault = fault or no_overload()
-        if fault is not None:
-            raise fault
+                first = first or no_overload()
+        if first is not None:
+            raise first
         return not wanted
 
     return step

@@ -328,8 +328,8 @@ def _from_json(body: bytes, kind: str) -> Body:
     try:
         value = _decode_json(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        fault = gojson.syntax_fault(body) or str(error)
-        raise _unrecognized(kind, fault, body) from None
+        detail = gojson.syntax_fault(body) or str(error)
+        raise _unrecognized(kind, detail, body) from None
     except RecursionError:
         raise bad_request("the body nests too deeply") from None
     if not isinstance(value, dict):
@@ -343,8 +343,8 @@ def _from_json(body: bytes, kind: str) -> Body:
         )
     for name in ("apiVersion", "kind"):
         if not isinstance(value.get(name, ""), str) and value[name] is not None:
-            fault = f"json: cannot unmarshal {gojson.kind_of(value[name])} into Go struct field .{name} of type string"
-            raise _unrecognized(kind, fault, body)
+            detail = f"json: cannot unmarshal {gojson.kind_of(value[name])} into Go struct field .{name} of type string"
+            raise _unrecognized(kind, detail, body)
     check_depth(value, text=body)
     # A text that encodes back to itself has no key twice; most clients send one.
     return Body(value, () if _encode_json(value) == body else duplicates(body), body)

@@ -70,8 +70,8 @@ class Binder:
             started = self._clock.monotonic()
             try:
                 error = await self._bind(bind)
-            except Exception as fault:  # a bind that is lost sight of would hold its place for ever
-                error = f"{type(fault).__name__}: {fault}"
+            except Exception as raised:  # a bind that is lost sight of would hold its place for ever
+                error = f"{type(raised).__name__}: {raised}"
             self._meter.count("binds", result="bound" if error is None else "refused")
             spent = self._clock.monotonic() - started
             self._meter.duration("scheduling_stage_duration_milliseconds", spent * 1000, stage="Bind")

@@ -126,9 +126,9 @@ class ClaimBinder:
         done: list[_Written] = []
         try:
             error = await self._write_all(claims, users, done) or await self._until_ready(gang, done)
-        except Exception as fault:  # a gang that is lost sight of would hold its place for ever
+        except Exception as raised:  # a gang that is lost sight of would hold its place for ever
             log.exception("writing the claims of a gang failed")
-            error = f"{type(fault).__name__}: {fault}"
+            error = f"{type(raised).__name__}: {raised}"
         if not error:
             for written in done:
                 for uid in written.pods:

@@ -91,9 +91,9 @@ class DeviceBinder:
                 error = await self._lock(bind)
             except ApiError as refused:
                 error = refused.message
-            except Exception as fault:  # a bind that is lost sight of would hold its place for ever
+            except Exception as raised:  # a bind that is lost sight of would hold its place for ever
                 log.exception("locking node %s failed", node)
-                error = f"{type(fault).__name__}: {fault}"
+                error = f"{type(raised).__name__}: {raised}"
             if error:
                 log.warning("node %s can't be locked for %s/%s: %s", node, bind.namespace, bind.name, error)
                 self._failed(bind.uid, error)

@@ -77,9 +77,9 @@ class VolumeBinder:
             error = await self._bind_all(list(wanted.values()))
         except ApiError as refused:
             error = refused.message
-        except Exception as fault:  # a gang that is lost sight of would hold its place for ever
+        except Exception as raised:  # a gang that is lost sight of would hold its place for ever
             log.exception("binding the claims of a gang failed", extra={"gang": gang[0].gang})
-            error = f"{type(fault).__name__}: {fault}"
+            error = f"{type(raised).__name__}: {raised}"
         error = error or next((why for bind in gang if (why := self._reaches(bind.uid))), "")
         if not error:
             self._ready(gang)

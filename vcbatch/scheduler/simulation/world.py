@@ -72,9 +72,9 @@ def _decoded(read: Read, raw: object, index: int, scheduler_name: str) -> msgspe
         made = msgspec.convert(_filled(read, cast("Json", raw), scheduler_name), read.struct)
     except msgspec.ValidationError as error:
         raise WorldError(f"{where}: {error}", key=read.key, index=index, field=_field(str(error))) from error
-    fault = no_amount(read.key, cast("Json", raw))
-    if fault is not None:
-        field, said = fault
+    malformed = no_amount(read.key, cast("Json", raw))
+    if malformed is not None:
+        field, said = malformed
         raise WorldError(f"{where}: {field}: {said}", key=read.key, index=index, field=field)
     return made
 

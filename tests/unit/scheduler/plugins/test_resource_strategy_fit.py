@@ -71,8 +71,8 @@ def test_the_exact_name_beats_the_longest_beginning_beats_a_shorter_one() -> Non
 
 def test_a_pod_has_its_own_wishes() -> None:
     asked = {"cpu": "2", "memory": "8Gi"}
-    wishes = {TYPE: "MostAllocated", WEIGHT: '{"cpu": 1, "memory": 3}'}
-    got = _points({}, wishes, **asked)
+    strategies = {TYPE: "MostAllocated", WEIGHT: '{"cpu": 1, "memory": 3}'}
+    got = _points({}, strategies, **asked)
     assert got["half"] == pytest.approx(1000 * (6 / 8 + 3 * 16 / 32) / 4)
     given = policy(NAME, {})
     cluster = Cluster(given)
@@ -84,7 +84,7 @@ def test_a_pod_has_its_own_wishes() -> None:
 
 
 @pytest.mark.parametrize(
-    "wishes",
+    "strategies",
     [
         {TYPE: "Balanced", WEIGHT: '{"cpu": 1}'},
         {TYPE: "MostAllocated", WEIGHT: "{"},
@@ -94,8 +94,8 @@ def test_a_pod_has_its_own_wishes() -> None:
         {WEIGHT: '{"cpu": 1}'},
     ],
 )
-def test_wishes_that_make_no_sense_leave_it_to_the_policy(wishes: dict[str, str]) -> None:
-    assert _points({}, wishes, cpu="2", memory="8Gi") == _points({}, cpu="2", memory="8Gi")
+def test_wishes_that_make_no_sense_leave_it_to_the_policy(strategies: dict[str, str]) -> None:
+    assert _points({}, strategies, cpu="2", memory="8Gi") == _points({}, cpu="2", memory="8Gi")
 
 
 def test_a_resource_of_weight_zero_counts_for_nothing_not_even_when_it_is_overdrawn() -> None:

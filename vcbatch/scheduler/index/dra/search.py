@@ -59,9 +59,9 @@ def fault_of(claim: ResourceClaim, classes: Mapping[str, DeviceClass]) -> str:
         if made is None:
             return f'resourceclaim "{name}" asks for deviceclass "{wanted.device_class_name}", which doesn\'t exist'
         for selector in (*(made.spec.selectors or ()), *(wanted.selectors or ())):
-            fault = expressions.fault(selector.cel.expression) if selector.cel is not None else "no expression"
-            if fault:
-                return f'resourceclaim "{name}": {fault}'
+            why = expressions.fault(selector.cel.expression) if selector.cel is not None else "no expression"
+            if why:
+                return f'resourceclaim "{name}": {why}'
     least = sum(
         min((_least(way) for way in _alternatives(request)), default=0) for request in claim.spec.devices.requests or ()
     )
