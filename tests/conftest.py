@@ -68,7 +68,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 _outcomes = report.collect
 
 
-def _tell_second_tries(terminalreporter: pytest.TerminalReporter) -> None:
+def _report_second_tries(terminalreporter: pytest.TerminalReporter) -> None:
     """Each with what the first try said."""
     for again in terminalreporter.stats.get("rerun", ()):
         why = next((line for line in again.longreprtext.splitlines() if line.startswith("E ")), "")
@@ -77,7 +77,7 @@ def _tell_second_tries(terminalreporter: pytest.TerminalReporter) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Says the whole table after a run on the cluster, and after others where it is."""
-    _tell_second_tries(terminalreporter)
+    _report_second_tries(terminalreporter)
     if not _played or hasattr(config, "workerinput"):
         return
     report.save(_played)

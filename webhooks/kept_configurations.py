@@ -38,7 +38,7 @@ SETTLED_SECONDS: Final = 10.0
 an older replica would have taken the Lease."""
 LEASE_SECONDS: Final = 15
 """How long a Lease that isn't renewed is another's."""
-LOOK_SECONDS: Final = 5.0
+CHECK_SECONDS: Final = 5.0
 _AGAIN_SECONDS: Final = 0.5
 _RELEASE_SECONDS: Final = 2.0
 
@@ -57,7 +57,7 @@ class RulesLease:
         self.held_since: float | None = None
         """By our clock; None where another replica holds it."""
 
-    async def look(self) -> None:
+    async def reconcile(self) -> None:
         """Renew it, or take it where it is free, expired, or held by a replica of newer rules. Raises `ApiError`."""
         held, self.held_since = self.held_since, None
         stored = await get_or_none(self._api, LEASES, LEASE, namespace=self._namespace)
@@ -131,7 +131,7 @@ class KeptConfigurations:
         self._well_since: float | None = None
         self._judging_from = 0.0
         self._met: set[str] = set()
-        self._told = ""
+        self._reported = ""
         self._changed = asyncio.Event()
         self.usable = asyncio.Event()
         trust.listen(self._changed.set)
@@ -144,16 +144,16 @@ class KeptConfigurations:
             while True:
                 self._changed.clear()
                 try:
-                    await self.look()
-                    self._told = ""
+                    await self.reconcile()
+                    self._reported = ""
                 except ApiError as error:
-                    self._tell_once(str(error))
-                await pause(self._clock, LOOK_SECONDS, woken=self._changed)
+                    self._report_once(str(error))
+                await pause(self._clock, CHECK_SECONDS, woken=self._changed)
                 await self._clock.sleep(_AGAIN_SECONDS)  # whoever else writes them isn't raced
         finally:
             await self._lease.release()
 
-    async def look(self) -> None:
+    async def reconcile(self) -> None:
         """One look. Raises `ApiError` where something can't be read or written."""
         now = self._clock.monotonic()
         self._well_since = (now if self._well_since is None else self._well_since) if self._well() else None
@@ -161,7 +161,7 @@ class KeptConfigurations:
             if self._trust.configuration(resource, _name(one)) is not None:
                 self._met.add(_name(one))
         try:
-            await self._lease.look()
+            await self._lease.reconcile()
             if self._may_write(now):
                 await self._write_all(now)
         finally:
@@ -194,7 +194,7 @@ class KeptConfigurations:
                 self._changed.set()
                 return
             if await self._write(resource, wanted) and resource is MUTATING:
-                self._judging_from = now + LOOK_SECONDS
+                self._judging_from = now + CHECK_SECONDS
 
     async def _write(self, resource: Resource, wanted: Json) -> bool:
         """Whether it was written. One that is deleted while the service runs stays away: it goes with a release."""
@@ -232,17 +232,17 @@ class KeptConfigurations:
             if error.already_exists:
                 return False
             if error.code == 403:
-                self._tell_once(f"{resource.kind} {_name(wanted)} doesn't exist and may not be created: {error}")
+                self._report_once(f"{resource.kind} {_name(wanted)} doesn't exist and may not be created: {error}")
                 return False
             raise
         self._met.add(_name(wanted))
         self._trust.remember(resource, made)
         return True
 
-    def _tell_once(self, message: str) -> None:
-        if message != self._told:
+    def _report_once(self, message: str) -> None:
+        if message != self._reported:
             log.error("the webhook configurations aren't kept: %s", message)
-        self._told = message
+        self._reported = message
 
 
 def rules_of(stored: Mapping[str, Any]) -> int:

@@ -14,7 +14,7 @@ import msgspec
 
 from vcbatch.api.messages import shorten
 from vcbatch.api.model import Json
-from vcbatch.api.validate.fault import MOST_TOLD, Fault
+from vcbatch.api.validate.errors import MOST_REPORTED, ValidationError
 
 API_VERSION: Final = "admission.k8s.io/v1"
 KIND: Final = "AdmissionReview"
@@ -116,14 +116,14 @@ def _check_bounds(value: Any) -> None:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """What is answered. A refusal has a `message`, and a `code` and `reason` where it isn't plainly refused: Volcano
-    sends neither, and the API server then answers the client as it does for any webhook that denies. `faults` tell
+    sends neither, and the API server then answers the client as it does for any webhook that denies. `errors` tell
     programs which fields it is about; the API server hands them on."""
 
     allowed: bool
     message: str = ""
     code: int = 0
     reason: str = ""
-    faults: Sequence[Fault] = ()
+    errors: Sequence[ValidationError] = ()
     patch: Sequence[Json] = ()
     warnings: Sequence[str] = ()
 
@@ -138,19 +138,19 @@ def render(uid: str, answer: Answer) -> bytes:
         status: Json = {"status": "Failure", "message": answer.message}
         if answer.code:
             status |= {"code": answer.code, "reason": answer.reason}
-        if answer.faults:
-            status["details"] = details_of(answer.faults)
+        if answer.errors:
+            status["details"] = details_of(answer.errors)
         response["status"] = status
     if answer.warnings:
         response["warnings"] = clipped(answer.warnings)
     return msgspec.json.encode({"apiVersion": API_VERSION, "kind": KIND, "response": response})
 
 
-def details_of(faults: Sequence[Fault]) -> Json:
-    """`details` of a Status: the first faults, each as a cause."""
+def details_of(errors: Sequence[ValidationError]) -> Json:
+    """`details` of a Status: the first errors, each as a cause."""
     causes = [
-        {"reason": fault.cause.value, "message": shorten(fault.message), "field": shorten(fault.field)}
-        for fault in faults[:MOST_TOLD]
+        {"reason": error.cause.value, "message": shorten(error.message), "field": shorten(error.field)}
+        for error in errors[:MOST_REPORTED]
     ]
     return {"causes": causes}
 

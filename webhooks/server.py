@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 MOST_CONNECTIONS: Final = 1000
 DRAIN_SECONDS: Final = 10.0
 _QUIET_SECONDS = 2.0
-_LOOK_SECONDS = 0.1
+_CHECK_SECONDS = 0.1
 _HEAD_SECONDS = 5.0
 _HANDSHAKE_SECONDS = 5.0
 _KEEP_ALIVE_SECONDS = 90  # a moment longer than a client of Go's keeps an idle connection
@@ -45,7 +45,7 @@ class Drained:
         self._draining = True
         began = self._last = self._clock.monotonic()
         while (now := self._clock.monotonic()) < min(began + seconds, self._last + _QUIET_SECONDS):
-            await self._clock.sleep(min(_LOOK_SECONDS, began + seconds - now))
+            await self._clock.sleep(min(_CHECK_SECONDS, began + seconds - now))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._last = self._clock.monotonic()

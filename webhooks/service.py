@@ -82,11 +82,11 @@ class AdmissionService:
             async with asyncio.timeout(TIME_LIMIT):
                 answer = await self._answer(path, asked, size)
         except TimeoutError:
-            log.warning("no answer in time", extra=_told(path, asked))
+            log.warning("no answer in time", extra=_reported(path, asked))
             answer = _later(f"{path.url} found no answer within {TIME_LIMIT:g} s; try again")
             self._failed(path, "timeout")
         except Exception:
-            log.exception("admission failed on an object", extra=_told(path, asked))
+            log.exception("admission failed on an object", extra=_reported(path, asked))
             answer = _broken(path)
             self._failed(path, "error")
         else:
@@ -95,9 +95,9 @@ class AdmissionService:
         self.meter.duration("admission_seconds", self.clock.monotonic() - began, path=path.url)
         self.meter.count("admission_reviews", path=path.url, allowed=str(answer.allowed).lower())
         if self.tracer is not None:
-            attributes = {**_told(path, asked), "operation": asked.operation[:64], "allowed": answer.allowed}
-            told = {f"vcbatch.{key}": value for key, value in attributes.items()}
-            self.tracer.record("admission.review", begin=came, end=self.clock.now(), attributes=told)
+            attributes = {**_reported(path, asked), "operation": asked.operation[:64], "allowed": answer.allowed}
+            reported = {f"vcbatch.{key}": value for key, value in attributes.items()}
+            self.tracer.record("admission.review", begin=came, end=self.clock.now(), attributes=reported)
         return answer
 
     def _failed(self, path: Path, reason: str) -> None:
@@ -144,8 +144,8 @@ class AdmissionService:
                 )
                 if not doubtful:
                     return await self._let(request, settings, verdict)
-                told = verdict.message or f"{request.resource.kind} {request.name} isn't judged yet"
-                return _later(f"{told}; admission couldn't make sure, since {error}")
+                reported = verdict.message or f"{request.resource.kind} {request.name} isn't judged yet"
+                return _later(f"{reported}; admission couldn't make sure, since {error}")
             if read is not self.world or self.world.version != known:  # or a watch told it first
                 verdict = await _run(size, lambda: admission.review(request, read, settings))
         return await self._let(request, settings, verdict) if verdict.allowed else _judged(verdict)
@@ -176,7 +176,7 @@ async def _run(size: int, work: Callable[[], T]) -> T:
 
 
 def _judged(verdict: Verdict) -> Answer:
-    return Answer(allowed=verdict.allowed, message=verdict.message, faults=verdict.faults, warnings=verdict.warnings)
+    return Answer(allowed=verdict.allowed, message=verdict.message, errors=verdict.errors, warnings=verdict.warnings)
 
 
 def _later(message: str) -> Answer:
@@ -185,7 +185,7 @@ def _later(message: str) -> Answer:
 
 
 def _broken(path: Path) -> Answer:
-    """A fault of ours. Pods go on without us; our own kinds aren't stored unjudged."""
+    """An error of ours. Pods go on without us; our own kinds aren't stored unjudged."""
     if path.resource == PODS:
         return Answer(allowed=True, warnings=[f"{path.url} failed on this pod, which is let through unjudged"])
     message = f"{path.url} failed on this object, which is a fault of vcbatch; its log has the details"
@@ -206,5 +206,5 @@ def _request(path: Path, asked: Asked) -> Request:
     )
 
 
-def _told(path: Path, asked: Asked) -> dict[str, str]:
+def _reported(path: Path, asked: Asked) -> dict[str, str]:
     return {"path": path.url, "review": asked.uid[:64], "namespace": asked.namespace[:64], "object": asked.name[:253]}

@@ -31,10 +31,10 @@ class FollowedSettings:
         """Look at the file now and then, until cancelled."""
         await (self._file.follow() if self._file is not None else never())
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Take the file over where it has changed."""
         if self._file is not None:
-            self._file.look()
+            self._file.refresh()
 
     def _take(self) -> None:
         if self._file is not None:

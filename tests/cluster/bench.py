@@ -113,7 +113,7 @@ class Progress:
     def __str__(self) -> str:
         return f"of {self._total:,} pods {len(self._bound):,} were bound, and {len(self._running):,} ran"
 
-    def look(self, change: Change[Pod]) -> None:
+    def reconcile(self, change: Change[Pod]) -> None:
         pod = change.current
         if pod.spec.node_name:
             self._bound.add(pod.metadata.uid)
@@ -129,7 +129,7 @@ class Progress:
 async def timed(api: HttpApi, total: int, submit: Callable[[], Awaitable[None]], *, timeout: float) -> Measured:
     """Submit, and wait until that many pods run."""
     progress, pods = Progress(total), Cache(model=Pod)
-    pods.listen(progress.look)
+    pods.listen(progress.reconcile)
     reflector = Reflector(api, PODS, pods, clock=SystemClock(), random=SystemRandom())
     following = asyncio.ensure_future(reflector.run())
     try:

@@ -51,14 +51,14 @@ class Guard:
         )
 
     def add(self, group: int) -> None:
-        self._tell(f"+{group}\n")
+        self._report(f"+{group}\n")
 
     def discard(self, group: int) -> None:
-        self._tell(f"-{group}\n")
+        self._report(f"-{group}\n")
 
     def remove(self, folder: Path) -> None:
         """See to it that the folder goes in the end."""
-        self._tell(f"/{folder}\n")
+        self._report(f"/{folder}\n")
 
     def close(self) -> None:
         """Kill and remove what is still registered, and end the guard."""
@@ -66,7 +66,7 @@ class Guard:
         self._process.stdin.close()
         self._process.wait()
 
-    def _tell(self, line: str) -> None:
+    def _report(self, line: str) -> None:
         assert self._process.stdin is not None
         self._process.stdin.write(line)
         self._process.stdin.flush()

@@ -121,15 +121,15 @@ class Spoiler:
         watch = request.query.get("watch") in ("1", "true")
         kind = "watch" if watch else "read" if request.method in ("GET", "HEAD") else "write"
         number = next(self._numbers[kind])
-        fault = self.rule(Ask(method=request.method, path=request.path, watch=watch, number=number))
-        if fault is not None:
-            self.spoiled[type(fault).__name__] += 1
-        if isinstance(fault, Refuse):
+        error = self.rule(Ask(method=request.method, path=request.path, watch=watch, number=number))
+        if error is not None:
+            self.spoiled[type(error).__name__] += 1
+        if isinstance(error, Refuse):
             await request.read()
-            return _status(fault)
-        if isinstance(fault, Wait):
-            await asyncio.sleep(fault.seconds)
-        return await self._pass_on(request, fault.after if isinstance(fault, Cut) else None)
+            return _status(error)
+        if isinstance(error, Wait):
+            await asyncio.sleep(error.seconds)
+        return await self._pass_on(request, error.after if isinstance(error, Cut) else None)
 
     async def _pass_on(self, request: web.Request, cut_after: int | None) -> web.StreamResponse:
         headers = {name: value for name, value in request.headers.items() if name.lower() not in _HOP_BY_HOP}
@@ -161,15 +161,15 @@ class Spoiler:
         return web.Response()
 
 
-def _status(fault: Refuse) -> web.Response:
+def _status(error: Refuse) -> web.Response:
     body = {
         "apiVersion": "v1",
         "kind": "Status",
         "status": "Failure",
-        "reason": _REASONS[fault.code],
-        "message": f"spoiled: {HTTPStatus(fault.code).phrase}",
-        "code": fault.code,
+        "reason": _REASONS[error.code],
+        "message": f"spoiled: {HTTPStatus(error.code).phrase}",
+        "code": error.code,
     }
     return web.Response(
-        status=fault.code, text=json.dumps(body), content_type="application/json", headers=dict(fault.headers)
+        status=error.code, text=json.dumps(body), content_type="application/json", headers=dict(error.headers)
     )

@@ -118,9 +118,9 @@ def wait_completed(plane: ControlPlane, names: list[str]) -> None:
         wait_phase(plane, name, "Completed", timeout=180)
 
 
-def every(third: int, fault: Fault, *, of: Callable[[Ask], bool]) -> Rule:
+def every(third: int, error: Fault, *, of: Callable[[Ask], bool]) -> Rule:
     """That fault for the third, sixth and so on of those requests."""
-    return lambda ask: fault if of(ask) and ask.number % third == 0 else None
+    return lambda ask: error if of(ask) and ask.number % third == 0 else None
 
 
 def _write(ask: Ask) -> bool:

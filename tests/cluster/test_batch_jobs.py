@@ -134,22 +134,22 @@ def _job(name: str, run: str, spec: Json, scheduler: str) -> Json:
 def _comparable(job: Json, pods: Sequence[Json], events: Sequence[Json]) -> Json:
     uid, name = job["metadata"]["uid"], job["metadata"]["name"]
     own = [pod for pod in pods if any(owner["uid"] == uid for owner in pod["metadata"].get("ownerReferences", ()))]
-    told = Counter[str]()
+    reported = Counter[str]()
     for event in events:
         if event["involvedObject"].get("uid") == uid:
             line = f"{event['type']} {event['reason']} {event['message']} by {event['source']['component']}"
-            told[_plain(line, uid, name)] += event.get("count", 1)
+            reported[_plain(line, uid, name)] += event.get("count", 1)
     job["spec"]["template"]["spec"].pop("schedulerName")
     left: Json = {
         "metadata": {key: value for key, value in job["metadata"].items() if key not in _OF_THE_SERVER},
         "spec": job["spec"],
         "status": job["status"],
     }
-    looked_at = sorted(_plain(json.dumps(_of_pod(pod), sort_keys=True), uid, name) for pod in own)
+    checked_at = sorted(_plain(json.dumps(_of_pod(pod), sort_keys=True), uid, name) for pod in own)
     return {
         **json.loads(_plain(json.dumps(left, sort_keys=True), uid, name)),
-        "pods": [json.loads(pod) for pod in looked_at],
-        "events": dict(told),
+        "pods": [json.loads(pod) for pod in checked_at],
+        "events": dict(reported),
     }
 
 

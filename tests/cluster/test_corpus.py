@@ -173,11 +173,11 @@ def as_seen(request: Request) -> Request:
 def judged(case: Case, request: Request, answered: tuple[int, Json, tuple[str, ...]]) -> str:
     """What is wrong with the answer; empty where nothing is."""
     code, answer, warned = answered
-    told = answer.get("message", "")
+    reported = answer.get("message", "")
     if case.by_schema:
-        return "" if code == 422 else f"{code}, not refused by the schema: {told}"
+        return "" if code == 422 else f"{code}, not refused by the schema: {reported}"
     if code == 404 and request.operation is Operation.DELETE:
-        return "" if case.says else told
+        return "" if case.says else reported
     seen = as_seen(request)
     filled = replace(seen, object=admission.mutate(seen, WORLD))
     verdict = admission.review(filled, WORLD)
@@ -185,10 +185,10 @@ def judged(case: Case, request: Request, answered: tuple[int, Json, tuple[str, .
         webhook = webhook_name(request.resource.plural, "validate")
         want = f'admission webhook "{webhook}" denied the request: {verdict.message}'
         if "generateName" in (request.object or {}).get("metadata", {}):
-            told = re.sub(r"(?<=aaa)[a-z0-9]{5}(?=-w-1 )", "x" * 5, told)
-        return "" if (code, told) == (400, want) else f"{code} {told}, want {want}"
+            reported = re.sub(r"(?<=aaa)[a-z0-9]{5}(?=-w-1 )", "x" * 5, reported)
+        return "" if (code, reported) == (400, want) else f"{code} {reported}, want {want}"
     if code not in (200, 201):
-        return f"{code} {told}, want it allowed"
+        return f"{code} {reported}, want it allowed"
     wrong = unlike(filled.object or {}, answer) if request.operation is not Operation.DELETE else []
     warnings = [*admission.mutation_warnings(seen, filled.object), *verdict.warnings]
     clipped = [text if len(text) <= 256 else f"{text[:253]}..." for text in warnings]
@@ -200,7 +200,7 @@ def test_a_real_server_says_it(admitted: Cluster) -> None:
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         answers = dict(zip(asked, pool.map(admitted.ask, asked.values()), strict=True))
     wrong = {case.name: judged(case, asked[case.name], answers[case.name]) for case in cases()}
-    assert {name: fault for name, fault in wrong.items() if fault} == {}
+    assert {name: error for name, error in wrong.items() if error} == {}
 
 
 def test_kubectl_shows_warnings(admitted: Cluster) -> None:
@@ -215,16 +215,16 @@ def test_kubectl_shows_warnings(admitted: Cluster) -> None:
 def ruled_alike(case: Case, request: Request, answered: tuple[int, Json, tuple[str, ...]]) -> str:
     """Where policies and rules don't agree; empty where they do, or where no policy has a say."""
     code, answer, _ = answered
-    told = answer.get("message", "")
+    reported = answer.get("message", "")
     if case.by_schema or code == 404:
         return ""
     seen = as_seen(request)
     filled = replace(seen, object=admission.mutate(seen, WORLD))
     message = admission.review(filled, WORLD).message
     if message and case.by_policy:
-        return "" if code == 422 and "ValidatingAdmissionPolicy" in told else f"{code} {told}, want {message}"
+        return "" if code == 422 and "ValidatingAdmissionPolicy" in reported else f"{code} {reported}, want {message}"
     if code not in (200, 201):
-        return f"{code} {told}, want {'nothing said: ' + message if message else 'it allowed'}"
+        return f"{code} {reported}, want {'nothing said: ' + message if message else 'it allowed'}"
     return "; ".join(unlike(filled.object or {}, answer)) if request.operation is not Operation.DELETE else ""
 
 
@@ -233,4 +233,4 @@ def test_policies_say_what_the_service_says(ruled: Cluster) -> None:
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         answers = dict(zip(asked, pool.map(ruled.ask, asked.values()), strict=True))
     wrong = {case.name: ruled_alike(case, asked[case.name], answers[case.name]) for case in cases()}
-    assert {name: fault for name, fault in wrong.items() if fault} == {}
+    assert {name: error for name, error in wrong.items() if error} == {}

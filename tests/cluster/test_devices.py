@@ -79,23 +79,23 @@ def test_claims_share_a_device_by_its_capacity(plane: ControlPlane) -> None:
 def test_a_pod_is_bound_when_its_device_is_ready_and_a_device_that_fails_is_given_back(plane: ControlPlane) -> None:
     gang(plane, "fast", {"deviceClassName": FABRIC})
     wait_until("the device is given", lambda: bool(results(plane, "fast-0")))
-    told = status(plane, "fast-0")
-    (result,) = told["allocation"]["devices"]["results"]
+    reported = status(plane, "fast-0")
+    (result,) = reported["allocation"]["devices"]["results"]
     assert (result["bindingConditions"], result["bindingFailureConditions"]) == (["Attached"], ["Broken"])
-    assert "allocationTimestamp" in told["allocation"]
-    (term,) = told["allocation"]["nodeSelector"]["nodeSelectorTerms"]
+    assert "allocationTimestamp" in reported["allocation"]
+    (term,) = reported["allocation"]["nodeSelector"]["nodeSelectorTerms"]
     assert term["matchFields"][0]["key"] == "metadata.name"
     assert nodes(plane, "fast", 1) == [""]
-    _tell(plane, "fast-0", "Broken")
+    _report(plane, "fast-0", "Broken")
     wait_until("the device is given back", lambda: not status(plane, "fast-0").get("devices"))
     wait_until("it is given again", lambda: bool(results(plane, "fast-0")))
     assert nodes(plane, "fast", 1) == [""]
-    _tell(plane, "fast-0", "Attached")
+    _report(plane, "fast-0", "Attached")
     (node,) = status(plane, "fast-0")["allocation"]["nodeSelector"]["nodeSelectorTerms"][0]["matchFields"][0]["values"]
     wait_until("the pod is bound", lambda: nodes(plane, "fast", 1) == [node])
 
 
-def _tell(plane: ControlPlane, claim: str, condition: str) -> None:
+def _report(plane: ControlPlane, claim: str, condition: str) -> None:
     """The driver says that this is true of the claim's device."""
     (result,) = results(plane, claim)
     device = {key: result[key] for key in ("driver", "pool", "device")}

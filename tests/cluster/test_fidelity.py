@@ -31,9 +31,9 @@ def test_the_real_server_still_answers_as_recorded(name: str, server: Server) ->
     answers = Player(server, group).play()
 
     recorded = golden.read(golden.FOLDER / f"{name}.json")
-    faults = [
+    errors = [
         f"{ask} {step.body or ''}\n  {difference}"
         for step, (ask, got), (_, want) in zip(group.compared, answers, recorded, strict=True)
         for difference in golden.differences(want, got)
     ]
-    assert not faults, "\n".join(faults)
+    assert not errors, "\n".join(errors)

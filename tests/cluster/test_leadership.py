@@ -203,9 +203,9 @@ def test_only_the_own_clock_says_how_old_a_lease_is(bed: Bed) -> None:
     renewing.start()
     try:
         scheduler = bed.programs.start(SCHEDULER, "--leader-elect-retry-period=500ms").wait_ready()
-        looked = _looks(bed)
-        enough = looked + OWN_SECONDS * 2.5  # two a second at most
-        wait_until("it looked at the Lease for longer than a duration", lambda: _looks(bed) > enough)
+        checked = _reconciles(bed)
+        enough = checked + OWN_SECONDS * 2.5  # two a second at most
+        wait_until("it looked at the Lease for longer than a duration", lambda: _reconciles(bed) > enough)
         assert not scheduler.leading()
     finally:
         stop.set()
@@ -227,7 +227,7 @@ def _around_the_taking(bed: Bed) -> tuple[audit.Entry, audit.Entry]:
     return writes[taking - 1], writes[taking]
 
 
-def _looks(bed: Bed) -> int:
+def _reconciles(bed: Bed) -> int:
     return sum(1 for entry in bed.log.entries() if entry.resource == "leases" and entry.verb == "get" and
                entry.agent.endswith("leader-election"))  # fmt: skip
 

@@ -18,7 +18,7 @@ from tests.cluster.components import CONTROLLERS, NAMESPACE, Component, Componen
 from tests.cluster.controlplane import ControlPlane
 from tests.scenarios.backends import Stage, in_turn, missing
 from tests.scenarios.player import Capability, Scenario, scenarios
-from tests.scenarios.report import CLUSTER, Outcome, Record, tell
+from tests.scenarios.report import CLUSTER, Outcome, Record, report
 from vcbatch.scheduler.policy.reader import DEFAULT_POLICY
 
 LACKS: Mapping[Capability, str] = {
@@ -115,7 +115,7 @@ def outcomes(
 def test_cluster(scenario: Scenario, request: pytest.FixtureRequest, record_property: Record) -> None:
     lacks = missing(scenario, LACKS)
     outcome = Outcome(lacks=lacks) if lacks else request.getfixturevalue("outcomes")[scenario.name]
-    tell(record_property, CLUSTER, scenario, outcome)
+    report(record_property, CLUSTER, scenario, outcome)
     if lacks:
         pytest.skip(lacks)
     assert not outcome.failure, outcome.failure

@@ -49,9 +49,9 @@ def test_a_user_is_told_by_whose_policy_a_job_waits(control_plane: ControlPlane,
             components.start(part).wait_ready()
         control_plane.must_kubectl("create", "-f", "-", stdin=json.dumps(_job("tall", cpu="9")))
         wait_until("the policy is known", lambda: order().get("by") == "policy")
-        told = seen[-1]
-        assert (told["policy"], told["lease"]) == ("built-in default", f"{NAMESPACE}/vcbatch-scheduler")
-        assert "doubt" not in told
+        reported = seen[-1]
+        assert (reported["policy"], reported["lease"]) == ("built-in default", f"{NAMESPACE}/vcbatch-scheduler")
+        assert "doubt" not in reported
         listed = control_plane.kubectl("get", "leases", "--namespace", NAMESPACE, kubeconfig=user)
         assert (listed.returncode, "is forbidden" in listed.stderr) == (1, True), "no more than the one"
 

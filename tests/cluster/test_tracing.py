@@ -87,10 +87,10 @@ def test_a_jobs_life_is_one_trace_across_all_programs(plane: ControlPlane) -> No
         assert spans["gang.enqueued"].end <= spans["gang.scheduled"].end <= spans["gang.running"].end
         assert {spans[name].attributes["vcbatch.job.name"] for name in LIFE} == {"traced"}
         assert {spans[name].attributes["vcbatch.pods"] for name in LIFE[1:]} == {3}
-        assert_work_is_told(collector)
+        assert_work_is_reported(collector)
 
 
-def assert_work_is_told(collector: Collector) -> None:
+def assert_work_is_reported(collector: Collector) -> None:
     """Cycles with their actions, reconciles and reviews."""
     cycles = collector.named("scheduler.cycle", "vcbatch-scheduler")
     assert sum(cycle.attributes["vcbatch.binds"] for cycle in cycles) == 3

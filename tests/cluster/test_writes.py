@@ -44,13 +44,13 @@ def plane(binaries: Binaries, audit: Audit, tmp_path_factory: pytest.TempPathFac
             yield plane
 
 
-def unchanged(look: Callable[[], Counter[str]], *, seconds: float = 7.0) -> Counter[str]:
+def unchanged(reconcile: Callable[[], Counter[str]], *, seconds: float = 7.0) -> Counter[str]:
     """What is looked at, once it has stayed as it is for so long. Nothing is put off for more than five seconds."""
-    last, since = look(), time.monotonic()
+    last, since = reconcile(), time.monotonic()
 
     def rested() -> bool:
         nonlocal last, since
-        now = look()
+        now = reconcile()
         if now != last:
             last, since = now, time.monotonic()
         return time.monotonic() - since >= seconds

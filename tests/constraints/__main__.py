@@ -23,11 +23,11 @@ def main() -> int:
     wrong: Counter[str] = Counter()
     for nth in range(given.worlds):
         name = names[nth % len(names)]
-        faults = judge(KINDS[name](Random(f"{given.seed}/{name}/{nth}")))
-        if faults:
+        errors = judge(KINDS[name](Random(f"{given.seed}/{name}/{nth}")))
+        if errors:
             wrong[name] += 1
             if wrong[name] == 1:
-                sys.stdout.write("\n    ".join([f"{name} (world {nth}):", *faults]) + "\n")
+                sys.stdout.write("\n    ".join([f"{name} (world {nth}):", *errors]) + "\n")
     bad = sum(wrong.values())
     sys.stdout.write(f"{given.worlds - bad} of {given.worlds} worlds of {len(names)} kinds; wrong: {dict(wrong)}\n")
     return 1 if bad * 100 > given.worlds else 0

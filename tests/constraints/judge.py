@@ -66,29 +66,29 @@ def starts(world: World, rounds: int = ROUNDS) -> bool:
 
 def judge(case: Case) -> list[str]:
     """What is wrong with the reason; empty where nothing is."""
-    faults: list[str] = []
+    errors: list[str] = []
     lifted = case.world.copy()
     case.lift(lifted)
     if not starts(lifted):
-        faults.append("the world is wrong: the gang doesn't start without the constraint")
+        errors.append("the world is wrong: the gang doesn't start without the constraint")
     why = run(case.world, case.rounds).reasons.get(KEY)
     if why is None:
-        return [*faults, "no reason at all"]
+        return [*errors, "no reason at all"]
     if why.reason not in case.reasons:
-        faults.append(f"reason {why.reason}, not {'/'.join(case.reasons)}: {why.message}")
+        errors.append(f"reason {why.reason}, not {'/'.join(case.reasons)}: {why.message}")
     if case.place and why.place != case.place:
-        faults.append(f"place {why.place!r}, not {case.place!r}: {why.message}")
+        errors.append(f"place {why.place!r}, not {case.place!r}: {why.message}")
     short = {s.resource: s.short_by for s in why.shortages}
     if case.short and {r: amount_of(q) for r, q in short.items()} != {r: amount_of(q) for r, q in case.short.items()}:
-        faults.append(f"short by {short}, not {case.short}: {why.message}")
+        errors.append(f"short by {short}, not {case.short}: {why.message}")
     if not why.remedies:
-        return [*faults, f"no remedy: {why.message}"]
+        return [*errors, f"no remedy: {why.message}"]
     if not starts(remedied(case, why.remedies)):
-        faults.append(f"the gang doesn't start with {why.remedies}: {why.message}")
+        errors.append(f"the gang doesn't start with {why.remedies}: {why.message}")
     less = [_less(remedy) for remedy in why.remedies]
     if less != list(why.remedies) and starts(remedied(case, less), case.rounds):
-        faults.append(f"less than {why.remedies} would do: {why.message}")
-    return faults
+        errors.append(f"less than {why.remedies} would do: {why.message}")
+    return errors
 
 
 def _less(remedy: Remedy) -> Remedy:

@@ -184,9 +184,9 @@ async def test_random_requests_are_judged_as_by_volcano(path: str, route: Route)
     wrong = {}
     for case in cases:
         verdict = await route(path, request_of(path, case["review"]), requests_world(), settings({}))
-        fault = unexplained(path, verdict, case["want"])
-        if fault:
-            wrong[case["id"]] = fault
+        error = unexplained(path, verdict, case["want"])
+        if error:
+            wrong[case["id"]] = error
     assert wrong == {}
 
 
@@ -297,9 +297,9 @@ async def test_volcanos_own_cases_are_judged_alike(name: str, route: Route) -> N
         context = case.get("context") or {}
         path, asked = request_of_case(case)
         verdict = await route(path, asked, world(context), settings(context))
-        fault = unexplained(path, verdict, want_of_case(case))
-        if fault and (name, number) not in UNREPRODUCIBLE:
-            wrong[number] = fault
+        error = unexplained(path, verdict, want_of_case(case))
+        if error and (name, number) not in UNREPRODUCIBLE:
+            wrong[number] = error
     assert wrong == {}
 
 

@@ -35,8 +35,8 @@ def test_leaves_behind_what_volcano_does(name: str) -> None:
     ours, theirs = virtual_time.run(_play(name, recording["steps"])), recording["results"][-1]["objects"]
     for plural in ("cronjobs.batch.volcano.sh", "jobs.batch.volcano.sh"):
         assert [_comparable(each) for each in ours[plural]] == [_comparable(each) for each in theirs.get(plural, [])]
-    told = [_numbered(line) for line in ours["events"]]
-    assert sorted(told) == sorted(_numbered(line) for line in theirs["events"] if line.startswith("CronJob/"))
+    reported = [_numbered(line) for line in ours["events"]]
+    assert sorted(reported) == sorted(_numbered(line) for line in theirs["events"] if line.startswith("CronJob/"))
 
 
 async def _play(name: str, steps: list[Json]) -> Json:

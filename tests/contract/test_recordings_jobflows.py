@@ -43,8 +43,8 @@ def test_leaves_behind_what_volcano_does(name: str) -> None:
             if plural.startswith(JOBTEMPLATES.plural) and not mine["objects"][f"{JOBS.plural}.{JOBS.group}"]:
                 wanted = [{**each, "status": {}} for each in wanted]  # jobs that are gone are listed no more
             assert [_comparable(each) for each in mine["objects"].get(plural, [])] == wanted, plural
-        told = [line for line in volcanos["objects"]["events"] if line.startswith("JobFlow/")]
-        assert sorted(mine["objects"]["events"]) == sorted(told)
+        reported = [line for line in volcanos["objects"]["events"] if line.startswith("JobFlow/")]
+        assert sorted(mine["objects"]["events"]) == sorted(reported)
 
 
 async def _play(name: str, steps: list[Json]) -> list[Json]:

@@ -29,11 +29,11 @@ Json = dict[str, Any]
 
 RECORDINGS = ("bare-pod", "closed-queue", "deployment", "deployment-min", "statefulset")
 _COMPARED = {"pods": PODS, "podgroups.scheduling.volcano.sh": PODGROUPS, "queues.scheduling.volcano.sh": QUEUES}
-_TOLD_OF = ("Pod", "PodGroup", "Deployment", "ReplicaSet", "StatefulSet")
+_REPORTED_OF = ("Pod", "PodGroup", "Deployment", "ReplicaSet", "StatefulSet")
 _SERVER_SET = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "deletionTimestamp")
 _OF_A_MOMENT = ("transitionID", "lastTransitionTime")
 _SLICE = 0.1
-_BETWEEN_LOOKS = 1.5
+_BETWEEN_CHECKS = 1.5
 
 
 @pytest.mark.skipif(DATA is None, reason="no conformance data beside the repository")
@@ -61,8 +61,8 @@ def _compare(mine: Json, theirs: Json) -> None:
                     _counted(queue, theirs["objects"].get("podgroups.scheduling.volcano.sh", [])) for queue in wanted
                 ]
             assert ours == sorted(wanted, key=_name), plural
-        told = {_told(line) for line in theirs["objects"]["events"] if line.partition("/")[0] in _TOLD_OF}
-        assert mine["events"] == {line for line in told if not _of_one_that_waits_for_nothing(line)}
+        reported = {_reported(line) for line in theirs["objects"]["events"] if line.partition("/")[0] in _REPORTED_OF}
+        assert mine["events"] == {line for line in reported if not _of_one_that_waits_for_nothing(line)}
 
 
 def _ending(body: Json) -> bool:
@@ -130,7 +130,7 @@ class _Player:
         for _ in range(int(seconds / _SLICE)):
             saw = world.history.values(what, path)
             if saw and saw[-1] in values:
-                await world.pass_time(_BETWEEN_LOOKS)  # it was asked for so often there, and went on meanwhile
+                await world.pass_time(_BETWEEN_CHECKS)  # it was asked for so often there, and went on meanwhile
                 return {"saw": saw}
             await world.pass_time(_SLICE)
         raise AssertionError(f"{what} never reached {values}")
@@ -145,14 +145,14 @@ class _Player:
                 for owner in (o for each in found for o in each["metadata"].get("ownerReferences", ())):
                     self._uids[owner["uid"]] = "UID"
                 objects[plural] = list(found)
-        told = (await world.api.list(EVENTS, namespace=self._namespace)).items
+        reported = (await world.api.list(EVENTS, namespace=self._namespace)).items
         lines = {
-            _told(
+            _reported(
                 f"{event['involvedObject']['kind']}/{self._without_uids(event['involvedObject']['name'])} "
                 f"{event['type']} {event['reason']}: {event['message']}"
             )
-            for event in told
-            if event["involvedObject"]["kind"] in _TOLD_OF
+            for event in reported
+            if event["involvedObject"]["kind"] in _REPORTED_OF
         }
         snapshot = _without_chance({"objects": objects, "events": sorted(lines)})
         return {
@@ -185,7 +185,7 @@ def _name(body: Json) -> str:
     return str(body["metadata"]["name"])
 
 
-def _told(line: str) -> str:
+def _reported(line: str) -> str:
     """Without the node."""
     return re.sub(r"(Successfully assigned \S+ to) .*", r"\1 NODE", line)
 

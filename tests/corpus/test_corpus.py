@@ -23,8 +23,8 @@ every_case = pytest.mark.parametrize("case", cases(), ids=lambda case: case.name
 
 def test_the_corpus_is_large_and_names_every_rule() -> None:
     assert len(cases()) >= 400
-    told = {case.rule for case in cases()}
-    assert told == set(rules()), "every rule has cases, and every case a rule"
+    reported = {case.rule for case in cases()}
+    assert reported == set(rules()), "every rule has cases, and every case a rule"
     assert len({case.name for case in cases()}) == len(cases())
 
 
@@ -55,7 +55,7 @@ def test_the_rules_say_it(case: Case) -> None:
     verdict = admission.review(replace(case.request, object=filled), WORLD, SETTINGS)
     written = () if case.says else admission.mutation_warnings(case.request, filled)
     assert (verdict.message, (*written, *verdict.warnings)) == (case.says, case.warns)
-    assert all(fault.field for fault in verdict.faults) or case.by_schema, "a fault says where"
+    assert all(error.field for error in verdict.errors) or case.by_schema, "a fault says where"
 
 
 @pytest.mark.parametrize("plural", RESOURCES)

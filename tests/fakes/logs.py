@@ -73,7 +73,7 @@ class GangApi(FakeApi):
 
     def start(self, pod: str, container: str = "main") -> None:
         self.runs[pod, container].append(Run())
-        self._tell(pod)
+        self._report(pod)
 
     def print(self, pod: str, *texts: str, container: str = "main", seconds: float = 0.0) -> None:
         """Lines `seconds` after the last, all in the same microsecond of it."""
@@ -81,10 +81,10 @@ class GangApi(FakeApi):
         self.runs[pod, container][-1].lines.extend((self.time, text) for text in texts)
         self._wake()
 
-    def exit(self, pod: str, container: str = "main", *, phase: str = "", told: bool = True) -> None:
+    def exit(self, pod: str, container: str = "main", *, phase: str = "", reported: bool = True) -> None:
         self.runs[pod, container][-1].ended = True
-        if told:
-            self._tell(pod, phase)
+        if reported:
+            self._report(pod, phase)
         else:
             self._wake()
 
@@ -94,7 +94,7 @@ class GangApi(FakeApi):
                 runs[-1].ended = True
         self.remove(PODS, pod, "default")
 
-    def _tell(self, pod: str, phase: str = "") -> None:
+    def _report(self, pod: str, phase: str = "") -> None:
         obj = self.objects[PODS, "default", pod]
         statuses = [self._status(name, runs) for (owner, name), runs in self.runs.items() if owner == pod]
         status = {"phase": phase or "Running", "containerStatuses": statuses}

@@ -96,13 +96,13 @@ def unexplained(found: Sequence[Difference], differs: Mapping[str, Sequence[str]
     """What fails a test: differences that `differs` (reason to paths, "" for anywhere) doesn't cover, and paths in it
     under which nothing differs."""
     places = [place for paths in differs.values() for place in paths]
-    faults = [str(difference) for difference in found if not any(_below(difference.path, place) for place in places)]
-    faults += [
+    errors = [str(difference) for difference in found if not any(_below(difference.path, place) for place in places)]
+    errors += [
         f"listed as different, but alike: {place or 'the answer'}"
         for place in places
         if not any(_below(difference.path, place) for difference in found)
     ]
-    return faults
+    return errors
 
 
 def _below(path: str, place: str) -> bool:

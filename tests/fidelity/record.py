@@ -82,9 +82,9 @@ def compare(groups: Sequence[str], *, counts: bool) -> None:
             good += not found
             meant = listed.differs(name, number)
             known += bool(meant)
-            faults = golden.unexplained(found, meant)
-            if faults and not counts:
-                click.echo(f"--- {name} {number}: {ask} {str(step.body or '')[:300]}\n  " + "\n  ".join(faults))
+            errors = golden.unexplained(found, meant)
+            if errors and not counts:
+                click.echo(f"--- {name} {number}: {ask} {str(step.body or '')[:300]}\n  " + "\n  ".join(errors))
         alike, total = alike + good, total + len(answers)
         click.echo(f"{name:24} {good:4} of {len(answers):4}")
     click.echo(f"{'all':24} {alike:4} of {total:4}; listed as different: {known}")

@@ -94,21 +94,21 @@ def differing(suite: Suite, name: str, answers: Answers) -> dict[str, str]:
     return found
 
 
-def faults(suite: Suite, name: str, answers: Answers) -> list[str]:
+def errors(suite: Suite, name: str, answers: Answers) -> list[str]:
     """What fails a test: answers that differ and aren't listed, and what is listed and doesn't differ any more."""
     found = differing(suite, name, answers)
     listed = [one for one in known(suite) if one.part == name]
     counted = sum(one.count for one in listed)
     others = {ask: how for ask, how in found.items() if not any(one.covers(name, ask) for one in listed)}
-    told = [
+    reported = [
         f"listed as different, but alike: {one.ask}"
         for one in listed
         if one.ask and not any(one.covers(name, ask) for ask in found)
     ]
     if len(others) != counted:
-        told.append(f"{len(others)} answers differ, {counted} are listed:")
-        told += [f"{ask}\n  {how}" for ask, how in others.items()]
-    return told
+        reported.append(f"{len(others)} answers differ, {counted} are listed:")
+        reported += [f"{ask}\n  {how}" for ask, how in others.items()]
+    return reported
 
 
 def play_real(plane: ControlPlane, suite: Suite, chosen: Sequence[str]) -> dict[str, Answers]:

@@ -30,12 +30,12 @@ def test_answers_are_those_of_the_real_server(name: str, server: Server) -> None
 
     answers = Player(server, group).play()
 
-    faults = [
-        f"{number}: {ask} {step.body or ''}\n  {fault}"
+    errors = [
+        f"{number}: {ask} {step.body or ''}\n  {error}"
         for number, (step, (ask, got), (_, want)) in enumerate(zip(group.compared, answers, recorded, strict=True))
-        for fault in golden.unexplained(golden.differences(want, got), listed.differs(name, number))
+        for error in golden.unexplained(golden.differences(want, got), listed.differs(name, number))
     ]
-    assert not faults, "\n".join(faults)
+    assert not errors, "\n".join(errors)
 
 
 @pytest.mark.parametrize("reason", sorted(listed.reasons()))

@@ -9,7 +9,7 @@ import pytest
 from tests.fidelity import kubectl, servers
 from tests.fidelity.golden import Answers
 from tests.fidelity.servers import Server
-from tests.fidelity.suites import SUITES, faults, known
+from tests.fidelity.suites import SUITES, errors, known
 
 PARTS = [(suite, name) for suite, found in SUITES.items() for name in found.names()]
 Played = Callable[[str], dict[str, Answers]]
@@ -42,7 +42,7 @@ def test_answers_are_those_of_the_real_server(suite: str, name: str, played: Pla
             kubectl.find()
         except kubectl.NoKubectl as why:
             pytest.skip(str(why))
-    found = faults(SUITES[suite], name, played(suite)[name])
+    found = errors(SUITES[suite], name, played(suite)[name])
     assert not found, "\n".join(found)
 
 

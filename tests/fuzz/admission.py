@@ -52,7 +52,7 @@ class Report:
 
     codes: Counter[str] = field(default_factory=Counter)
     costs: list[Cost] = field(default_factory=list)
-    faults: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
 
     def note(self, cost: Cost) -> None:
         self.costs.append(cost)
@@ -88,26 +88,26 @@ class Fuzz:
 
     async def post(self, path: str, what: str, body: bytes) -> None:
         before, began = most_memory(), time.process_time()
-        fault = ""
+        error = ""
         try:
             reply = await ask(self._app, "POST", path, body, headers=JSON_TYPE)
         except Exception as raised:
-            fault = f"{type(raised).__name__}: {raised}"
+            error = f"{type(raised).__name__}: {raised}"
         else:
             self.report.codes[str(reply.code)] += 1
-            fault = "" if reply.code in _CODES else f"answered {reply.code}"
+            error = "" if reply.code in _CODES else f"answered {reply.code}"
             if reply.code == 200:
-                fault = _wrong(reply.json["response"])
+                error = _wrong(reply.json["response"])
         cost = Cost(seconds=time.process_time() - began, grown=most_memory() - before, path=path, what=what)
         self.report.note(cost)
         if cost.seconds > SECONDS:
-            fault = fault or f"took {cost.seconds:.2f} s"
+            error = error or f"took {cost.seconds:.2f} s"
         if cost.grown > BYTES:
-            fault = fault or f"took {cost.grown / 1e6:.0f} MB"
-        if fault:
-            kept = self._keep / f"fuzz-{len(self.report.faults)}.json"
+            error = error or f"took {cost.grown / 1e6:.0f} MB"
+        if error:
+            kept = self._keep / f"fuzz-{len(self.report.errors)}.json"
             kept.write_bytes(body)
-            self.report.faults.append(f"{path} {what}: {fault[:500]} ({kept})")
+            self.report.errors.append(f"{path} {what}: {error[:500]} ({kept})")
 
 
 def _wrong(answered: Json) -> str:
@@ -151,9 +151,9 @@ def main(inputs: int, seed: int, keep: Path) -> None:
     click.echo(f"most memory {most_memory() / 1e6:.0f} MB; the dearest by CPU time:")
     for cost in report.dearest(8):
         click.echo(f"  {cost.seconds:.2f} s, {cost.grown / 1e6:.0f} MB more: {cost.path} {cost.what}")
-    for fault in report.faults[:50]:
-        click.echo(fault, err=True)
-    sys.exit(bool(report.faults))
+    for error in report.errors[:50]:
+        click.echo(error, err=True)
+    sys.exit(bool(report.errors))
 
 
 if __name__ == "__main__":

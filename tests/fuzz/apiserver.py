@@ -65,7 +65,7 @@ class Report:
     codes: Counter[int] = field(default_factory=Counter)
     as_kubernetes: int = 0
     """Answers of 500 that Kubernetes gives, too."""
-    faults: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
     slowest: tuple[float, str] = (0.0, "")
 
 
@@ -88,9 +88,9 @@ class _Session:
             for at in range(count):
                 self.asked = asked = drawn.next()
                 self._report.requests += 1
-                fault = await self._judged(app, asked)
-                if fault:
-                    self._report.faults.append(f"{self._where}, request {at}: {fault}: {asked}")
+                error = await self._judged(app, asked)
+                if error:
+                    self._report.errors.append(f"{self._where}, request {at}: {error}: {asked}")
             self._check_store(kernel)
         finally:
             await kernel.stop()
@@ -152,9 +152,9 @@ class _Session:
                 total += len(record.body)
                 if len(record.body) > OBJECT_BYTES:
                     what = f"{entry.resource.plural} {record.name} has {len(record.body):,} bytes"
-                    self._report.faults.append(f"{self._where}: {what}")
+                    self._report.errors.append(f"{self._where}: {what}")
         if total > STORE_BYTES:
-            self._report.faults.append(f"{self._where}: {total:,} bytes are stored")
+            self._report.errors.append(f"{self._where}: {total:,} bytes are stored")
 
 
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -179,7 +179,7 @@ def fuzz(
     report = Report()
     before = signal.signal(signal.SIGPROF, _too_long)
     try:
-        while report.requests < requests and len(report.faults) < stop_after:
+        while report.requests < requests and len(report.errors) < stop_after:
             run(_Session(seed, session, report).play(min(PER_SESSION, requests - report.requests)))
             session += 1
             progress(report)
@@ -204,16 +204,16 @@ def main(requests: int, seed: int, session: int) -> None:
 
     def progress(report: Report) -> None:
         if report.requests % _PROGRESS == 0:
-            click.echo(f"{report.requests:,} requests, {len(report.faults)} faults")
+            click.echo(f"{report.requests:,} requests, {len(report.errors)} faults")
 
     report = fuzz(requests, seed, session=session, progress=progress)
     seconds = time.perf_counter() - began
     click.echo(f"{report.requests:,} requests in {seconds:.0f} s: {dict(sorted(report.codes.items()))}")
     click.echo(f"of these {report.as_kubernetes:,} are refusals to which Kubernetes gives the code 500, too")
     click.echo(f"most memory {most_memory() / 1e6:.0f} MB; slowest {report.slowest[0]:.2f} s {report.slowest[1]}")
-    for fault in report.faults:
-        click.echo(fault, err=True)
-    sys.exit(bool(report.faults))
+    for error in report.errors:
+        click.echo(error, err=True)
+    sys.exit(bool(report.errors))
 
 
 if __name__ == "__main__":

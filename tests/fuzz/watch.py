@@ -84,7 +84,7 @@ class Report:
     """What came of all watchers."""
 
     counts: Counter[str] = field(default_factory=Counter)
-    faults: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
     before: float = 0.0
     most: float = 0.0
     after: float = 0.0
@@ -263,17 +263,17 @@ class Fuzz:
     async def _one(self, number: int, watch: Asked, room: asyncio.Semaphore) -> None:
         try:
             async with asyncio.timeout(_PATIENCE):
-                fault = await self._judged(watch)
+                error = await self._judged(watch)
         except TimeoutError:
-            fault = f"it hangs ({_PATIENCE:g} s)"
+            error = f"it hangs ({_PATIENCE:g} s)"
         except (OSError, asyncio.IncompleteReadError) as raised:
-            fault = f"{type(raised).__name__}: {raised}"
+            error = f"{type(raised).__name__}: {raised}"
         finally:
             room.release()
         self._resident()
         self.report.counts[watch.behaviour] += 1
-        if fault:
-            self.report.faults.append(f"watcher {number} ({watch.behaviour}) {watch.path} {watch.accept}: {fault}")
+        if error:
+            self.report.errors.append(f"watcher {number} ({watch.behaviour}) {watch.path} {watch.accept}: {error}")
 
     async def _judged(self, watch: Asked) -> str:
         if watch.behaviour == "stall":
@@ -314,7 +314,7 @@ class Fuzz:
         await self._until(lambda: len(self.ledger.changes) >= last and self.ledger.version >= newest)
         if watch.version is not None:
             first = last = self.ledger.position(watch.version)
-        return self.ledger.fault(events, watch.selection, first=first, last=last, initial=watch.initial)
+        return self.ledger.error(events, watch.selection, first=first, last=last, initial=watch.initial)
 
     async def _lines(
         self, reader: asyncio.StreamReader, behaviour: str, seconds: float | None = None
@@ -357,7 +357,7 @@ class Fuzz:
             query = urlencode({"watch": "1", "resourceVersion": str(version), "timeoutSeconds": "2"})
             async with self._opened(f"/api/v1/configmaps?{query}&labelSelector=colour", "") as (code, reader):
                 if code != 200:
-                    self.report.faults.append(f"the follower was answered {code}")
+                    self.report.errors.append(f"the follower was answered {code}")
                     return
                 for line in await self._lines(reader, "read"):
                     event = json.loads(line)
@@ -370,19 +370,19 @@ class Fuzz:
         wanted = list(self.ledger.after(first, selection))
         if seen != wanted:
             at = next((at for at, pair in enumerate(zip(seen, wanted, strict=False)) if pair[0] != pair[1]), "the end")
-            self.report.faults.append(f"the follower saw {len(seen)} events of {len(wanted)}; they differ at {at}")
+            self.report.errors.append(f"the follower saw {len(seen)} events of {len(wanted)}; they differ at {at}")
 
     async def _settled(self, files: int) -> None:
         """The server has let go of everything."""
         end = time.monotonic() + _PATIENCE
         while self._process.num_fds() > files + 4:
             if time.monotonic() > end:
-                self.report.faults.append(f"{self._process.num_fds()} open files of {files} at the start")
+                self.report.errors.append(f"{self._process.num_fds()} open files of {files} at the start")
                 break
             await asyncio.sleep(0.1)
         self.report.after = self._resident()
         if self.report.after > self.report.before + MEGABYTES:
-            self.report.faults.append(f"memory went from {self.report.before:.0f} to {self.report.after:.0f} MB")
+            self.report.errors.append(f"memory went from {self.report.before:.0f} to {self.report.after:.0f} MB")
 
 
 async def _refused(watch: Asked, code: int, reader: asyncio.StreamReader) -> str:
@@ -409,7 +409,7 @@ def run(inputs: int, seed: int) -> Report:
             child.wait()
         log.seek(0)
         if "Traceback" in (said := log.read()):
-            report.faults.append(f"the server's log: {said[-3000:]}")
+            report.errors.append(f"the server's log: {said[-3000:]}")
         return report
 
 
@@ -428,9 +428,9 @@ def main(inputs: int, seed: int) -> None:
     report = run(inputs, seed)
     click.echo(f"{inputs:,} watchers in {time.perf_counter() - began:.0f} s: {dict(report.counts)}")
     click.echo(f"memory {report.before:.0f} MB before, at most {report.most:.0f}, {report.after:.0f} after")
-    for fault in report.faults[:50]:
-        click.echo(fault, err=True)
-    sys.exit(bool(report.faults))
+    for error in report.errors[:50]:
+        click.echo(error, err=True)
+    sys.exit(bool(report.errors))
 
 
 if __name__ == "__main__":

@@ -88,7 +88,7 @@ class Ledger:
             if selection.includes(key, objects[key].after)
         ]
 
-    def fault(self, events: Sequence[Seen], selection: Selection, *, first: int, last: int, initial: bool) -> str:
+    def error(self, events: Sequence[Seen], selection: Selection, *, first: int, last: int, initial: bool) -> str:
         """What is wrong with the events of a watch that began at a position from `first` to `last`; "" where they are
         those that happened, each once and in order. The end may be missing: a watch ends before the changes do."""
         best = 0

@@ -255,7 +255,7 @@ class Report:
     """What came of all inputs: how often each command ended with which code, and the failures."""
 
     codes: Counter[str] = field(default_factory=Counter)
-    faults: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
     slowest: list[tuple[float, str]] = field(default_factory=list)
 
 
@@ -271,15 +271,15 @@ class Fuzz:
         file = self._folder / "given.yaml"
         file.write_bytes(text.encode(errors="surrogatepass"))
         began = time.process_time()
-        fault, code = self._ended([one.replace("FILE", str(file)) for one in arguments])
+        error, code = self._ended([one.replace("FILE", str(file)) for one in arguments])
         spent = time.process_time() - began
         name = " ".join(arguments[:2]) if arguments[0] == "config" else arguments[0]
         self.report.codes[f"{name} {code}"] += 1
         self.report.slowest = sorted([*self.report.slowest, (spent, f"{name} {what}")], reverse=True)[:8]
-        if fault:
-            kept = self._keep / f"fuzz-yaml-{len(self.report.faults)}.yaml"
+        if error:
+            kept = self._keep / f"fuzz-yaml-{len(self.report.errors)}.yaml"
             kept.write_bytes(file.read_bytes())
-            self.report.faults.append(f"{' '.join(arguments)} {what}: {fault[:600]} ({kept})")
+            self.report.errors.append(f"{' '.join(arguments)} {what}: {error[:600]} ({kept})")
 
     def _ended(self, arguments: Sequence[str]) -> tuple[str, int | str]:
         try:
@@ -424,9 +424,9 @@ def main(inputs: int, seed: int, keep: Path, commands: tuple[str, ...]) -> None:
     click.echo(f"{total:,} inputs in {time.perf_counter() - began:.0f} s: {dict(sorted(report.codes.items()))}")
     for seconds, what in report.slowest:
         click.echo(f"  {seconds:.2f} s of CPU time: {what}")
-    for fault in report.faults[:100]:
-        click.echo(fault, err=True)
-    sys.exit(bool(report.faults))
+    for error in report.errors[:100]:
+        click.echo(error, err=True)
+    sys.exit(bool(report.errors))
 
 
 if __name__ == "__main__":

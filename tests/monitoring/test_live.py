@@ -158,8 +158,8 @@ async def test_every_panel_shows_data(world: World) -> None:
                     missing = [one for one in missing if not await _shows(world, session, one)]
                     await asyncio.sleep(0.2)
         except TimeoutError:
-            told = "\n".join(f"{target}: {target.strict(_chosen(JOBS_SHOWN[0]))}" for target in missing)
-            pytest.fail(f"no data after {SECONDS:.0f} s:\n{told}")
+            reported = "\n".join(f"{target}: {target.strict(_chosen(JOBS_SHOWN[0]))}" for target in missing)
+            pytest.fail(f"no data after {SECONDS:.0f} s:\n{reported}")
         finally:
             working.cancel()
             await asyncio.gather(working, return_exceptions=True)

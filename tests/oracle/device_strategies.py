@@ -53,7 +53,7 @@ def carded(draw: st.DrawFn) -> tuple[Json, Json]:
     cards = {node["metadata"]["name"]: _cards(draw, node, mode, kinds) for node in world["nodes"]}
     for group in world["podGroups"]:
         containers = _containers(draw, mode)
-        notes = _wishes(draw) if mode == "VGPU" else {}
+        notes = _requests(draw) if mode == "VGPU" else {}
         gold = draw(st.booleans())
         for pod in world["pods"]:
             if pod["metadata"]["labels"]["gang"] != group["metadata"]["name"]:
@@ -131,7 +131,7 @@ def _shares(draw: st.DrawFn, mode: str) -> Json:
     return out | {f"volcano.sh/vgpu-{name}": value for name, value in (memory | cores).items()}
 
 
-def _wishes(draw: st.DrawFn) -> Json:
+def _requests(draw: st.DrawFn) -> Json:
     """Which cards a pod would have."""
     return draw(
         st.sampled_from(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from tests.oracle.model import ALLOCATED, EPS, READY, Amounts, Job, Task, plus
-from tests.oracle.picture import Picture
+from tests.oracle.snapshot import JobContext
 
 
-class Gangs(Picture):
+class Gangs(JobContext):
     def _job_key(self, job: Job) -> tuple[Any, ...]:
         key: list[Any] = []
         for plugin in self.plugins:

@@ -44,10 +44,10 @@ class Neighbours:
                 raw[i] += weight * _same(there, node, term)
 
         for there, other in self._others():
-            for weight, term in _wishes(task):
+            for weight, term in _requests(task):
                 if self._means(task, term, other):
                     add(there, term, weight)
-            for weight, term in [*_wishes(other), *((1, term) for term in _terms(other, _NEAR))]:
+            for weight, term in [*_requests(other), *((1, term) for term in _terms(other, _NEAR))]:
                 if self._means(other, term, task):
                     add(there, term, weight)
         low, high = min(raw), max(raw)
@@ -79,11 +79,11 @@ def _terms(task: Task, side: str) -> Sequence[Json]:
     return (task.affinity.get(side) or {}).get(HARD) or ()
 
 
-def _wishes(task: Task) -> list[tuple[int, Json]]:
+def _requests(task: Task) -> list[tuple[int, Json]]:
     return [
-        (sign * wish["weight"], wish["podAffinityTerm"])
+        (sign * request["weight"], request["podAffinityTerm"])
         for side, sign in ((_NEAR, 1), (_FAR, -1))
-        for wish in (task.affinity.get(side) or {}).get(SOFT) or ()
+        for request in (task.affinity.get(side) or {}).get(SOFT) or ()
     ]
 
 

@@ -91,7 +91,7 @@ class Numa(Rules):
         self._pods = {p["metadata"]["uid"]: p for p in world["pods"]}
         self._held: dict[str, tuple[str, Cpus]] = {}
 
-    def _wish(self, task: Task) -> tuple[str, list[int]] | None:
+    def _request(self, task: Task) -> tuple[str, list[int]] | None:
         """The policy and how many cpus each container gets of its own; None for who gets none anyway."""
         pod = self._pods[task.uid]
         counts: list[int] = []
@@ -105,10 +105,10 @@ class Numa(Rules):
 
     def _cpus(self, node: Node, task: Task) -> Cpus | None:
         """What the pod would get there of its own; None where it can't go there."""
-        wish, board = self._wish(task), self._boards.get(node.name)
-        if wish is None:
+        request, board = self._request(task), self._boards.get(node.name)
+        if request is None:
             return frozenset()
-        policy, counts = wish
+        policy, counts = request
         if policy not in NONE and (board is None or not board.static or board.policy != policy or not board.free):
             return None
         if board is None or not board.static or board.policy in NONE:
@@ -130,8 +130,8 @@ class Numa(Rules):
             self._boards[name].free |= cpus
 
     def points(self, nodes: Sequence[Node], task: Task) -> list[float]:
-        wish = self._wish(task)
-        if wish is None or wish[0] in NONE:
+        request = self._request(task)
+        if request is None or request[0] in NONE:
             return super().points(nodes, task)
         used = [len(self._boards[node.name].numa(self._cpus(node, task) or frozenset())) for node in nodes]
         most = max(used)

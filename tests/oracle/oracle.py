@@ -1,7 +1,7 @@
 """What the scheduler should decide, said a second time: one task after the other, plain numbers, no arrays, no caches.
 
 Written from the rules and from nothing of the scheduler's code, so that a mistake has to be made twice to pass. It
-reads the same objects. What it is made of, each on top of the one before: `picture`, `gangs`, `queues` and `places`
+reads the same objects. What it is made of, each on top of the one before: `snapshot`, `gangs`, `queues` and `places`
 with the plugins of the default policy, and the actions, here; gangs that are near together (`near`), and other plugins
 (`plugins`) or who is evicted (`books` to `shuffle`).
 """

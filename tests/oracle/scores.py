@@ -75,9 +75,9 @@ def packed(place: Place, pod: Json, weights: Mapping[str, int]) -> float:
     return points.packed(place.alloc, place.used, request(pod), weights, weight=1)
 
 
-def fit(place: Place, pod: Json, wishes: Mapping[str, tuple[str, int]]) -> float:
+def fit(place: Place, pod: Json, requests: Mapping[str, tuple[str, int]]) -> float:
     """resource-strategy-fit, with a weight of 1 as a whole."""
-    return points.fit(place.alloc, place.used, request(pod), wishes, weight=1)
+    return points.fit(place.alloc, place.used, request(pod), requests, weight=1)
 
 
 # By what nodes are

@@ -129,15 +129,15 @@ def _job(number: int) -> Json:
 
 
 # The most that it held is told by the process itself: what its parent is told counts the parent too.
-_TELL_MOST = """
+_REPORT_MOST = """
 import atexit, re, sys
 from pathlib import Path
 status = Path("/proc/self/status")
 most = lambda: re.search(r"VmHWM:\\s+(\\d+)", status.read_text())[1] if status.exists() else "0"
 atexit.register(lambda: print(most(), file=sys.stderr))
 """
-_COMMAND = f"{_TELL_MOST}from vcbatch.cli.vcctl.main import vcctl; vcctl()"
-_IMPORT = f"{_TELL_MOST}from vcbatch import AsyncClient, Client, Job, Queue, Task, task"
+_COMMAND = f"{_REPORT_MOST}from vcbatch.cli.vcctl.main import vcctl; vcctl()"
+_IMPORT = f"{_REPORT_MOST}from vcbatch import AsyncClient, Client, Job, Queue, Task, task"
 
 
 def _cost(*arguments: str) -> Cost:

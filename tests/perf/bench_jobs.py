@@ -142,7 +142,7 @@ def decisions(pods: int = 1000) -> dict[str, float]:
     restart = best_of(20, lambda: decide(failed, now=world.now))
     fresh = World()
     fresh.submit(job_object(tasks=[task("w", pods)], plugins={"env": [], "svc": []}))
-    fresh.look()
+    fresh.reconcile()
     fresh.schedule()
     begun = fresh.view()
     assert len(decide(begun, now=fresh.now).creates) == pods
@@ -164,8 +164,8 @@ async def large_job(pods: int = 10_000) -> dict[str, float]:
     uid = world.job()["metadata"]["uid"]
     gc.collect()
     gc.freeze()
-    first = await timed(controller.controller.look(uid))
-    unchanged = min([await timed(controller.controller.look(uid)) for _ in range(20)])
+    first = await timed(controller.controller.reconcile(uid))
+    unchanged = min([await timed(controller.controller.reconcile(uid)) for _ in range(20)])
     changed: list[float] = []
     for number in range(5):
         pod = sources.pods.indexed("job that controls it", uid)[number]
@@ -173,7 +173,7 @@ async def large_job(pods: int = 10_000) -> dict[str, float]:
             pod, metadata=msgspec.structs.replace(pod.metadata, resource_version=str(10**9 + number))
         )
         sources.pods.put(newer)
-        changed.append(await timed(controller.controller.look(uid)))
+        changed.append(await timed(controller.controller.reconcile(uid)))
     gc.unfreeze()
     return {
         "pods": pods,
@@ -198,7 +198,7 @@ async def many_jobs(jobs: int = 10_000, pods: int = 2) -> dict[str, float]:
     gc.freeze()
     began = time.process_time()
     for uid in uids:
-        await controller.controller.look(uid)
+        await controller.controller.reconcile(uid)
     took = time.process_time() - began
     gc.unfreeze()
     return {"jobs": jobs, "pods": jobs * pods, "bytes": held / jobs, "all_s": took, "writes": api.asked}

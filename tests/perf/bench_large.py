@@ -166,7 +166,7 @@ def placing(shape: str, name: str, **world: int) -> dict[str, Any]:
     gangs, size = SHAPES[shape]
     began = time.process_time()
     scheduler = cluster(parse_policy(POLICIES[name]), **world)
-    told = time.process_time() - began
+    reported = time.process_time() - began
     first, _ = seconds(scheduler)
     settle(scheduler)
     queues = world.get("queues", 200)
@@ -190,7 +190,7 @@ def placing(shape: str, name: str, **world: int) -> dict[str, Any]:
         "first_load_s": round(spent[0], 4),
         "idle_s": round(idle, 5),
         "changed_s": round(changed, 4),
-        "told_s": round(told, 1),
+        "told_s": round(reported, 1),
         "first_cycle_s": round(first, 2),
         "memory_mb": round(psutil.Process().memory_info().rss / 1e6),
     }

@@ -159,12 +159,12 @@ class _Gang:
             for log in self._logs:
                 log.extend(lines)
             number = last
-            self._tell()
+            self._report()
             await asyncio.sleep(max(_TICK - (time.monotonic() - began), 0.0))
         self._over.set()
-        self._tell()
+        self._report()
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         grown, self._grown = self._grown, asyncio.Event()
         grown.set()
 

@@ -128,12 +128,12 @@ class _World:
         want = {"running": 0, "completed": 0}
         for group in self.pod_groups:
             want[group["status"]["phase"].lower()] += 1
-        while self._told() != want:
+        while self._reported() != want:
             await self.clock.sleep(0.1)
         assert sum(want.values()) == pod_groups
         return self.clock.monotonic() - began
 
-    def _told(self) -> dict[str, int]:
+    def _reported(self) -> dict[str, int]:
         stored = [queue.get("status") or {} for queue in self.queues]
         return {key: sum(int(status.get(key) or 0) for status in stored) for key in ("running", "completed")}
 

@@ -56,7 +56,7 @@ async def _small_jobs(count: int, each_second: int) -> SmallJobs:
     gc.freeze()
     began = time.process_time()
     submitted = 0
-    while len(world.told) < count:
+    while len(world.reported) < count:
         for _ in range(min(int(each_second * _STEP_SECONDS), count - submitted)):
             submitted += 1
             world.submit(submitted)
@@ -150,7 +150,7 @@ class _World:
         self._groups: Cache[Json] = caches[PODGROUPS] if PODGROUPS in caches else informers.follow(PODGROUPS)
         self._pods = informers.follow(PODS, Pod)
         caches[QUEUES].put(self.api.seed(QUEUES, _queue()))
-        self.told: set[str] = set()
+        self.reported: set[str] = set()
         """The jobs whose status says that they run."""
         self._groups_to_move: list[str] = []
         self._pods_to_move: list[str] = []
@@ -183,7 +183,7 @@ class _World:
 
     def _look_at_job(self, job: Json) -> None:
         if ((job.get("status") or {}).get("state") or {}).get("phase") == "Running":
-            self.told.add(job["metadata"]["uid"])
+            self.reported.add(job["metadata"]["uid"])
 
     @staticmethod
     def _note(old: object, name: str, to_move: list[str]) -> None:

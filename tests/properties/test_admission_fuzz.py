@@ -1,4 +1,4 @@
-"""A small part of `make fuzz-admission`: mutations of the corpora, each answered without a fault of ours."""
+"""A small part of `make fuzz-admission`: mutations of the corpora, each answered without an error of ours."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from tests.fuzz.admission import run
 
 async def test_mutated_objects_are_answered(tmp_path: Path) -> None:
     report = await run(600, seed=7, keep=tmp_path)
-    assert report.faults == []
+    assert report.errors == []
     assert report.codes["200"] > 300, "most are answered as reviews"
     assert report.codes["400"] > 5, "and some are none"

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from tests.support.examples import examples
 from vcbatch.local.apiserver import apply, kinds
+from vcbatch.local.apiserver.apierrors import StatusError
 from vcbatch.local.apiserver.apply.fieldset import from_json, to_json
 from vcbatch.local.apiserver.apply.merge import leaves
 from vcbatch.local.apiserver.apply.shapes import shape_of
-from vcbatch.local.apiserver.errors import StatusError
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ENTRY = next(entry for entry in kinds.served() if entry.resource.kind == "Deployment")

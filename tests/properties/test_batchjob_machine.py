@@ -134,23 +134,23 @@ class BatchJobMachine(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 9))
     def it_hears_of_a_pod(self, which: int) -> None:
-        known = sorted({*self.world.pods, *self.world.picture})
+        known = sorted({*self.world.pods, *self.world.snapshot})
         if known:
-            self.world.tell(known[which % len(known)])
+            self.world.report(known[which % len(known)])
 
     @rule(writes=st.integers(0, 4))
     def the_controller_dies_while_it_writes(self, writes: int) -> None:
-        self._look(writes)
-        self.world.tell()  # the next one lists all pods before it decides
+        self._reconcile(writes)
+        self.world.report()  # the next one lists all pods before it decides
 
     @rule()
-    def the_controller_looks(self) -> None:
-        self._look(None)
+    def the_controller_reconciles(self) -> None:
+        self._reconcile(None)
 
-    def _look(self, writes: int | None) -> None:
+    def _reconcile(self, writes: int | None) -> None:
         before = {uid: copy.deepcopy(pod) for uid, pod in self.world.pods.items()}
         with suppress(Crash, Stale):
-            self.world.look(writes=writes)
+            self.world.reconcile(writes=writes)
         self._note_killed(before)
 
     def _note_killed(self, before: dict[str, Json]) -> None:
@@ -165,9 +165,9 @@ class BatchJobMachine(RuleBasedStateMachine):
 
     def _rest(self) -> None:
         for _ in range(60):
-            self.world.tell()
+            self.world.report()
             before = {uid: copy.deepcopy(pod) for uid, pod in self.world.pods.items()}
-            decision = self.world.look()
+            decision = self.world.reconcile()
             self._note_killed(before)
             if decision.nothing_to_do:
                 return

@@ -101,17 +101,17 @@ class Faulty:
 
     def __init__(self, api: FakeApi) -> None:
         self._api = api
-        self.faults: list[str] = []
+        self.errors: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._api, name)
 
         async def call(*args: Any, **more: Any) -> Any:
-            fault = self.faults.pop(0) if self.faults else "none"
-            if fault == "before":
+            error = self.errors.pop(0) if self.errors else "none"
+            if error == "before":
                 raise ApiError(0, "", "no answer")
             result = await method(*args, **more)
-            if fault == "after":
+            if error == "after":
                 raise ApiError(0, "", "no answer")
             return result
 
@@ -136,18 +136,18 @@ class Cluster:
         self.history.clear()
         self.note()
 
-    async def look(self, which: int, faults: list[str]) -> None:
+    async def reconcile(self, which: int, errors: list[str]) -> None:
         replica = self.replicas[which % len(self.replicas)]
         await replica.hear()
-        self.faulty.faults = list(faults)
+        self.faulty.errors = list(errors)
         with contextlib.suppress(ApiError, TrustError):
-            await replica.managed.look()
-        self.faulty.faults = []
+            await replica.managed.reconcile()
+        self.faulty.errors = []
         self.note()
 
     async def everybody(self) -> None:
         for which in range(len(self.replicas)):
-            await self.look(which, [])
+            await self.reconcile(which, [])
 
     async def leap(self, days: int) -> None:
         """Replicas look every few seconds; what matters is that they did at its end."""
@@ -162,8 +162,8 @@ class Cluster:
     def in_force(self) -> set[bytes]:
         """Every bundle by which some API server may judge now."""
         since = self.clock.at - LAG
-        known = [told for at, told in self.history if at <= since][-1:]
-        return set[bytes]().union(*known, *(told for at, told in self.history if at > since))
+        known = [reported for at, reported in self.history if at <= since][-1:]
+        return set[bytes]().union(*known, *(reported for at, reported in self.history if at > since))
 
     def check(self) -> None:
         for replica in self.replicas:
@@ -171,12 +171,12 @@ class Cluster:
                 assert trusts(bundle, replica.shown, self.clock.at), held(self.api)
 
 
-faults = st.lists(st.sampled_from(["none", "none", "none", "before", "after"]), max_size=14)
+errors = st.lists(st.sampled_from(["none", "none", "none", "before", "after"]), max_size=14)
 steps = st.one_of(
-    st.tuples(st.just("look"), st.integers(0, 2), faults),
+    st.tuples(st.just("look"), st.integers(0, 2), errors),
     st.tuples(st.just("wait"), st.integers(1, 600), st.just([])),
     st.tuples(st.just("leap"), st.integers(1, 20), st.just([])),
-    st.tuples(st.just("restart"), st.integers(0, 2), faults),
+    st.tuples(st.just("restart"), st.integers(0, 2), errors),
 )
 
 
@@ -190,14 +190,14 @@ async def lived_through(count: int, life: list[tuple[str, int, list[str]]], *, f
             world.api.objects.pop((SECRETS, NAMESPACE, SECRET), None)
             await world.everybody()
         elif what == "look":
-            await world.look(amount, spoiled)
+            await world.reconcile(amount, spoiled)
         elif what == "wait":
             world.clock.at += timedelta(seconds=amount)
         elif what == "leap":
             await world.leap(amount)
         else:
             world.replicas[amount % count] = world.fresh()
-            await world.look(amount, spoiled)
+            await world.reconcile(amount, spoiled)
         world.check()
 
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 
 from tests.support.examples import examples
 from tests.support.job_lives import ask, phase_of, run_pods, submit
-from tests.support.lives import Death, Stage, Story, assert_alike, assert_deaths_change_nothing, misfortunes, tell
+from tests.support.lives import Death, Stage, Story, assert_alike, assert_deaths_change_nothing, misfortunes, report
 from vcbatch.api.resources import COMMANDS, CRONJOBS, JOBS, PODGROUPS, PODS, QUEUES
 
 
@@ -105,23 +105,23 @@ def test_dying_at_any_write_changes_nothing(name: str) -> None:
 @pytest.mark.parametrize("name", STORIES)
 def test_neither_does_late_news_and_dying_often(name: str) -> None:
     story, _ = STORIES[name]
-    whole = tell(story)
+    whole = report(story)
 
     @settings(max_examples=examples(10))
     @given(misfortunes(COMMANDS, JOBS, PODS, PODGROUPS))
     def check(misfortune: Any) -> None:
-        assert_alike(tell(story, **misfortune), whole, str(misfortune))
+        assert_alike(report(story, **misfortune), whole, str(misfortune))
 
     check()
 
 
 def test_one_that_can_t_be_removed_is_carried_out_once() -> None:
     """Its deletion is tried again and again, so the deaths are those around the first try."""
-    whole = tell(_one_that_can_t_be_removed)
+    whole = report(_one_that_can_t_be_removed)
     first = next(
         number for number, (verb, plural, _) in enumerate(whole.writes) if (verb, plural) == ("delete", "commands")
     )
     for number in range(first - 2, first + 5):
         for after in (False, True):
-            told = tell(_one_that_can_t_be_removed, deaths=[Death(number, after)])
-            assert_alike(told, whole, f"died {after=} at {number}, {whole.writes[number]}")
+            reported = report(_one_that_can_t_be_removed, deaths=[Death(number, after)])
+            assert_alike(reported, whole, f"died {after=} at {number}, {whole.writes[number]}")

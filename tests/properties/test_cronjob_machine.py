@@ -67,20 +67,20 @@ class CronJobMachine(RuleBasedStateMachine):
         self.rested = False
 
     @rule(writes=st.integers(0, 3), data=st.data())
-    def look_and_die(self, writes: int, data: st.DataObject) -> None:
+    def reconcile_and_die(self, writes: int, data: st.DataObject) -> None:
         try:
-            self._look(writes=writes)
+            self._reconcile(writes=writes)
         except Crash:
             self.world.rescheduled_at = None
 
     @rule()
-    def look(self) -> None:
-        self._look()
+    def reconcile(self) -> None:
+        self._reconcile()
 
     @rule()
     def rest(self) -> None:
         for _ in range(20):
-            decision = self._look()
+            decision = self._reconcile()
             if decision.status is None and not decision.deletes and not decision.creates:
                 self.rested = True
                 return
@@ -117,11 +117,11 @@ class CronJobMachine(RuleBasedStateMachine):
         self.world.change(schedule=schedule)
         self.rested = False
 
-    def _look(self, *, writes: int | None = None) -> Any:
+    def _reconcile(self, *, writes: int | None = None) -> Any:
         busy = bool(self.world.unfinished)
         before = len(self.world.made)
         try:
-            return self.world.look(writes=writes)
+            return self.world.reconcile(writes=writes)
         finally:
             if len(self.world.made) > before:
                 assert not self.world.cron_job["spec"].get("suspend")

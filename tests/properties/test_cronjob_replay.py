@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 from tests.support.examples import examples
 from tests.support.job_lives import end_pods, job_spec, run_pods
-from tests.support.lives import Stage, Story, assert_alike, assert_deaths_change_nothing, misfortunes, tell
+from tests.support.lives import Stage, Story, assert_alike, assert_deaths_change_nothing, misfortunes, report
 from tests.support.virtual_time import EPOCH
 from vcbatch.api.resources import CRONJOBS, JOBS, PODGROUPS
 
@@ -93,11 +93,11 @@ def test_dying_at_any_write_changes_nothing(name: str) -> None:
 
 @pytest.mark.parametrize("name", STORIES)
 def test_neither_does_late_news_and_dying_often(name: str) -> None:
-    whole = tell(STORIES[name])
+    whole = report(STORIES[name])
 
     @settings(max_examples=examples(15))
     @given(misfortunes(CRONJOBS, JOBS))
     def check(misfortune: Any) -> None:
-        assert_alike(tell(STORIES[name], **misfortune), whole, str(misfortune))
+        assert_alike(report(STORIES[name], **misfortune), whole, str(misfortune))
 
     check()

@@ -128,8 +128,8 @@ class DeploymentMachine(RuleBasedStateMachine):
         self.world.hear(count)
 
     @rule(resource=st.sampled_from(_KINDS), writes=st.none() | st.integers(0, 4))
-    def look(self, resource: Any, writes: int | None) -> None:
-        self.world.look(resource, writes=writes)
+    def reconcile(self, resource: Any, writes: int | None) -> None:
+        self.world.reconcile(resource, writes=writes)
 
     @rule(seconds=st.sampled_from([1, 30]))
     def wait(self, seconds: int) -> None:

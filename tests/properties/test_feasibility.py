@@ -120,11 +120,11 @@ def test_a_gang_is_impossible_where_no_placement_exists_without_other_pods(
         for n, cpu in zip(nodes, [*staying, 0, 0, 0, 0], strict=False)
     ]
     possible = could_start(left, pods, least)
-    told = cluster.scheduler.explain("ns", "g")
+    reported = cluster.scheduler.explain("ns", "g")
     if placed:
         assert possible
         return
-    assert told is not None
+    assert reported is not None
     event(f"possible: {possible}")
-    if told.reason is WaitReason.IMPOSSIBLE or not _order_matters(pods):
-        assert (told.reason is WaitReason.IMPOSSIBLE) is not possible, told.message
+    if reported.reason is WaitReason.IMPOSSIBLE or not _order_matters(pods):
+        assert (reported.reason is WaitReason.IMPOSSIBLE) is not possible, reported.message

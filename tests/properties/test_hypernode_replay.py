@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 
 from tests.support.examples import examples
-from tests.support.lives import Stage, assert_alike, assert_deaths_change_nothing, misfortunes, tell
+from tests.support.lives import Stage, assert_alike, assert_deaths_change_nothing, misfortunes, report
 from vcbatch.api.resources import HYPERNODES, NODES
 
 Json = dict[str, Any]
@@ -82,11 +82,11 @@ def test_dying_at_any_write_changes_nothing() -> None:
 
 
 def test_neither_does_late_news_and_dying_often() -> None:
-    whole = tell(_nodes_come_move_and_go, discovery=DISCOVERY)
+    whole = report(_nodes_come_move_and_go, discovery=DISCOVERY)
 
     @settings(max_examples=examples(25))
     @given(misfortunes(HYPERNODES, NODES))
     def check(misfortune: Any) -> None:
-        assert_alike(tell(_nodes_come_move_and_go, discovery=DISCOVERY, **misfortune), whole, str(misfortune))
+        assert_alike(report(_nodes_come_move_and_go, discovery=DISCOVERY, **misfortune), whole, str(misfortune))
 
     check()

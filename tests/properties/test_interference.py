@@ -38,7 +38,7 @@ class Observer:
     statuses: dict[str, Json] = field(default_factory=dict)
     incomplete: dict[tuple[str, str], float] = field(default_factory=dict)
 
-    def look(self, jobs: Sequence[Json], pods: Sequence[Json], *, now: float, disturbed: set[str]) -> None:
+    def reconcile(self, jobs: Sequence[Json], pods: Sequence[Json], *, now: float, disturbed: set[str]) -> None:
         check(pods)
         for job in jobs:
             uid, status = job["metadata"]["uid"], job.get("status") or {}
@@ -95,12 +95,12 @@ async def _side_queue(world: SimulatedWorld) -> None:
 
 
 def _world(seed: int) -> Any:
-    faults = by_chance(seed, share=0.03)
+    errors = by_chance(seed, share=0.03)
     verbs = ("create", "patch", "delete", "bind", "watch")
     late = Random(seed)
 
     def around(api: Any) -> Any:
-        return StaleApi(api=FaultyApi(api, faults, verbs=verbs), clock=virtual_time.VirtualClock(), random=late)
+        return StaleApi(api=FaultyApi(api, errors, verbs=verbs), clock=virtual_time.VirtualClock(), random=late)
 
     return simulated(NODES, seed=seed, api=around)
 
@@ -119,7 +119,7 @@ async def _interfere(world: SimulatedWorld, people: People, observer: Observer, 
         await people.act()
         if random.random() < 0.05:
             await world.restart(random.choice(["controllers", "scheduler"]))
-        await _look(world, people, observer)
+        await _reconcile(world, people, observer)
     await people.settle_everything()
 
 
@@ -127,7 +127,7 @@ async def _let_end(world: SimulatedWorld, people: People, observer: Observer, ra
     started, resumed = world.clock.monotonic(), 0
     while world.clock.monotonic() - started < LONG_ENOUGH:
         await world.pass_time(random.random() * 10)
-        jobs = await _look(world, people, observer)
+        jobs = await _reconcile(world, people, observer)
         going = [job for job in jobs if phase_of(job.get("status") or {}) not in ENDED]
         if not going:
             return
@@ -139,10 +139,10 @@ async def _let_end(world: SimulatedWorld, people: People, observer: Observer, ra
     raise AssertionError(f"still not ended: {[(job['metadata']['name'], job.get('status')) for job in going]}")
 
 
-async def _look(world: SimulatedWorld, people: People, observer: Observer) -> list[Json]:
+async def _reconcile(world: SimulatedWorld, people: People, observer: Observer) -> list[Json]:
     jobs = list((await world.api.list(JOBS, namespace=world.namespace)).items)
     pods = (await world.api.list(PODS, namespace=world.namespace)).items
-    observer.look(jobs, pods, now=world.clock.monotonic(), disturbed=people.disturbed)
+    observer.reconcile(jobs, pods, now=world.clock.monotonic(), disturbed=people.disturbed)
     return jobs
 
 

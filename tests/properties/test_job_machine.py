@@ -117,20 +117,20 @@ class JobMachine(RuleBasedStateMachine):
     # The controller
 
     @rule()
-    def look(self) -> None:
-        self.world.look()
+    def reconcile(self) -> None:
+        self.world.reconcile()
 
     @rule(writes=st.integers(0, 6))
-    def look_and_die(self, writes: int) -> None:
-        self.world.look(writes=writes)
+    def reconcile_and_die(self, writes: int) -> None:
+        self.world.reconcile(writes=writes)
 
     @rule()
-    def take_a_picture(self) -> None:
+    def take_a_snapshot(self) -> None:
         self.world.late = self.world.view()
 
     @precondition(lambda self: self.world.late is not None)
     @rule()
-    def act_on_the_picture(self) -> None:
+    def act_on_the_snapshot(self) -> None:
         """Other things have happened since, none of them the controller's doing."""
         assert self.world.late is not None
         self.world.act_on(self.world.late)
@@ -142,7 +142,7 @@ class JobMachine(RuleBasedStateMachine):
     @rule()
     def come_to_rest(self) -> None:
         self.world.settle()
-        assert self.world.look().status is None
+        assert self.world.reconcile().status is None
 
     # The scheduler, the nodes and time
 
@@ -253,7 +253,7 @@ class JobMachine(RuleBasedStateMachine):
         before = self.world.job().get("status")
         namesake = {**self.world.job(), "metadata": {"name": "j", "uid": "older"}}
         self.world.command(action, target=namesake if action != "Nonsense" else self.world.job())
-        self.world.look()
+        self.world.reconcile()
         assert not self.world.all(COMMANDS)
         assert self.world.job().get("status") == before
 
@@ -285,7 +285,7 @@ class JobMachine(RuleBasedStateMachine):
         before = copy.deepcopy(self.world.job()["status"])
         self.world.write_over(running=number, succeeded=number, taskStatusCount={"t0": {"phase": {"Running": number}}})
         self.world.write_phase(phase)
-        self.world.look()
+        self.world.reconcile()
         if phase == "Aborted" and before["state"]["phase"] in {"Pending", "Running", "Restarting", "Aborting"}:
             assert self.world.phase() == "Aborted"
         else:

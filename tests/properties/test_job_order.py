@@ -40,16 +40,16 @@ def meet(world: World, pod: str, fate: str) -> None:
             pass
 
 
-def play(replicas: Sequence[int], slack: int, fates: Sequence[tuple[str, str]], looks: Sequence[bool]) -> Json:
+def play(replicas: Sequence[int], slack: int, fates: Sequence[tuple[str, str]], reconciles: Sequence[bool]) -> Json:
     """What the status says once all fates are met, in this order, with a look after some of them."""
     world = World()
     tasks = [task(f"t{number}", count) for number, count in enumerate(replicas)]
     world.submit(job_object(tasks=tasks, minAvailable=max(1, sum(replicas) - slack)))
     world.run(until=lambda: world.job()["status"].get("running") == sum(replicas))
-    for (pod, fate), look in zip(fates, looks, strict=True):
+    for (pod, fate), reconcile in zip(fates, reconciles, strict=True):
         meet(world, pod, fate)
-        if look:
-            world.look()
+        if reconcile:
+            world.reconcile()
     for _ in range(6):
         world.settle()
         world.step()
@@ -65,5 +65,5 @@ def test_the_order_of_events_decides_nothing(replicas: list[int], slack: int, da
     pods = [f"j-t{number}-{index}" for number, count in enumerate(replicas) for index in range(count)]
     fates = [(pod, data.draw(st.sampled_from(FATES), label=pod)) for pod in pods]
     order = data.draw(st.permutations(fates), label="order")
-    looks = data.draw(st.lists(st.booleans(), min_size=len(pods), max_size=len(pods)), label="looks")
-    assert play(replicas, slack, order, looks) == play(replicas, slack, fates, [False] * len(pods))
+    reconciles = data.draw(st.lists(st.booleans(), min_size=len(pods), max_size=len(pods)), label="looks")
+    assert play(replicas, slack, order, reconciles) == play(replicas, slack, fates, [False] * len(pods))

@@ -151,14 +151,14 @@ def test_dying_between_any_two_writes_changes_nothing(name: str) -> None:
 def test_dying_all_the_time_changes_nothing(name: str) -> None:
     """A controller that never gets further than one write per life."""
     reference = _play(SCENARIOS[name], crash_at=None)
-    world = _play(SCENARIOS[name], crash_at=None, one_write_per_look=True)
+    world = _play(SCENARIOS[name], crash_at=None, one_write_per_reconcile=True)
     assert _outcome(world) == _outcome(reference)
 
 
 class _Mortal(World):
     """Looks that end after their first write that has an effect."""
 
-    def look(self, name: str = "j", *, writes: int | None = None):
+    def reconcile(self, name: str = "j", *, writes: int | None = None):
         from vcbatch.core.job import decide
 
         decision = decide(self.view(name), now=self.now)
@@ -170,8 +170,8 @@ class _Mortal(World):
         return decision
 
 
-def _play(script: Script, *, crash_at: int | None, one_write_per_look: bool = False) -> World:
-    world = _Mortal() if one_write_per_look else World(crash_at=crash_at)
+def _play(script: Script, *, crash_at: int | None, one_write_per_reconcile: bool = False) -> World:
+    world = _Mortal() if one_write_per_reconcile else World(crash_at=crash_at)
     script(world)
     for _ in range(3):
         world.settle(most=200)

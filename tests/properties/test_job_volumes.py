@@ -71,8 +71,8 @@ class VolumeMachine(RuleBasedStateMachine):
     # What happens
 
     @rule(writes=st.none() | st.integers(0, 5))
-    def look(self, writes: int | None) -> None:
-        self.world.look(writes=writes)
+    def reconcile(self, writes: int | None) -> None:
+        self.world.reconcile(writes=writes)
 
     @rule()
     def time_goes_by(self) -> None:
@@ -81,7 +81,7 @@ class VolumeMachine(RuleBasedStateMachine):
     @rule()
     def come_to_rest(self) -> None:
         self.world.settle()
-        assert self.world.look().status is None
+        assert self.world.reconcile().status is None
 
     @precondition(lambda self: self._claim(DATA) is None)
     @rule()

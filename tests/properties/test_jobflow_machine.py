@@ -96,7 +96,7 @@ class JobFlowMachine(RuleBasedStateMachine):
     def rest(self) -> None:
         """Look and obey until there is nothing to do; jobs that are being deleted go."""
         for _ in range(40):
-            quiet = self._look()
+            quiet = self._reconcile()
             gone = [name for name, job in self.world.jobs.items() if "deletionTimestamp" in job["metadata"]]
             for name in gone:
                 self.world.vanish(name)
@@ -108,10 +108,10 @@ class JobFlowMachine(RuleBasedStateMachine):
         self.rested = True
 
     @rule(writes=st.integers(0, 4))
-    def look_and_die(self, writes: int) -> None:
+    def reconcile_and_die(self, writes: int) -> None:
         """What was seen of jobs that went dies with the controller, so nothing goes unseen here."""
         if not self.world.departed:
-            self._look(writes=writes)
+            self._reconcile(writes=writes)
         self.rested = False
 
     @precondition(lambda self: self._live())
@@ -169,13 +169,13 @@ class JobFlowMachine(RuleBasedStateMachine):
         if phase in FINISHED:
             self.oracle.state[name] = "Completed" if phase == "Completed" else "Broken"
 
-    def _look(self, *, writes: int | None = None) -> bool:
+    def _reconcile(self, *, writes: int | None = None) -> bool:
         """Whether there was nothing to do."""
         running = any(self.world.phase_of(f"f-{name}") == "Running" for name in self._live())
         if self.oracle.phase in ("Pending", "Running"):
             self._foresee(running)
         try:
-            return self.world.look(writes=writes).nothing_to_do
+            return self.world.reconcile(writes=writes).nothing_to_do
         except Crash:
             return False
         finally:
@@ -230,8 +230,8 @@ class JobFlowMachine(RuleBasedStateMachine):
                 ("Skipped", "skipped: "),
             ):
                 names = [name for name in oracle.graph if oracle.standing(name) == standing]
-                told = self.world.message.partition(words)[2].partition(";")[0].split(", ")[: len(names)]
-                assert told == names, (standing, self.world.message)
+                reported = self.world.message.partition(words)[2].partition(";")[0].split(", ")[: len(names)]
+                assert reported == names, (standing, self.world.message)
 
     @invariant()
     def jobs_go_where_that_is_asked_for(self) -> None:

@@ -21,14 +21,14 @@ class _Mortal(FlowWorld):
         self.left = dies_after
         self.written = self._carried_out = 0
 
-    def look(self, *, writes: int | None = None) -> Any:
+    def reconcile(self, *, writes: int | None = None) -> Any:
         del writes
         before = self._carried_out
         try:
-            decision = super().look(writes=self.left)
+            decision = super().reconcile(writes=self.left)
         except Crash:
             self.left = None
-            decision = super().look()
+            decision = super().reconcile()
         done = self._carried_out - before
         self.written += done
         if self.left is not None:

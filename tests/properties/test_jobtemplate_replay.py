@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 
 from tests.support.examples import examples
-from tests.support.lives import NAMESPACE, Stage, assert_alike, assert_deaths_change_nothing, misfortunes, tell
+from tests.support.lives import NAMESPACE, Stage, assert_alike, assert_deaths_change_nothing, misfortunes, report
 from vcbatch.api.names import CREATED_BY_JOB_TEMPLATE
 from vcbatch.api.resources import JOBS, JOBTEMPLATES
 
@@ -52,11 +52,11 @@ def test_dying_at_any_write_changes_nothing() -> None:
 
 
 def test_neither_does_late_news_and_dying_often() -> None:
-    whole = tell(_jobs_come_and_go)
+    whole = report(_jobs_come_and_go)
 
     @settings(max_examples=examples(25))
     @given(misfortunes(JOBS, JOBTEMPLATES))
     def check(misfortune: Any) -> None:
-        assert_alike(tell(_jobs_come_and_go, **misfortune), whole, str(misfortune))
+        assert_alike(report(_jobs_come_and_go, **misfortune), whole, str(misfortune))
 
     check()

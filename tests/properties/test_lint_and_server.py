@@ -183,11 +183,11 @@ def plain(field: str) -> str:
     return re.sub(r"^metadata\.(labels|annotations|ownerReferences|generateName)\..*$", r"metadata.\1", field)
 
 
-def covered(field: str, told: Sequence[str]) -> bool:
+def covered(field: str, reported: Sequence[str]) -> bool:
     """Whether lint names the field, or what it is in, which doesn't fit as a whole."""
-    if field == "metadata.name" and "metadata.generateName" in told:
+    if field == "metadata.name" and "metadata.generateName" in reported:
         return True  # the server names what it has made of it
-    return any(field == one or field.startswith((f"{one}.", f"{one}[")) for one in told if one)
+    return any(field == one or field.startswith((f"{one}.", f"{one}[")) for one in reported if one)
 
 
 def warnings(answer: Answer) -> list[str]:
@@ -239,8 +239,8 @@ async def compared(client: Client, resource: Resource, text: str) -> str:
     if len({(one.field, one.message) for one in errors}) < len(errors):
         return f"said twice: {shown}"
     if errors:
-        told = [plain(one.field) for one in errors]
-        missing = [field for field in fields_of_answer(answer) if not covered(field, told)]
+        reported = [plain(one.field) for one in errors]
+        missing = [field for field in fields_of_answer(answer) if not covered(field, reported)]
         return f"lint doesn't name {missing}: {shown}" if missing or not fields_of_answer(answer) else ""
     theirs, ours = warnings(answer), sorted(one.message for one in said)
     return "" if theirs == ours else f"other warnings: {theirs}: {shown}"

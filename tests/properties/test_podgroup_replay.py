@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 from tests.support.examples import examples
-from tests.support.lives import Stage, Story, assert_alike, assert_deaths_change_nothing, misfortunes, tell
+from tests.support.lives import Stage, Story, assert_alike, assert_deaths_change_nothing, misfortunes, report
 from vcbatch.api.names import DEFAULT_SCHEDULER, GROUP_MIN_MEMBER, GROUP_NAME
 from vcbatch.api.resources import PODGROUPS, PODS, REPLICASETS, STATEFULSETS
 
@@ -142,11 +142,11 @@ def test_dying_at_any_write_changes_nothing(name: str, late: str) -> None:
 @pytest.mark.parametrize("name", STORIES)
 def test_neither_does_late_news_and_dying_often(name: str) -> None:
     story, _ = STORIES[name]
-    whole = tell(story)
+    whole = report(story)
 
     @settings(max_examples=examples(15))
     @given(misfortunes(PODS, PODGROUPS, REPLICASETS, STATEFULSETS))
     def check(misfortune: Any) -> None:
-        assert_alike(tell(story, **misfortune), whole, str(misfortune))
+        assert_alike(report(story, **misfortune), whole, str(misfortune))
 
     check()

@@ -88,12 +88,12 @@ class Late(Play, SlowCluster):
     def carry_out(self, result: CycleResult) -> None:
         for bind in result.binds:
             self.change(bind.name, phase="Running")
-        for told in result.pod_conditions:
+        for reported in result.pod_conditions:
             if self.random.random() < 0.3:
-                self.change(told.name)
+                self.change(reported.name)
         self._seen = max(self._seen, self.round + self.random.randint(0, LONGEST))
         if result.pod_conditions:
-            self._written.append((self._seen, lambda: self.tell(result)))
+            self._written.append((self._seen, lambda: self.report(result)))
         for eviction in result.evictions:
             self._written.append((self._seen, lambda name=eviction.name, uid=eviction.uid: self._shown(name, uid)))
 
@@ -104,12 +104,12 @@ class Late(Play, SlowCluster):
             what()
         super().restart()
 
-    def tell(self, result: CycleResult) -> None:
+    def report(self, result: CycleResult) -> None:
         """Where the pod is still the same."""
-        for told in result.pod_conditions:
-            raw = self.pods.get(told.name)
-            if raw is not None and raw["metadata"]["uid"] == told.uid and not raw["spec"].get("nodeName"):
-                SlowCluster.tell(self, CycleResult(pod_conditions=[told]))
+        for reported in result.pod_conditions:
+            raw = self.pods.get(reported.name)
+            if raw is not None and raw["metadata"]["uid"] == reported.uid and not raw["spec"].get("nodeName"):
+                SlowCluster.report(self, CycleResult(pod_conditions=[reported]))
 
     def _shown(self, name: str, uid: str) -> None:
         if self._is(name, uid):
@@ -148,7 +148,7 @@ class Late(Play, SlowCluster):
             self._without_one(gang)
         elif what == "more" and gang:
             self.groups[gang]["spec"]["minMember"] += 1
-            self.tell_group(gang)
+            self.report_group(gang)
         elif what == "restart":
             self.restart()
 
@@ -159,7 +159,7 @@ class Late(Play, SlowCluster):
         self.delete(name)
         spec = self.groups[gang]["spec"]
         spec["minMember"] = max(spec["minMember"] - 1, 0)
-        self.tell_group(gang)
+        self.report_group(gang)
 
 
 def promises(play: Play) -> dict[Task, str]:

@@ -174,7 +174,7 @@ class QueueMachine(RuleBasedStateMachine):
         """Look at every queue until nothing is written; each of `deaths` is how many writes one look gets to do."""
         dying = list(deaths)
         for _ in range(60):
-            written = [self._look(name, dying.pop(0) if dying else None) for name in list(self.queues)]
+            written = [self._reconcile(name, dying.pop(0) if dying else None) for name in list(self.queues)]
             if not any(written):
                 assert not self.commands.keys() & {key for key in self.commands if self._is_for_one(key)}
                 return
@@ -183,7 +183,7 @@ class QueueMachine(RuleBasedStateMachine):
     def _is_for_one(self, key: str) -> bool:
         return self.commands[key]["target"]["name"] in self.queues
 
-    def _look(self, name: str, most: int | None) -> bool:
+    def _reconcile(self, name: str, most: int | None) -> bool:
         """Whether anything was to be written: the status first, then marks, then Commands are taken away."""
         stored = self.queues[name]
         parent = self.queues.get(stored["spec"]["parent"])
@@ -206,7 +206,7 @@ class QueueMachine(RuleBasedStateMachine):
             else:
                 assert write != stored["status"], "nothing changed"
                 stored["status"] = write
-        return bool(writes) or decision.look_again_at is not None
+        return bool(writes) or decision.requeue_at is not None
 
     # The world
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 from tests.support.examples import examples
 from tests.support.job_lives import ask
-from tests.support.lives import Stage, assert_alike, assert_deaths_change_nothing, misfortunes, tell
+from tests.support.lives import Stage, assert_alike, assert_deaths_change_nothing, misfortunes, report
 from vcbatch.api.names import CLOSED_BY_PARENT
 from vcbatch.api.resources import COMMANDS, PODGROUPS, QUEUES
 
@@ -64,11 +64,11 @@ def test_dying_at_any_write_changes_nothing() -> None:
 
 
 def test_neither_does_late_news_and_dying_often() -> None:
-    whole = tell(_close_and_open)
+    whole = report(_close_and_open)
 
     @settings(max_examples=examples(20))
     @given(misfortunes(QUEUES, COMMANDS, PODGROUPS))
     def check(misfortune: Any) -> None:
-        assert_alike(tell(_close_and_open, **misfortune), whole, str(misfortune))
+        assert_alike(report(_close_and_open, **misfortune), whole, str(misfortune))
 
     check()

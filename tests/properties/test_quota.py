@@ -69,7 +69,7 @@ class World:
         )
         for name, spec in self.queues.items():
             for g, gang in enumerate(spec.gangs):
-                _tell(state, f"{name}-{g}", name, gang)
+                _report(state, f"{name}-{g}", name, gang)
         state.settle()
         return state
 
@@ -99,7 +99,7 @@ def _queue(name: str, spec: Spec, age: int) -> QueueView:
     return QueueView(metadata=ObjectMeta(name=name, uid=f"{age:02}", creation_timestamp=f"{age:02}"), spec=given)
 
 
-def _tell(state: Snapshot, name: str, queue: str, gang: Gang) -> None:
+def _report(state: Snapshot, name: str, queue: str, gang: Gang) -> None:
     spec = PodGroupSpecView(
         min_member=1, queue=queue, min_resources=None if gang.minimum is None else _wire(gang.minimum)
     )
@@ -194,7 +194,7 @@ def test_rooms_are_those_of_one_task_at_a_time(world: World, request: Amounts) -
 def test_admission_and_the_right_to_reclaim_are_the_document_s(world: World, request: Amounts) -> None:
     state = world.state()
     for name in world.queues:
-        _tell(state, f"new-{name}", name, Gang(minimum=request))
+        _report(state, f"new-{name}", name, Gang(minimum=request))
     state.settle()
     session, oracle = world.session(state), world.oracle
     vector = state.dims.vector(_wire(request))
@@ -234,7 +234,7 @@ def test_victims_are_those_of_the_document(world: World, request: Amounts, rando
     state, oracle = world.state(), world.oracle
     leaves = [name for name in world.queues if not oracle.children(name)]
     own = leaves[0]
-    _tell(state, "new", own, Gang())
+    _report(state, "new", own, Gang())
     reclaimer = _pod(state, "new", "0", request)
     state.settle()
     session = world.session(state)
@@ -296,7 +296,7 @@ def test_books_kept_along_equal_books_made_anew(world: World, moves: list[tuple[
     for number, (at, request) in enumerate(moves):
         name = leaves[at % len(leaves)]
         for known in (state, later):
-            _tell(known, f"new-{number}", name, Gang())
+            _report(known, f"new-{number}", name, Gang())
         task = _pod(state, f"new-{number}", "0", request)
         assert task.job is not None
         plugin(session).placed(task.job, task.cls, 1)

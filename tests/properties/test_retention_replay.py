@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 from tests.support.examples import examples
 from tests.support.job_lives import ask, end_pods, phase_of, run_pods, submit
-from tests.support.lives import Stage, assert_alike, assert_deaths_change_nothing, misfortunes, tell
+from tests.support.lives import Stage, assert_alike, assert_deaths_change_nothing, misfortunes, report
 from vcbatch.api.resources import CONFIGMAPS, JOBS, PODGROUPS, PODS, SERVICES
 from vcbatch.api.timestamps import parse_time
 
@@ -47,11 +47,11 @@ def test_dying_at_any_write_changes_nothing() -> None:
 
 
 def test_neither_does_late_news_and_dying_often() -> None:
-    whole = tell(_time_goes_by)
+    whole = report(_time_goes_by)
 
     @settings(max_examples=examples(10))
     @given(misfortunes(JOBS, PODS, PODGROUPS))
     def check(misfortune: Any) -> None:
-        assert_alike(tell(_time_goes_by, **misfortune), whole, str(misfortune))
+        assert_alike(report(_time_goes_by, **misfortune), whole, str(misfortune))
 
     check()

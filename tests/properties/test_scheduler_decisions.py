@@ -136,7 +136,7 @@ def test_a_picture_is_what_its_objects_say_however_it_came_about(stages: list[Js
         born.apply(resource, "ADDED", obj)
     born._state.settle()
     lived._state.settle()
-    assert _picture(lived) == _picture(born)
+    assert _context(lived) == _context(born)
 
 
 @FEWER
@@ -147,10 +147,10 @@ def test_deciding_nothing_changes_nothing(world: Json) -> None:
     for resource, obj in objects(world):
         scheduler.apply(resource, "ADDED", obj)
     scheduler._state.settle()
-    before = _picture(scheduler)
+    before = _context(scheduler)
     for bind in scheduler.cycle(NOW).binds:
         scheduler.bind_failed(bind.uid, "refused")
-    assert _picture(scheduler) == before
+    assert _context(scheduler) == before
 
 
 @FEWER
@@ -197,7 +197,7 @@ def _demand_is_true(scheduler: Scheduler) -> None:
         assert getattr(kept, of).tolist() == getattr(counted, of).tolist()
 
 
-def _picture(scheduler: Scheduler) -> Json:
+def _context(scheduler: Scheduler) -> Json:
     """All amounts, by names."""
     state = scheduler._state
     names = state.dims.names

@@ -55,18 +55,18 @@ def test_every_order_is_total_and_always_the_same(world: Json, document: Json, c
 @given(worlds(), policies())
 def test_what_people_are_told_of_the_order_is_the_order(world: Json, document: Json) -> None:
     policy = build_policy(document)
-    told = scheduler(world, policy).standings(NOW)
+    reported = scheduler(world, policy).standings(NOW)
     state = scheduler(world, policy)._state
     state.settle()
     session = Session(state, policy, StaticCache(), now=NOW, uid="s")
     waiting = [job for job in state.waiting.values() if job.group is not None and job.queue is not None]
     named = sorted({job.queue.name for job in waiting if job.queue is not None})
     queues = sorted((state.queues[name] for name in named), key=session.queue_key)
-    assert [queue.name for queue in told.queues] == [queue.name for queue in queues]
-    for stands, queue in zip(told.queues, queues, strict=True):
+    assert [queue.name for queue in reported.queues] == [queue.name for queue in queues]
+    for stands, queue in zip(reported.queues, queues, strict=True):
         gangs = sorted((job for job in waiting if job.queue is queue), key=session.job_key)
         assert [gang.uid for gang in stands.gangs] == [job.uid for job in gangs]
-    for line in (told.queues, *(queue.gangs for queue in told.queues)):
+    for line in (reported.queues, *(queue.gangs for queue in reported.queues)):
         for first, second in pairwise(line):
             assert why_before(first, second), "there is a reason"
             assert not why_before(second, first)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.support.examples import examples
 from tests.support.protobuf import chunk, encode, varint
-from vcbatch.local.apiserver.errors import StatusError
+from vcbatch.local.apiserver.apierrors import StatusError
 from vcbatch.local.apiserver.protobuf import decode
 from vcbatch.local.apiserver.schema import builtin
 from vcbatch.local.apiserver.schema.types import Field, Struct, kind_struct, structs

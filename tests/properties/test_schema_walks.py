@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.examples import examples
-from vcbatch.local.apiserver.errors import DecodeError
+from vcbatch.local.apiserver.apierrors import DecodeError
 from vcbatch.local.apiserver.schema import builtin
 from vcbatch.local.apiserver.schema.embedded import validate_embedded
 from vcbatch.local.apiserver.schema.lists import validate_lists
@@ -81,9 +81,9 @@ def test_pruning_and_defaulting_settle_at_once(schema, obj):
 def test_validation_changes_nothing_and_forgives_what_did_not_change(schema, obj, other):
     node = compile_schema(schema)
     before = copy.deepcopy((obj, other))
-    faults = validate_schema(obj, node)
+    errors = validate_schema(obj, node)
     assert validate_schema(obj, node, old=copy.deepcopy(obj)) == []
-    assert len(validate_schema(obj, node, old=other)) <= len(faults)
+    assert len(validate_schema(obj, node, old=other)) <= len(errors)
     validate_lists(obj, node)
     validate_embedded(obj, node)
     assert (obj, other) == before

@@ -79,13 +79,13 @@ def _pod(draw: st.DrawFn, name: str, node: str = "") -> Json:
             "labels": draw(_labels),
             "annotations": {"scheduling.k8s.io/group-name": "g"},
         },
-        "spec": {"containers": containers, "nodeName": node, **draw(_wishes())},
+        "spec": {"containers": containers, "nodeName": node, **draw(_preferences())},
         "status": {"phase": "Running" if node else "Pending"},
     }
 
 
 @st.composite
-def _wishes(draw: st.DrawFn) -> Json:
+def _preferences(draw: st.DrawFn) -> Json:
     def term() -> Json:
         return {"labelSelector": {"matchLabels": draw(_labels)}, "topologyKey": draw(st.sampled_from(["zone", "rack"]))}
 
@@ -209,20 +209,20 @@ def test_binpack(world: tuple[list[Place], Json], weights: dict[str, int]) -> No
 @settings(max_examples=examples(25))
 @given(
     world=_worlds(),
-    wishes=st.dictionaries(
+    preferences=st.dictionaries(
         st.sampled_from(["cpu", "memory", GPU]),
         st.tuples(st.sampled_from(["MostAllocated", "LeastAllocated"]), st.integers(1, 3)),
         min_size=1,
     ),
 )
-def test_resource_strategy_fit(world: tuple[list[Place], Json], wishes: dict[str, tuple[str, int]]) -> None:
+def test_resource_strategy_fit(world: tuple[list[Place], Json], preferences: dict[str, tuple[str, int]]) -> None:
     places, pod = world
-    resources = {name: {"type": kind, "weight": weight} for name, (kind, weight) in wishes.items()}
+    resources = {name: {"type": kind, "weight": weight} for name, (kind, weight) in preferences.items()}
     opened, task = _session(
         places, pod, "resource-strategy-fit", {"resourceStrategyFitWeight": 1, "resources": resources}
     )
     got = _amounts(opened, plugin_of(opened, ResourceStrategyFit), task)
-    assert got == pytest.approx([oracle.fit(place, pod, wishes) for place in places])
+    assert got == pytest.approx([oracle.fit(place, pod, preferences) for place in places])
 
 
 def test_a_soft_spread_by_a_label_that_no_node_has_gives_no_points() -> None:

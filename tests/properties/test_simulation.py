@@ -91,10 +91,10 @@ def check(pods: Sequence[Json]) -> None:
 
 async def run(seed: int) -> None:
     random = Random(seed)
-    faults = by_chance(seed, share=0.05)
+    errors = by_chance(seed, share=0.05)
     jobs = plan(random)
     async with simulated(
-        NODES, seed=seed, api=lambda api: FaultyApi(api, faults, verbs=("create", "patch", "delete", "bind", "watch"))
+        NODES, seed=seed, api=lambda api: FaultyApi(api, errors, verbs=("create", "patch", "delete", "bind", "watch"))
     ) as world:
         for job in jobs:
             await world.api.create(JOBS, job.manifest(), namespace=world.namespace)
@@ -145,8 +145,8 @@ def test_the_same_seed_plays_the_same_story() -> None:
     """Without this a failing seed would be no report."""
 
     async def story() -> list[tuple[str, str]]:
-        faults = by_chance(5, share=0.1, faults=(Fault.BUSY, Fault.LOST))
-        async with simulated(NODES, seed=5, api=lambda api: FaultyApi(api, faults)) as world:
+        errors = by_chance(5, share=0.1, errors=(Fault.BUSY, Fault.LOST))
+        async with simulated(NODES, seed=5, api=lambda api: FaultyApi(api, errors)) as world:
             for job in plan(Random(5)):
                 await world.api.create(JOBS, job.manifest(), namespace=world.namespace)
             await world.pass_time(20)

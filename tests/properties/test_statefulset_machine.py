@@ -113,8 +113,8 @@ class StatefulSetMachine(RuleBasedStateMachine):
         self.world.hear(count)
 
     @rule(writes=st.none() | st.integers(0, 4))
-    def look(self, writes: int | None) -> None:
-        self.world.look(STATEFULSETS, writes=writes)
+    def reconcile(self, writes: int | None) -> None:
+        self.world.reconcile(STATEFULSETS, writes=writes)
 
     def _before(self, verb: str, pod: Json) -> None:
         """Judges what the controller is about to do."""

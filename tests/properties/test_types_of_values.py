@@ -146,7 +146,7 @@ def test_the_rules_refuse_it_and_the_defaults_leave_it(resource: Resource, opera
                 Request(**{**vars_of(request), "object": each}),
                 WORLD,
             )
-            if not any(dotted(path) == fault.field for fault in verdict.faults):
+            if not any(dotted(path) == error.field for error in verdict.errors):
                 wrong.append(f"{dotted(path)}: {value!r}: {verdict.message!r}")
     assert wrong == []
 
@@ -186,8 +186,8 @@ def test_lint_says_it_at_the_field(resource: Resource) -> None:
     wrong: list[str] = []
     for path, value in misfits(resource, FALSY, templates=False):
         found = [*complaints([manifest(put(base(resource), path, value))])]
-        told = [one.field for one in found if one.severity == "error"]
-        if dotted(path) not in told:
+        reported = [one.field for one in found if one.severity == "error"]
+        if dotted(path) not in reported:
             wrong.append(f"{dotted(path)}: {value!r}: {[str(one) for one in found]}")
     assert wrong == []
 

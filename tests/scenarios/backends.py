@@ -170,13 +170,13 @@ class Stage:
 
 async def _events(api: HttpApi, scenario: Scenario) -> str:
     """What the events of the namespace say, in brief."""
-    told = [
+    reported = [
         f"{event['involvedObject'].get('kind')}/{event['involvedObject'].get('name')} {event.get('reason')}: "
         f"{event.get('message')}"
         for event in (await api.list(EVENTS, namespace=scenario.name)).items
         if event["involvedObject"].get("kind") != "Pod"
     ]
-    return "events " + "; ".join(told)[:1500]
+    return "events " + "; ".join(reported)[:1500]
 
 
 async def _gone(api: HttpApi, namespace: str) -> None:

@@ -56,14 +56,14 @@ class Condition:
         return self.select((await world.api.list(self.resource, namespace=namespace)).items)
 
     @property
-    def told(self) -> str:
+    def reported(self) -> str:
         return str(self._condition)
 
     def brief(self, value: Any) -> str:
         """The value as a message shows it: the names of a list."""
         return str(_names(value)) if isinstance(value, list) else _short(dig(value, self.path))
 
-    async def look(self, world: World) -> Any:
+    async def check(self, world: World) -> Any:
         """The same as watches know it, where they watch that resource."""
         known = world.history.current(self.resource)
         return await self.read(world) if known is None else self.select(list(known.values()))

@@ -177,14 +177,14 @@ def node(short: Json, now: datetime) -> Json:
 
 def _pretended(body: Json, now: datetime) -> Json:
     """A Node that is ready, with the marks by which each backend knows that its pods only pretend to run."""
-    told = format_time(now)
+    reported = format_time(now)
     ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "it pretends"}
     metadata = {
         **body["metadata"],
         "labels": {**body["metadata"].get("labels", {}), VIRTUAL_NODE: "true"},
         "annotations": {**body["metadata"].get("annotations", {}), "kwok.x-k8s.io/node": "fake"},
     }
-    conditions = [{**ready, "lastHeartbeatTime": told, "lastTransitionTime": told}]
+    conditions = [{**ready, "lastHeartbeatTime": reported, "lastTransitionTime": reported}]
     status = {"conditions": conditions, **body.get("status", {})}
     return {"apiVersion": NODES.api_version, "kind": NODES.kind, **body, "metadata": metadata, "status": status}
 

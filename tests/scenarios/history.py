@@ -123,8 +123,10 @@ class History:
     def _judge(self, condition: Condition) -> None:
         value = condition.select(list(self._current[condition.resource].values()))
         if not condition.unmet(value):
-            told = f"{condition.resource.plural} at {time.strftime('%H:%M:%S')}"
-            self._violation = f"what must never be happened: {condition.told} ({told}: {condition.brief(value)})"
+            reported = f"{condition.resource.plural} at {time.strftime('%H:%M:%S')}"
+            self._violation = (
+                f"what must never be happened: {condition.reported} ({reported}: {condition.brief(value)})"
+            )
 
 
 class Observer:
@@ -174,7 +176,7 @@ class Observer:
                     listed.set_result(None)
                 async for event in self._api.watch(resource, resource_version=listing.resource_version):
                     if event.type != "BOOKMARK":
-                        self._tell(resource, event.object, gone=event.type == "DELETED")
+                        self._report(resource, event.object, gone=event.type == "DELETED")
             except ApiError as error:
                 # The server is away while a scenario restarts it; what was missed is seen in the next list.
                 if not error.transient and not error.expired:
@@ -186,14 +188,14 @@ class Observer:
         for key, found in list(self._known[resource].items()):
             now = there.get(key)
             if now is None or now["metadata"]["uid"] != found["metadata"]["uid"]:
-                self._tell(resource, found, gone=True)
+                self._report(resource, found, gone=True)
         # A list is in the order of names; what was written first is told first.
         for key, found in sorted(there.items(), key=lambda each: int(each[1]["metadata"]["resourceVersion"])):
             before = self._known[resource].get(key)
             if before is None or before["metadata"]["resourceVersion"] != found["metadata"]["resourceVersion"]:
-                self._tell(resource, found, gone=False)
+                self._report(resource, found, gone=False)
 
-    def _tell(self, resource: Resource, found: Json, *, gone: bool) -> None:
+    def _report(self, resource: Resource, found: Json, *, gone: bool) -> None:
         key = namespace, name = _key(found)
         if gone:
             self._known[resource].pop(key, None)

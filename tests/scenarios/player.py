@@ -270,15 +270,15 @@ async def _step(step: Json, world: World, owned: deeds.Owned) -> None:
 async def _until(condition: Condition, world: World, timeout: float) -> None:
     seen: list[Any] = []
 
-    async def look() -> str:
-        value = await condition.look(world)
+    async def check() -> str:
+        value = await condition.check(world)
         found = dig(value, condition.path) if isinstance(value, Mapping) else None
         if found is not None and (not seen or seen[-1] != found):
             seen.append(found)
         return condition.unmet(value)
 
     try:
-        await _wait(look, world, timeout)
+        await _wait(check, world, timeout)
     except ScenarioFailed as failure:
         raise ScenarioFailed(f"{failure}; saw {str(seen)[-600:]}") from None
 
@@ -289,7 +289,7 @@ async def _saw(wanted: Json, world: World) -> None:
             f"{wanted}: what was seen has get, path, and one of {', '.join(sorted(_OF_WHAT_WAS_SEEN))}"
         )
 
-    def look() -> str:
+    def check() -> str:
         values = world.history.values(wanted["get"], wanted.get("path", ""))
         if "includes" in wanted:
             rest = iter(values)
@@ -300,7 +300,7 @@ async def _saw(wanted: Json, world: World) -> None:
             met = values == as_list(wanted["is"])
         return "" if met else f"{wanted['get']} {wanted.get('path', '')} had the values {values}, not {wanted}"
 
-    await _wait(look, world, _PATIENCE_SECONDS)
+    await _wait(check, world, _PATIENCE_SECONDS)
 
 
 async def _event(wanted: Json, world: World, timeout: float) -> None:
@@ -310,7 +310,7 @@ async def _event(wanted: Json, world: World, timeout: float) -> None:
     kind, _, name = wanted["on"].partition("/")
     place = world.namespace if kind not in ("Queue", "Node") else "default"
 
-    async def look() -> str:
+    async def check() -> str:
         items: Sequence[Json] = (await world.api.list(EVENTS, namespace=place)).items
         about = [
             event for event in items
@@ -326,16 +326,16 @@ async def _event(wanted: Json, world: World, timeout: float) -> None:
         expected = 0 if wanted.get("absent") else wanted.get("count")
         if times == expected or (expected is None and times):
             return ""
-        return f"{times} events are {wanted}; on {wanted['on']} there are {[_told(event) for event in about]}"
+        return f"{times} events are {wanted}; on {wanted['on']} there are {[_reported(event) for event in about]}"
 
     if wanted.get("absent"):
-        if trouble := await look():
+        if trouble := await check():
             raise ScenarioFailed(trouble)
         return
-    await _wait(look, world, timeout, often=0.2)
+    await _wait(check, world, timeout, often=0.2)
 
 
-def _told(event: Json) -> str:
+def _reported(event: Json) -> str:
     return f"{_repetitions(event)}x {event.get('type')} {event.get('reason')}: {event.get('message')}"
 
 
@@ -357,13 +357,13 @@ async def _settles(seconds: float, world: World, timeout: float) -> None:
         waited += pause
 
 
-async def _wait(look: Any, world: World, timeout: float, *, often: float = 1.0) -> None:
-    """Until `look` has nothing to complain of: asked again after every change, and every `often` seconds."""
+async def _wait(check: Any, world: World, timeout: float, *, often: float = 1.0) -> None:
+    """Until `check` has nothing to complain of: asked again after every change, and every `often` seconds."""
     loop = asyncio.get_running_loop()
     end = loop.time() + timeout
     while True:
         change = world.history.next_change()
-        trouble = look()
+        trouble = check()
         if not isinstance(trouble, str):
             trouble = await trouble
         if not trouble:

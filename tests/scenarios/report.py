@@ -32,7 +32,7 @@ class Outcome:
     seconds: float = 0.0
 
 
-def tell(record: Record, backend: str, scenario: Scenario, outcome: Outcome) -> None:
+def report(record: Record, backend: str, scenario: Scenario, outcome: Outcome) -> None:
     """Put the outcome where the end of the run finds it, whichever process plays."""
     entry = {"backend": backend, "name": scenario.name, "digest": scenario.digest, **asdict(outcome)}
     record(_PROPERTY, json.dumps(entry))

@@ -47,11 +47,11 @@ async def _settle(world: SimulatedWorld) -> None:
 
 def _issued(events: list[Json]) -> Counter[str]:
     """How often each job was told that a Command was carried out."""
-    told: Counter[str] = Counter()
+    reported: Counter[str] = Counter()
     for event in events:
         if event["reason"] == JobReason.COMMAND_ISSUED and event["involvedObject"]["kind"] == JOBS.kind:
-            told[event["involvedObject"]["name"]] += event.get("count") or 1
-    return told
+            reported[event["involvedObject"]["name"]] += event.get("count") or 1
+    return reported
 
 
 async def _storm() -> None:

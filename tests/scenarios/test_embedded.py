@@ -1,6 +1,6 @@
 """Every scenario on `vcbatch up` as users have it: HTTPS, kopf, real processes and real time.
 
-What passes under virtual time and not here is a fault of the simulation, or of what it leaves out.
+What passes under virtual time and not here is an error of the simulation, or of what it leaves out.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pytest
 from tests.cluster.processes import wait_until
 from tests.scenarios.backends import Stage, in_turn, missing
 from tests.scenarios.player import Capability, Scenario, scenarios
-from tests.scenarios.report import EMBEDDED, Outcome, Record, tell
+from tests.scenarios.report import EMBEDDED, Outcome, Record, report
 from tests.support.up import RunningVcbatch, vcbatch
 from vcbatch.cli.base.state import StateDir
 from vcbatch.scheduler.policy.reader import DEFAULT_POLICY
@@ -116,7 +116,7 @@ def outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 def test_embedded(scenario: Scenario, request: pytest.FixtureRequest, record_property: Record) -> None:
     lacks = missing(scenario, LACKS)
     outcome = Outcome(lacks=lacks) if lacks else request.getfixturevalue("outcomes")[scenario.name]
-    tell(record_property, EMBEDDED, scenario, outcome)
+    report(record_property, EMBEDDED, scenario, outcome)
     if lacks:
         pytest.skip(lacks)
     assert not outcome.failure, outcome.failure

@@ -16,7 +16,7 @@ from tests.scenarios.conditions import Condition, ScenarioFailed, dig
 from tests.scenarios.deeds import node
 from tests.scenarios.history import History, Observer
 from tests.scenarios.player import Capability, Scenario, play, scenarios
-from tests.scenarios.report import PURE, collect, load, save, table, tell
+from tests.scenarios.report import PURE, collect, load, report, save, table
 from tests.scenarios.report import Outcome as Result
 from tests.scenarios.simulated import simulated
 from tests.support import virtual_time
@@ -194,10 +194,10 @@ def test_what_a_backend_lacks_is_said() -> None:
 
 def test_a_report_is_of_the_scenario_as_it_is(tmp_path: Any) -> None:
     first, second, third = scenarios()[:3]
-    told: list[tuple[str, object]] = []
+    reported: list[tuple[str, object]] = []
     for scenario, outcome in ((first, Result()), (second, Result(failure="broke")), (third, Result(lacks="no clock"))):
-        tell(lambda name, value: told.append((name, value)), PURE, scenario, outcome)
-    entries = collect(told)
+        report(lambda name, value: reported.append((name, value)), PURE, scenario, outcome)
+    entries = collect(reported)
     save([{**entries[0], "digest": "of another text"}, *entries[1:]], tmp_path)
     lines = {line.split()[0]: line.split()[1:] for line in table(load(tmp_path)) if line}
     assert (lines[first.title], lines[second.title], lines[third.title]) == ([], ["FAIL"], ["-"])
@@ -206,9 +206,9 @@ def test_a_report_is_of_the_scenario_as_it_is(tmp_path: Any) -> None:
 
 def test_a_report_tells_what_needed_a_second_time(tmp_path: Any) -> None:
     scenario = scenarios()[0]
-    told: list[tuple[str, object]] = []
-    tell(lambda name, value: told.append((name, value)), PURE, scenario, Result(first_failure="too late"))
-    save(collect(told), tmp_path)
+    reported: list[tuple[str, object]] = []
+    report(lambda name, value: reported.append((name, value)), PURE, scenario, Result(first_failure="too late"))
+    save(collect(reported), tmp_path)
     lines = table(load(tmp_path))
     assert [line.split()[1] for line in lines if line.startswith(f"{scenario.title} ")] == ["pass"]
     assert "pure, passed the second time: too late" in lines

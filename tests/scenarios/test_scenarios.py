@@ -9,7 +9,7 @@ import pytest
 from tests.scenarios.backends import missing
 from tests.scenarios.history import Observer
 from tests.scenarios.player import Capability, Scenario, ScenarioFailed, play, scenarios
-from tests.scenarios.report import PURE, Outcome, Record, tell
+from tests.scenarios.report import PURE, Outcome, Record, report
 from tests.scenarios.simulated import simulated
 from tests.support import virtual_time
 from vcbatch.scheduler import parse_policy
@@ -34,15 +34,15 @@ def _simulate(scenario: Scenario) -> None:
 @pytest.mark.parametrize("scenario", scenarios(), ids=lambda scenario: scenario.title)
 def test_simulated(scenario: Scenario, record_property: Record) -> None:
     if lacks := missing(scenario, LACKS):
-        tell(record_property, PURE, scenario, Outcome(lacks=lacks))
+        report(record_property, PURE, scenario, Outcome(lacks=lacks))
         pytest.skip(lacks)
     began = time.monotonic()
     try:
         _simulate(scenario)
     except ScenarioFailed as failure:
-        tell(record_property, PURE, scenario, Outcome(failure=str(failure)))
+        report(record_property, PURE, scenario, Outcome(failure=str(failure)))
         raise
-    tell(record_property, PURE, scenario, Outcome(seconds=time.monotonic() - began))
+    report(record_property, PURE, scenario, Outcome(seconds=time.monotonic() - began))
 
 
 @pytest.mark.parametrize("condition", [{"get": "nodes"}, {"get": "nodes", "cuont": 1}, {"get": "nodes", "path": "a"}])

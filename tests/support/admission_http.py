@@ -44,11 +44,11 @@ def app_over(
     settings: Settings = DEFAULT_SETTINGS,
     *,
     most_at_once: int = MOST_AT_ONCE,
-    fault: str = "",
+    error: str = "",
     meter: Meter | None = None,
     ready: Checks | None = None,
 ) -> Any:
-    """The application. A plain `World` counts as complete; `fault` is what its background tasks report,
+    """The application. A plain `World` counts as complete; `error` is what its background tasks report,
     `ready` are all checks in place of that one."""
     known = world if isinstance(world, KnownWorld) else KnownWorld(**vars(world))
     meter = meter or NoMeter()
@@ -58,7 +58,7 @@ def app_over(
         meter=meter,
         exposition=lambda: ("text/plain", b""),
         most_at_once=most_at_once,
-        ready=ready or Checks("readyz", {"tasks": lambda: fault}),
+        ready=ready or Checks("readyz", {"tasks": lambda: error}),
     )
 
 

@@ -35,14 +35,14 @@ class Stale(Exception):
 
 
 class BatchWorld:
-    """The controller sees of the pods what it wrote itself, and of what others do only what `tell` told it. What it
+    """The controller sees of the pods what it wrote itself, and of what others do only what `report` told it. What it
     deletes ends when the kubelet says so, by `end`; a pod that was never started is gone at once."""
 
     def __init__(self, *, restart_policy: str = "Never", **spec: Any) -> None:
         self.now = START
         self.events: list[Emit] = []
         self.pods: dict[str, Json] = {}
-        self.picture: dict[str, Json] = {}
+        self.snapshot: dict[str, Json] = {}
         self.created: list[str] = []
         """Names of all pods that were ever made."""
         self.job_deleted = False
@@ -93,23 +93,23 @@ class BatchWorld:
     def active(self) -> list[str]:
         return [uid for uid, pod in self.pods.items() if is_active(pod)]
 
-    def told(self, reason: str) -> list[str]:
+    def reported(self, reason: str) -> list[str]:
         return [event.message for event in self.events if event.reason == reason]
 
     def index(self, uid: str) -> int:
         return int(self.pods[uid]["metadata"]["annotations"][COMPLETION_INDEX])
 
     def view(self) -> BatchJobView:
-        taken = {pod["metadata"]["name"] for pod in self.picture.values()}
+        taken = {pod["metadata"]["name"] for pod in self.snapshot.values()}
         return BatchJobView(
             job=BatchJob.parse(self.job),
-            pods=[msgspec.convert(pod, Pod) for pod in self.picture.values()],
+            pods=[msgspec.convert(pod, Pod) for pod in self.snapshot.values()],
             taken=taken.__contains__,
         )
 
     # What the controller does
 
-    def look(self, *, writes: int | None = None) -> Decision:
+    def reconcile(self, *, writes: int | None = None) -> Decision:
         """Decide, and carry out the first `writes` writes (all by default). Raises `Crash` where some are left, and
         `Stale` where one was refused."""
         decision = decide(self.view(), now=self.now)
@@ -123,8 +123,8 @@ class BatchWorld:
     def settle(self) -> Decision:
         """Look, with all there is to know, until nothing more is to be done now."""
         for _ in range(50):
-            self.tell()
-            decision = self.look()
+            self.report()
+            decision = self.reconcile()
             if decision.nothing_to_do:
                 return decision
         raise AssertionError(f"it doesn't come to rest: {self.job}")
@@ -132,19 +132,19 @@ class BatchWorld:
     def pass_time(self, **span: float) -> None:
         """Let time pass, with a look whenever one was asked for."""
         end = self.now + timedelta(**span)
-        while (due := self.settle().look_again_at) is not None and due <= end:
+        while (due := self.settle().requeue_at) is not None and due <= end:
             assert due > self.now, "a look was asked for that changes nothing"
             self.now = due
         self.now = end
         self.settle()
 
-    def tell(self, uid: str | None = None) -> None:
+    def report(self, uid: str | None = None) -> None:
         """The controller hears of a pod as it is now; of all by default."""
-        for each in [uid] if uid is not None else list({*self.pods, *self.picture}):
+        for each in [uid] if uid is not None else list({*self.pods, *self.snapshot}):
             if each in self.pods:
-                self.picture[each] = copy.deepcopy(self.pods[each])
+                self.snapshot[each] = copy.deepcopy(self.pods[each])
             else:
-                self.picture.pop(each, None)
+                self.snapshot.pop(each, None)
 
     # What others do
 
@@ -219,7 +219,7 @@ class BatchWorld:
         uid = mark.ref.uid
         pod = self.pods.get(uid)
         if pod is None or pod["metadata"]["resourceVersion"] != mark.version:
-            self.tell(uid)
+            self.report(uid)
             raise Stale
         for key, value in mark.patch["metadata"].items():
             if value is None:
@@ -228,7 +228,7 @@ class BatchWorld:
                 pod["metadata"][key] = value
         self._touch(pod)
         self._collect(uid)
-        self.tell(uid)
+        self.report(uid)
 
     def _delete(self, delete: Delete) -> None:
         if delete.ref.resource == BATCH_JOBS:
@@ -236,9 +236,9 @@ class BatchWorld:
             self.job_deleted = True
         elif delete.ref.uid in self.pods:
             self.delete(delete.ref.uid)
-            self.tell(delete.ref.uid)
+            self.report(delete.ref.uid)
         else:
-            self.tell(delete.ref.uid)
+            self.report(delete.ref.uid)
 
     def _create(self, create: Create) -> None:
         assert create.resource == PODS
@@ -253,7 +253,7 @@ class BatchWorld:
             self._touch(body)
             self.pods[holder] = body
             self.created.append(name)
-        self.tell(holder)
+        self.report(holder)
 
     def _touch(self, obj: Json) -> None:
         self._serial += 1

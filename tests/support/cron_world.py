@@ -64,7 +64,7 @@ class CronWorld:
     def unfinished(self) -> list[str]:
         return [name for name, job in self.jobs.items() if _phase(job) not in _FINISHED]
 
-    def told(self, reason: str) -> list[str]:
+    def reported(self, reason: str) -> list[str]:
         return [event.message for event in self.events if event.reason == reason]
 
     def view(self) -> CronJobView:
@@ -77,7 +77,7 @@ class CronWorld:
 
     # What happens
 
-    def look(self, *, writes: int | None = None) -> Decision:
+    def reconcile(self, *, writes: int | None = None) -> Decision:
         """Decide, and carry out the first `writes` writes (all by default). Raises `Crash` where some are left."""
         decision = decide(self.view(), now=self.now)
         for number, write in enumerate(self._writes_of(decision)):
@@ -90,7 +90,7 @@ class CronWorld:
     def settle(self) -> Decision:
         """Look until nothing more is to be done now."""
         for _ in range(20):
-            decision = self.look()
+            decision = self.reconcile()
             if decision.status is None and not decision.deletes and not decision.creates:
                 return decision
         raise AssertionError(f"it doesn't come to rest: {self.cron_job}")
@@ -99,7 +99,7 @@ class CronWorld:
         """Let time pass, with a look whenever one was asked for."""
         end = self.now + timedelta(**span)
         while True:
-            due = self.settle().look_again_at
+            due = self.settle().requeue_at
             if due is None or due > end:
                 break
             assert due > self.now, "a look was asked for that changes nothing"

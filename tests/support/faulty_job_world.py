@@ -36,7 +36,7 @@ class FaultyWorld(World):
     def view(self, name: str = "j") -> JobView:
         return replace(super().view(name), departed=tuple(self.departed))
 
-    def look(self, name: str = "j", *, writes: int | None = None) -> Decision:
+    def reconcile(self, name: str = "j", *, writes: int | None = None) -> Decision:
         return self.act_on(self.view(name), writes=writes)
 
     def act_on(self, view: JobView, *, writes: int | None = None) -> Decision:

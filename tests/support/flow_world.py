@@ -86,7 +86,7 @@ class FlowWorld:
     def phase_of(self, name: str) -> str:
         return self.jobs[name].get("status", {}).get("state", {}).get("phase", "")
 
-    def told(self, reason: str) -> list[str]:
+    def reported(self, reason: str) -> list[str]:
         return [event.message for event in self.events if event.reason == reason]
 
     def view(self) -> JobFlowView:
@@ -121,7 +121,7 @@ class FlowWorld:
         kind = {"apiVersion": JOBTEMPLATES.api_version, "kind": JOBTEMPLATES.kind}
         self.templates[name] = {**kind, "metadata": metadata, "spec": {"minAvailable": 1, "tasks": tasks, **spec}}
 
-    def look(self, *, writes: int | None = None) -> Decision:
+    def reconcile(self, *, writes: int | None = None) -> Decision:
         """One look, carried out; after so many writes the controller dies (`Crash`)."""
         decision = decide(self.view(), now=self.now)
         budget = iter(range(writes)) if writes is not None else None
@@ -134,10 +134,10 @@ class FlowWorld:
         self.events += decision.events
         return decision
 
-    def settle(self, looks: int = 30) -> None:
+    def settle(self, reconciles: int = 30) -> None:
         """Look until there is nothing to do, obeying Commands as they come."""
-        for _ in range(looks):
-            rests = self.look().nothing_to_do
+        for _ in range(reconciles):
+            rests = self.reconcile().nothing_to_do
             if not self.obey() and rests:
                 return
         raise AssertionError(f"it doesn't come to rest: {self.status}")

@@ -204,7 +204,7 @@ class World:
             ],
         )
 
-    def look(self, name: str = "j", *, writes: int | None = None) -> Decision:
+    def reconcile(self, name: str = "j", *, writes: int | None = None) -> Decision:
         """Decide, and carry out the first `writes` writes (all by default)."""
         decision = decide(self.view(name), now=self.now)
         for number, write in enumerate(self.writes_of(decision)):
@@ -237,7 +237,7 @@ class World:
         """Look until nothing more is to be done."""
         for _ in range(most):
             before = self.writes, self.crashes
-            self.look(name)
+            self.reconcile(name)
             if (self.writes, self.crashes) == before or (JOBS, name) not in self.objects:
                 return
         raise AssertionError(f"job {name} doesn't come to rest: {self.job(name).get('status')}")

@@ -187,14 +187,14 @@ class Stage:
         await supervisor.run(*plane.sources(), *plane.parts(), *informers.parts())
 
 
-def tell(
+def report(
     story: Story, *, deaths: Iterable[Death] = (), lags: Mapping[str, float] | None = None, discovery: str = ""
 ) -> End:
     """Play a story from its beginning. `discovery` is the configuration that HyperNodes are made by, if any are."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "volcano-controller.conf")
         path.write_text(discovery)
-        return virtual_time.run(_tell(story, deaths, lags or {}, path if discovery else None))
+        return virtual_time.run(_report(story, deaths, lags or {}, path if discovery else None))
 
 
 def assert_deaths_change_nothing(
@@ -207,36 +207,36 @@ def assert_deaths_change_nothing(
 ) -> None:
     """Tell the story once undisturbed, where it takes `least` writes or more; once for every death at one of them; and
     once to a program that never makes more than one write in its life. A death may cost `slack` writes more."""
-    whole = tell(story, discovery=discovery, lags=lags)
+    whole = report(story, discovery=discovery, lags=lags)
     assert len(whole.writes) >= least, whole.writes
     assert not whole.afterwards, "written for nothing"
     for number, write in enumerate(whole.writes):
         for after in (False, True):
-            told = tell(story, deaths=[Death(number, after)], discovery=discovery, lags=lags)
-            assert told.deaths == 1
+            reported = report(story, deaths=[Death(number, after)], discovery=discovery, lags=lags)
+            assert reported.deaths == 1
             where = f"died {'after' if after else 'instead of'} write {number}, {write}"
-            assert_alike(told, whole, where)
-            assert len(told.writes) <= len(whole.writes) + slack, f"{where}: {told.writes}"
+            assert_alike(reported, whole, where)
+            assert len(reported.writes) <= len(whole.writes) + slack, f"{where}: {reported.writes}"
     assert_alike(
-        tell(story, deaths=repeat(Death(0, after=True), 500), discovery=discovery), whole, "one write per life"
+        report(story, deaths=repeat(Death(0, after=True), 500), discovery=discovery), whole, "one write per life"
     )
 
 
-def assert_alike(told: End, whole: End, where: str) -> None:
+def assert_alike(reported: End, whole: End, where: str) -> None:
     """`where` is what befell the told one."""
-    unlike = _unlike(dict(told.objects), dict(whole.objects))
+    unlike = _unlike(dict(reported.objects), dict(whole.objects))
     assert not unlike, "\n".join([where, *unlike])
-    more, less = told.made - whole.made, whole.made - told.made
+    more, less = reported.made - whole.made, whole.made - reported.made
     assert not more and not less, f"{where}\ntoo often: {dict(more)}\ntoo seldom: {dict(less)}"
-    assert not told.afterwards, f"{where}\nwritten for nothing when all was over: {told.afterwards}"
+    assert not reported.afterwards, f"{where}\nwritten for nothing when all was over: {reported.afterwards}"
 
 
-def _unlike(told: Any, whole: Any, path: str = "") -> list[str]:
+def _unlike(reported: Any, whole: Any, path: str = "") -> list[str]:
     """Where the two differ, and how."""
-    if isinstance(told, dict) and isinstance(whole, dict):
-        keys = sorted(told.keys() | whole.keys())
-        return [line for key in keys for line in _unlike(told.get(key), whole.get(key), f"{path}.{key}")]
-    return [] if told == whole else [f"{path.removeprefix('.')}: {told!r}, want {whole!r}"]
+    if isinstance(reported, dict) and isinstance(whole, dict):
+        keys = sorted(reported.keys() | whole.keys())
+        return [line for key in keys for line in _unlike(reported.get(key), whole.get(key), f"{path}.{key}")]
+    return [] if reported == whole else [f"{path.removeprefix('.')}: {reported!r}, want {whole!r}"]
 
 
 def misfortunes(*resources: Resource) -> st.SearchStrategy[Mapping[str, Any]]:
@@ -247,7 +247,7 @@ def misfortunes(*resources: Resource) -> st.SearchStrategy[Mapping[str, Any]]:
     return st.fixed_dictionaries({"deaths": deaths, "lags": lags})
 
 
-async def _tell(story: Story, deaths: Iterable[Death], lags: Mapping[str, float], discovery: Path | None) -> End:
+async def _report(story: Story, deaths: Iterable[Death], lags: Mapping[str, float], discovery: Path | None) -> End:
     stage = Stage(deaths=deaths, lags=lags, discovery=discovery)
     try:
         await stage.restart()

@@ -85,14 +85,14 @@ class People:
         }
         await self.world.api.create(COMMANDS, body, namespace=self.world.namespace)
         self.asked.setdefault(metadata["uid"], Counter())[action] += 1
-        self._tell(action, job)
+        self._report(action, job)
 
     async def delete_pod(self) -> None:
         pod = await self._some(PODS)
         if pod is None:
             return
         self.disturbed.add(pod["metadata"]["ownerReferences"][0]["uid"])
-        self._tell("delete", pod)
+        self._report("delete", pod)
         await self._delete(PODS, pod)
 
     async def scale(self) -> None:
@@ -106,7 +106,7 @@ class People:
         patch = {"spec": {"tasks": spec["tasks"], "minAvailable": minimum}}
         self.disturbed.add(job["metadata"]["uid"])
         await self.world.api.patch(JOBS, job["metadata"]["name"], patch, namespace=self.world.namespace)
-        self._tell(f"scale to {replicas}", job)
+        self._report(f"scale to {replicas}", job)
 
     async def replace(self) -> None:
         """Delete a job and make another of its name at once."""
@@ -114,7 +114,7 @@ class People:
         if job is None:
             return
         await self._delete(JOBS, job, propagation="Background")
-        self._tell("replace", job)
+        self._report("replace", job)
         manifest = self.manifests[job["metadata"]["name"]]
         await self.world.api.create(JOBS, copy.deepcopy(manifest), namespace=self.world.namespace)
 
@@ -131,14 +131,14 @@ class People:
             "target": target,
         }
         await self.world.api.create(COMMANDS, body, namespace=self.world.namespace)
-        self._tell(action, queue)
+        self._report(action, queue)
 
     async def lose_node(self) -> None:
         """A node vanishes with its pods, as the pod garbage collector of a cluster has it, and comes back empty."""
         api, name = self.world.api, self.random.choice(self.nodes)
         node = await api.get(NODES, name)
         await self._delete(NODES, node)
-        self._tell("lose", node)
+        self._report("lose", node)
         for pod in (await api.list(PODS, namespace=self.world.namespace)).items:
             if pod["spec"].get("nodeName") == name:
                 await self._lose(pod)
@@ -179,7 +179,7 @@ class People:
             resource, obj["metadata"]["name"], namespace=namespace, uid=obj["metadata"]["uid"], **options
         )
 
-    def _tell(self, what: str, obj: Json) -> None:
+    def _report(self, what: str, obj: Json) -> None:
         self.story.append(f"{self.world.clock.monotonic():.1f} {what} {obj['metadata']['name']}")
 
 

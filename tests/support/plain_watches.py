@@ -22,8 +22,8 @@ class PlainWatches:
         self.watching = asyncio.Event()
         self._reflectors = [Reflector(api, feed.resource, feed.cache, clock=clock, random=random) for feed in feeds]
 
-    def fault(self) -> str:
-        return "; ".join(filter(None, (reflector.fault() for reflector in self._reflectors)))
+    def error(self) -> str:
+        return "; ".join(filter(None, (reflector.error() for reflector in self._reflectors)))
 
     async def audit(self) -> None:
         for reflector in self._reflectors:

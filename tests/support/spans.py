@@ -23,7 +23,7 @@ class Spans:
     """Implements `vcbatch.runtime.tracing.tracer.Tracer`. Without `sampled` it leaves every span out."""
 
     sampled: bool = True
-    told: list[Span] = field(default_factory=list)
+    reported: list[Span] = field(default_factory=list)
 
     def record(
         self,
@@ -36,13 +36,13 @@ class Spans:
     ) -> str:
         if not self.sampled:
             return ""
-        number = len(self.told) + 1
+        number = len(self.reported) + 1
         trace = parent[3:35] if parent else f"{number:032x}"
         context = f"00-{trace}-{number:016x}-01"
-        self.told.append(
+        self.reported.append(
             Span(name=name, begin=begin, end=end, parent=parent, context=context, attributes=dict(attributes or {}))
         )
         return context
 
     def named(self, name: str) -> list[Span]:
-        return [span for span in self.told if span.name == name]
+        return [span for span in self.reported if span.name == name]

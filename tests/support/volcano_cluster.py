@@ -57,7 +57,7 @@ class Cluster(FakeApi):
         self.server_date = "Sun, 01 Nov 2026 12:00:00 GMT"
         self.pages_read = 0
 
-    async def told(self) -> Json:
+    async def reported(self) -> Json:
         return {"gitVersion": self.release}
 
     async def list(self, resource: Resource, *, namespace: str | None = None, **options: Any) -> Listing[Any]:
@@ -94,7 +94,7 @@ class Cluster(FakeApi):
             yield items[at : at + 2]
 
     async def read(self) -> Inventory:
-        return await Reader(self, version=self.told, now=lambda: NOW).read()
+        return await Reader(self, version=self.reported, now=lambda: NOW).read()
 
 
 def volcano_cluster() -> Cluster:

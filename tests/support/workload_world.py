@@ -194,17 +194,17 @@ class WorkloadWorld:
                 cache.observe(entry.type, convert(entry.object, cache.model))
         self._heard = until
 
-    def look(self, resource: Resource, *, writes: int | None = None) -> None:
+    def reconcile(self, resource: Resource, *, writes: int | None = None) -> None:
         """The controller of that kind looks at all its objects; after so many writes it dies, and starts anew."""
         self._mortal.left = writes
         try:
-            self._runner.run(self._look(resource))
+            self._runner.run(self._reconcile(resource))
         except Crash:
             self._mortal.left = None
             self.restart()
         self._mortal.left = None
 
-    async def _look(self, resource: Resource) -> None:
+    async def _reconcile(self, resource: Resource) -> None:
         controller = self._controllers[resource]
         for uid in [each["metadata"]["uid"] for each in self._caches[resource]]:
             decision = await controller.decide(uid, self._clock.now())
@@ -223,9 +223,9 @@ class WorkloadWorld:
             case "hear":
                 self.hear(number)
             case "look":
-                self.look(resources[number % len(resources)])
+                self.reconcile(resources[number % len(resources)])
             case "die":
-                self.look(resources[number % len(resources)], writes=number // len(resources))
+                self.reconcile(resources[number % len(resources)], writes=number // len(resources))
             case _:
                 self.pass_time(1.0)
                 for pod in pods[number % len(pods) :][:2] if pods else ():
@@ -245,7 +245,7 @@ class WorkloadWorld:
             before = self.api.version
             self.hear()
             for resource in resources:
-                self.look(resource)
+                self.reconcile(resource)
             for pod in self.pods():
                 self.finish(pod) if "deletionTimestamp" in pod["metadata"] else self.ready(pod)
             self.pass_time(1.0)

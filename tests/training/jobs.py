@@ -63,18 +63,18 @@ def to_the_end(running: RunningVcbatch, job: str, phase: str = "Completed") -> J
     """The job once it has ended, which must be in this phase."""
     ended: Json = {}
 
-    def look() -> bool:
+    def check() -> bool:
         ended.update(job_of(running, job))
         return ended.get("status", {}).get("state", {}).get("phase") in _ENDED
 
-    until(look, lambda: f"{job} doesn't end:\n{described(running)}")
+    until(check, lambda: f"{job} doesn't end:\n{described(running)}")
     assert ended["status"]["state"]["phase"] == phase, described(running)
     return ended
 
 
-def until(look: Callable[[], bool], complaint: Callable[[], str]) -> None:
+def until(check: Callable[[], bool], complaint: Callable[[], str]) -> None:
     end = time.monotonic() + _PATIENCE
-    while not look():
+    while not check():
         assert time.monotonic() < end, complaint()
         time.sleep(0.2)
 

@@ -43,7 +43,7 @@ from vcbatch.api.resources import (
 )
 from vcbatch.api.submission import submitted
 from vcbatch.api.supported import THIS_VERSION, Unsupported
-from vcbatch.api.validate import DEFAULT_RULES, Fault, QueueRules
+from vcbatch.api.validate import DEFAULT_RULES, QueueRules, ValidationError
 
 MOST_QUEUES: Final = 100
 """How many queues one write may begin to submit to: whether the user may is asked of the API server for each."""
@@ -110,19 +110,19 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """No faults: allowed. `warnings` are of what is allowed, and shown to the user."""
+    """No errors: allowed. `warnings` are of what is allowed, and shown to the user."""
 
-    faults: Sequence[Fault] = ()
+    errors: Sequence[ValidationError] = ()
     warnings: Sequence[str] = field(default_factory=tuple[str, ...])
 
     @property
     def allowed(self) -> bool:
-        return not self.faults
+        return not self.errors
 
     @property
     def message(self) -> str:
-        """All faults in one text."""
-        return validate.sentence(self.faults)
+        """All errors in one text."""
+        return validate.sentence(self.errors)
 
 
 def mutate(request: Request, lookup: Lookup, settings: Settings = DEFAULT_SETTINGS) -> Json | None:
@@ -187,11 +187,11 @@ def review(request: Request, lookup: Lookup, settings: Settings = DEFAULT_SETTIN
     """Whether the write may happen. Writes of `status` aren't reviewed and must not be brought here."""
     parsed = _Parsed(request)
     try:
-        faults = _faults(request, lookup, settings, parsed)
-        warnings = () if faults else tuple(_warnings(request, lookup, settings, parsed))
+        errors = _errors(request, lookup, settings, parsed)
+        warnings = () if errors else tuple(_warnings(request, lookup, settings, parsed))
     except MalformedObject as error:
-        return Verdict(faults=[Fault("", str(error))])
-    return Verdict(faults=faults, warnings=warnings)
+        return Verdict(errors=[ValidationError("", str(error))])
+    return Verdict(errors=errors, warnings=warnings)
 
 
 class _Parsed:
@@ -294,49 +294,49 @@ def _warnings(request: Request, lookup: Lookup, settings: Settings, parsed: _Par
         yield from validate.queue_warnings(Queue.parse(given))
 
 
-def _faults(request: Request, lookup: Lookup, settings: Settings, parsed: _Parsed) -> list[Fault]:
+def _errors(request: Request, lookup: Lookup, settings: Settings, parsed: _Parsed) -> list[ValidationError]:
     resource, given, old = request.resource, request.object, request.old
     if request.operation is Operation.DELETE:
         if resource == QUEUES:
-            return validate.queue_deletion_faults(request.name, lookup, rules=settings.queues)
+            return validate.queue_deletion_errors(request.name, lookup, rules=settings.queues)
         return []
     if given is None:
-        return [Fault("", f"{request.operation} of {resource.kind} {request.name} carries no object")]
+        return [ValidationError("", f"{request.operation} of {resource.kind} {request.name} carries no object")]
     if resizes(request):
-        return _resize_faults(request, lookup, settings)
-    misfits = validate.type_faults(resource, given)
+        return _resize_errors(request, lookup, settings)
+    misfits = validate.type_errors(resource, given)
     if misfits and (old is None or json_patch(_desired(old), _desired(given))):
         return misfits  # no other rule can be asked about them
     if resource == JOBS:
-        return _job_faults(parsed, lookup)
+        return _job_errors(parsed, lookup)
     if resource == QUEUES:
         before = Queue.parse(old) if old is not None else None
-        return validate.queue_faults(Queue.parse(given), lookup, old=before, rules=settings.queues)
+        return validate.queue_errors(Queue.parse(given), lookup, old=before, rules=settings.queues)
     if resource == PODS:
-        return _pod_faults(given, old, settings)
+        return _pod_errors(given, old, settings)
     if resource == COMMANDS:
-        return list(validate.command_faults(given)) if commanded(request) else []
+        return list(validate.command_errors(given)) if commanded(request) else []
     if resource == JOBFLOWS:
-        faults = validate.jobflow_faults(JobFlow.parse(given), old=JobFlow.parse(old) if old is not None else None)
-        return [*faults, *_of_jobs_to_come(request, lookup, settings)]
+        errors = validate.jobflow_errors(JobFlow.parse(given), old=JobFlow.parse(old) if old is not None else None)
+        return [*errors, *_of_jobs_to_come(request, lookup, settings)]
     if resource == PODGROUPS and _attempt(given) not in (None, _attempt(old)):
-        faults = validate.attempt_faults(PodGroup.parse(given), lookup)
-        if faults:
-            return faults
+        errors = validate.attempt_errors(PodGroup.parse(given), lookup)
+        if errors:
+            return errors
     if old is not None and part(given, "spec") == part(old, "spec"):
         return []  # labels, owners and finalizers stay editable, whatever rules there were when it was made
     if resource == PODGROUPS:
         before = PodGroup.parse(old) if old is not None else None
-        return validate.podgroup_faults(PodGroup.parse(given), lookup, old=before)
+        return validate.podgroup_errors(PodGroup.parse(given), lookup, old=before)
     if resource == CRONJOBS:
         cron_job = CronJob.parse(given)
-        faults = validate.cronjob_faults(cron_job, lookup)
-        return [*faults, *_of_jobs_to_come(request, lookup, settings)]
+        errors = validate.cronjob_errors(cron_job, lookup)
+        return [*errors, *_of_jobs_to_come(request, lookup, settings)]
     if resource == JOBTEMPLATES:
         # No more is asked of it: a flow may lay over it what it lacks.
         return _of_jobs_to_come(request, lookup, settings)
     if resource == HYPERNODES:
-        return validate.hypernode_faults(HyperNode.parse(given))
+        return validate.hypernode_errors(HyperNode.parse(given))
     return []
 
 
@@ -349,41 +349,41 @@ def _desired(obj: Json) -> Json:
     return {key: value for key, value in obj.items() if key not in ("metadata", "status")}
 
 
-def _of_jobs_to_come(request: Request, lookup: Lookup, settings: Settings) -> list[Fault]:
+def _of_jobs_to_come(request: Request, lookup: Lookup, settings: Settings) -> list[ValidationError]:
     """Queues that don't take what would be made, and would say so only then. One that doesn't exist yet may by then."""
     queues = _new_submissions(request, settings, lookup)
     if len(queues) > MOST_QUEUES:
         text = f"spec.flows: jobs for {len(queues)} queues, want at most {MOST_QUEUES} new ones at a time"
-        return [Fault("spec.flows", text, validate.Cause.TOO_MANY)]
+        return [ValidationError("spec.flows", text, validate.Cause.TOO_MANY)]
     return [
-        fault
+        error
         for queue, place in queues.items()
-        for fault in validate.namespace_faults(queue, request.namespace, lookup, place)
+        for error in validate.namespace_errors(queue, request.namespace, lookup, place)
     ]
 
 
-def _job_faults(parsed: _Parsed, lookup: Lookup) -> list[Fault]:
+def _job_errors(parsed: _Parsed, lookup: Lookup) -> list[ValidationError]:
     if parsed.old_job is not None:
-        return validate.job_update_faults(parsed.job, parsed.old_job)
-    return validate.job_faults(parsed.job, lookup)
+        return validate.job_update_errors(parsed.job, parsed.old_job)
+    return validate.job_errors(parsed.job, lookup)
 
 
-def _resize_faults(request: Request, lookup: Lookup, settings: Settings) -> list[Fault]:
+def _resize_errors(request: Request, lookup: Lookup, settings: Settings) -> list[ValidationError]:
     """Where the API server has checked the resize itself, of a pod that a scheduler of ours counts."""
     if request.old is None or part(request.object or {}, "spec").get("schedulerName") not in settings.schedulers:
         return []
     try:
         pod, old = (msgspec.convert(each, Pod) for each in (request.object, request.old))
     except msgspec.ValidationError as error:
-        return [Fault("", str(error))]
+        return [ValidationError("", str(error))]
     queues = [queue for name in queues_of_pod(request, lookup) if (queue := lookup.queue(name)) is not None]
-    return validate.resize_faults(pod, old, queues)
+    return validate.resize_errors(pod, old, queues)
 
 
-def _pod_faults(pod: Json, old: Json | None, settings: Settings) -> list[Fault]:
+def _pod_errors(pod: Json, old: Json | None, settings: Settings) -> list[ValidationError]:
     if part(pod, "spec").get("schedulerName") not in settings.schedulers:
         return []
     annotations = part(part(pod, "metadata"), "annotations")
     if old is not None:
-        return validate.pod_update_faults(annotations, part(part(old, "metadata"), "annotations"))
-    return validate.pod_faults(annotations)
+        return validate.pod_update_errors(annotations, part(part(old, "metadata"), "annotations"))
+    return validate.pod_errors(annotations)

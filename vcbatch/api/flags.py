@@ -49,12 +49,12 @@ PLUGIN_FLAGS: Final[dict[str, Mapping[str, Value]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """The values, defaults where nothing was given, and the first fault. As in Go, reading ends at a fault or at the
+    """The values, defaults where nothing was given, and the first error. As in Go, reading ends at an error or at the
     first argument that is no flag; what was read before it counts. `given` are the flags that were set, `ignored` the
     arguments that weren't read: the one at which reading ended, and all after it."""
 
     values: Mapping[str, Value]
-    fault: str | None = None
+    error: str | None = None
     given: frozenset[str] = frozenset()
     ignored: tuple[str, ...] = ()
 
@@ -74,8 +74,8 @@ def parse_flags(arguments: Sequence[str], defaults: Mapping[str, Value]) -> Flag
     given: set[str] = set()
     position = start = 0
 
-    def flags(fault: str | None = None) -> Flags:
-        return Flags(values, fault, frozenset(given), tuple(arguments[start:]))
+    def flags(error: str | None = None) -> Flags:
+        return Flags(values, error, frozenset(given), tuple(arguments[start:]))
 
     while position < len(arguments):
         start = position

@@ -198,7 +198,7 @@ class Ledger(Model):
     resumes: int = 0
     """How many of `retryCount` were resumes, which cost no retry."""
     infrastructure_retries: int = 0
-    """How many of `retryCount` were no fault of the job's own: they have a budget of their own."""
+    """How many of `retryCount` were no error of the job's own: they have a budget of their own."""
     not_before: str | None = None
     """Until then no pods are made: the job waits after losses by the infrastructure."""
     ran_seconds: int = 0

@@ -292,5 +292,5 @@ def _and(words: Sequence[str]) -> str:
 
 
 def infrastructure_retries_exhausted(*, cause: str, retries: int) -> str:
-    """The same for a job that lost pods by no fault of its own."""
+    """The same for a job that lost pods by no error of its own."""
     return shorten(f"{cause}; {retries} restarts for pods that it lost to the infrastructure are the most it gets")

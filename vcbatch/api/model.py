@@ -101,11 +101,11 @@ class Model(BaseModel):
 
 
 def _explain(kind: str, error: ValidationError) -> str:
-    faults = [
+    errors = [
         f"{'.'.join(str(part) for part in entry['loc'])}: {entry['msg']}, got {entry['input']!r:.40}"
         for entry in error.errors()
     ]
-    return f"{kind}: {'; '.join(faults[:5])}"
+    return f"{kind}: {'; '.join(errors[:5])}"
 
 
 class OwnerReference(Model):

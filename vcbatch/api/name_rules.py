@@ -12,14 +12,14 @@ _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _QUALIFIED = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 
 
-def regex_fault(message: str, pattern: str, *examples: str) -> str:
+def regex_error(message: str, pattern: str, *examples: str) -> str:
     """`MESSAGE (e.g. 'a',  or 'b', regex used for validation is 'P')`, with the two spaces Kubernetes writes."""
     text = ",  or ".join(f"'{example}'" for example in examples)
     return f"{message} (e.g. {text}, regex used for validation is '{pattern}')"
 
 
 def too_long(maximum: int, *, unit: str = "characters") -> str:
-    """The fault of a name of more than `maximum` characters."""
+    """The error of a name of more than `maximum` characters."""
     return f"must be no more than {maximum} {unit}"
 
 
@@ -39,9 +39,9 @@ class _Rule:
 
     @property
     def misspelt(self) -> str:
-        return regex_fault(self.message, self.pattern, *self.examples)
+        return regex_error(self.message, self.pattern, *self.examples)
 
-    def faults(self, name: str) -> list[str]:
+    def errors(self, name: str) -> list[str]:
         found = [too_long(self.longest, unit=self.unit)] if len(name.encode()) > self.longest else []
         return found if self.matches(name) else [*found, self.misspelt]
 
@@ -105,31 +105,31 @@ def _masked(name: str, *, prefix: bool) -> str:
 
 
 def dns_subdomain(name: str, *, prefix: bool = False) -> Sequence[str]:
-    """Faults of an object name: 253 characters, labels joined by dots."""
-    return _DNS_SUBDOMAIN.faults(_masked(name, prefix=prefix))
+    """Errors of an object name: 253 characters, labels joined by dots."""
+    return _DNS_SUBDOMAIN.errors(_masked(name, prefix=prefix))
 
 
 def dns_search(name: str) -> Sequence[str]:
-    """Faults of a search path of a resolver, which is an object name that may have underscores."""
-    return _DNS_SEARCH.faults(name)
+    """Errors of a search path of a resolver, which is an object name that may have underscores."""
+    return _DNS_SEARCH.errors(name)
 
 
 def dns_label(name: str, *, prefix: bool = False) -> Sequence[str]:
-    """Faults of a host name: 63 characters of lower-case letters, digits and `-`."""
+    """Errors of a host name: 63 characters of lower-case letters, digits and `-`."""
     name = _masked(name, prefix=prefix)
-    found = _DNS_LABEL.faults(name)
+    found = _DNS_LABEL.errors(name)
     if not _DNS_LABEL.matches(name) and _DNS_SUBDOMAIN.matches(name):
         found[-1] = "must not contain dots"  # the short text, for what would be a name elsewhere
     return found
 
 
 def dns1035_label(name: str, *, prefix: bool = False) -> Sequence[str]:
-    """Faults of the older kind of host name, which starts with a letter."""
-    return _DNS1035_LABEL.faults(_masked(name, prefix=prefix))
+    """Errors of the older kind of host name, which starts with a letter."""
+    return _DNS1035_LABEL.errors(_masked(name, prefix=prefix))
 
 
 def qualified_name(value: str) -> Sequence[str]:
-    """Faults of a label or annotation key: an optional DNS prefix, a slash, and a name."""
+    """Errors of a label or annotation key: an optional DNS prefix, a slash, and a name."""
     # The same few keys and resources come again and again. What nobody writes twice isn't kept.
     return _kept_qualified_name(value) if len(value) <= _LONGEST_KEPT else _qualified_name(value)
 
@@ -149,31 +149,31 @@ def _qualified_name(value: str) -> list[str]:
     prefix, slash, name = value.rpartition("/")
     found: list[str] = []
     if slash:
-        faults = dns_subdomain(prefix) if prefix else ["must be non-empty"]
-        found += [f"prefix part {fault}" for fault in faults]
+        errors = dns_subdomain(prefix) if prefix else ["must be non-empty"]
+        found += [f"prefix part {error}" for error in errors]
     if not name:
         found.append("name part must be non-empty")
-    return [*found, *(f"name part {fault}" for fault in _QUALIFIED_NAME.faults(name))]
+    return [*found, *(f"name part {error}" for error in _QUALIFIED_NAME.errors(name))]
 
 
 def label_value(value: str) -> Sequence[str]:
-    """Faults of a label's value."""
-    return _LABEL_VALUE.faults(value)
+    """Errors of a label's value."""
+    return _LABEL_VALUE.errors(value)
 
 
 def path_segment(name: str, *, prefix: bool = False) -> Sequence[str]:
-    """Faults of a name as a part of a URL: all that RBAC kinds and leases of some clients hold names to."""
-    faults: list[str] = []
+    """Errors of a name as a part of a URL: all that RBAC kinds and leases of some clients hold names to."""
+    errors: list[str] = []
     if not prefix and name in (".", ".."):
-        faults.append(f"may not be '{name}'")
-        return faults
-    faults.extend(f"may not contain '{text}'" for text in ("/", "%") if text in name)
-    return faults
+        errors.append(f"may not be '{name}'")
+        return errors
+    errors.extend(f"may not contain '{text}'" for text in ("/", "%") if text in name)
+    return errors
 
 
 def config_key(key: str) -> Sequence[str]:
-    """Faults of a key of a ConfigMap or a Secret, which may become a file name."""
-    found = _CONFIG_KEY.faults(key)
+    """Errors of a key of a ConfigMap or a Secret, which may become a file name."""
+    found = _CONFIG_KEY.errors(key)
     if key == ".":
         found.append("must not be '.'")
     elif key == "..":

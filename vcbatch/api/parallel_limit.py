@@ -14,7 +14,7 @@ def parallel_limit(annotations: Mapping[str, str]) -> int | None:
     return number_in(annotations, MAX_PARALLEL_PODS)
 
 
-def parallel_limit_fault(annotations: Mapping[str, str], *, minimum: int) -> str:
+def parallel_limit_error(annotations: Mapping[str, str], *, minimum: int) -> str:
     """What is wrong with the annotation of a job that starts with `minimum` pods; empty where it is absent or fine."""
     given = annotations.get(MAX_PARALLEL_PODS)
     limit = parallel_limit(annotations)

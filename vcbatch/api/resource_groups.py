@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 
 from vcbatch.api import names
 from vcbatch.api.crd.schemas import array, core_type, mapping
-from vcbatch.api.crd.shape import shape_faults
+from vcbatch.api.crd.shape import shape_errors
 from vcbatch.api.loose import listed, part
 from vcbatch.api.model import Json
 
@@ -70,9 +70,9 @@ def parse_resource_groups(document: Any) -> tuple[ResourceGroup, ...]:
     """The groups of a decoded configuration file, in their order. Raises `MalformedResourceGroups`."""
     if document is None:
         return ()
-    faults = [str(fault) for fault in shape_faults(document, _SCHEMA, "config")]
-    if faults:
-        raise MalformedResourceGroups("; ".join(faults))
+    errors = [str(error) for error in shape_errors(document, _SCHEMA, "config")]
+    if errors:
+        raise MalformedResourceGroups("; ".join(errors))
     given = listed(cast(Json, document), "resourceGroups")
     if len(given) > MOST_GROUPS:
         raise MalformedResourceGroups(f"config.resourceGroups: {len(given)} groups, want at most {MOST_GROUPS}")
@@ -115,9 +115,9 @@ def _affinity(text: str, path: str) -> Json | None:
         affinity: Any = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise MalformedResourceGroups(f"{path}: want the JSON of an affinity: {error}") from error
-    faults = [str(found) for found in shape_faults(affinity, core_type("Affinity"), path)]
-    if faults or not isinstance(affinity, dict):
-        raise MalformedResourceGroups("; ".join(faults) or f"{path}: want a JSON object")
+    errors = [str(found) for found in shape_errors(affinity, core_type("Affinity"), path)]
+    if errors or not isinstance(affinity, dict):
+        raise MalformedResourceGroups("; ".join(errors) or f"{path}: want a JSON object")
     return cast(Json, affinity)
 
 

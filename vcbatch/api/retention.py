@@ -15,7 +15,7 @@ def retention(annotations: Mapping[str, str]) -> int | None:
     return number_in(annotations, TTL_AFTER_FINISHED, least=0, most=LONGEST)
 
 
-def retention_fault(annotations: Mapping[str, str]) -> str:
+def retention_error(annotations: Mapping[str, str]) -> str:
     """What is wrong with the annotation; empty where it is absent or fine."""
     if TTL_AFTER_FINISHED not in annotations or retention(annotations) is not None:
         return ""

@@ -18,7 +18,7 @@ def time_limit(annotations: Mapping[str, str]) -> int | None:
     return number_in(annotations, MAX_RUN_SECONDS, most=LONGEST)
 
 
-def time_limit_fault(annotations: Mapping[str, str]) -> str:
+def time_limit_error(annotations: Mapping[str, str]) -> str:
     """What is wrong with the annotation; empty where it is absent or fine."""
     if MAX_RUN_SECONDS not in annotations or time_limit(annotations) is not None:
         return ""

@@ -150,7 +150,7 @@ class Decision:
     deletes: Sequence[Delete] = ()
     creates: Sequence[Create] = ()
     events: Sequence[Emit] = ()
-    look_again_at: datetime | None = None
+    requeue_at: datetime | None = None
     """When time alone changes the decision (a policy timeout, a TTL): the earliest such moment."""
 
     @property

@@ -35,7 +35,7 @@ class Checks:
         """Add a check, or have that one asked in place of the one of that name."""
         self._checks = {**self._checks, name: check}  # a new dict: another thread may be reading the old one
 
-    def faults(self, *, without: Collection[str] = ()) -> Mapping[str, str]:
+    def errors(self, *, without: Collection[str] = ()) -> Mapping[str, str]:
         """Why each check fails, "" where it doesn't."""
         return {name: _asked(name, check) for name, check in self._checks.items() if name not in without}
 
@@ -43,11 +43,11 @@ class Checks:
         """All of them, but for those that `?exclude=NAME` leaves out: 200 where none fails. They are listed where one
         does, and with `?verbose`."""
         excluded = {name for names in query.get("exclude", ()) for name in names.split(",")}
-        faults = self.faults(without=excluded)
-        failed = any(faults.values())
+        errors = self.errors(without=excluded)
+        failed = any(errors.values())
         if not failed and "verbose" not in query:
             return Answer(HTTPStatus.OK, _TEXT, b"ok")
-        lines = [_line(name, faults.get(name)) for name in self._checks]
+        lines = [_line(name, errors.get(name)) for name in self._checks]
         lines += [f"warn: no check is named {name[:100]}" for name in sorted(excluded - self._checks.keys())]
         lines.append(f"{self.title} check {'failed' if failed else 'passed'}")
         return Answer(_code(failed), _TEXT, ("\n".join(lines) + "\n").encode())
@@ -57,14 +57,14 @@ class Checks:
         check = self._checks.get(name)
         if check is None:
             return Answer(HTTPStatus.NOT_FOUND, _TEXT, b"404: no such check")
-        fault = _asked(name, check)
-        return Answer(_code(bool(fault)), _TEXT, (fault or "ok").encode())
+        error = _asked(name, check)
+        return Answer(_code(bool(error)), _TEXT, (error or "ok").encode())
 
 
-def _line(name: str, fault: str | None) -> str:
-    if fault is None:
+def _line(name: str, error: str | None) -> str:
+    if error is None:
         return f"[+]{name} excluded: ok"
-    return f"[-]{name} failed: {fault}" if fault else f"[+]{name} ok"
+    return f"[-]{name} failed: {error}" if error else f"[+]{name} ok"
 
 
 def _code(failed: bool) -> int:

@@ -139,9 +139,9 @@ class SlowReader:
 
     def _watch(self) -> None:
         self._waiting = self.transport.get_write_buffer_size()
-        self._timer = asyncio.get_running_loop().call_later(self.seconds, self._look)
+        self._timer = asyncio.get_running_loop().call_later(self.seconds, self._check)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         self._timer = None
         if self.transport.get_write_buffer_size() < self._waiting:
             self._watch()

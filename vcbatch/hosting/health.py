@@ -14,7 +14,7 @@ _LONGEST_REASON = 300
 
 
 @dataclass(slots=True)
-class _Fault:
+class _Error:
     reason: str
     """Why the task failed last."""
     running_since: float | None = None
@@ -22,7 +22,7 @@ class _Fault:
 
 
 class Health:
-    """The faults of the supervised tasks of one program. May be read from any thread.
+    """The errors of the supervised tasks of one program. May be read from any thread.
 
     `on_failure` is called after each failure, in the thread of the task, with the name that all tasks of its kind have.
     """
@@ -30,7 +30,7 @@ class Health:
     def __init__(self, clock: Clock, *, on_failure: Callable[[str], None] = lambda _: None) -> None:
         self.on_failure = on_failure
         self._clock = clock
-        self._faults: dict[str, _Fault] = {}
+        self._errors: dict[str, _Error] = {}
         self._tasks: set[str] = set()
         self._lock = threading.Lock()
 
@@ -47,30 +47,30 @@ class Health:
     def failed(self, name: str, reason: str, *, kind: str = "") -> None:
         """The task has ended with an error and isn't running. `kind` is its name without that of an object."""
         with self._lock:
-            self._faults[name] = _Fault(" ".join(reason.split())[:_LONGEST_REASON])
+            self._errors[name] = _Error(" ".join(reason.split())[:_LONGEST_REASON])
         self.on_failure(kind or name)
 
     def restarted(self, name: str) -> None:
-        """The task runs again; its fault is reported for `STEADY_SECONDS` more."""
+        """The task runs again; its error is reported for `STEADY_SECONDS` more."""
         with self._lock:
-            if (fault := self._faults.get(name)) is not None:
-                fault.running_since = self._clock.monotonic()
+            if (error := self._errors.get(name)) is not None:
+                error.running_since = self._clock.monotonic()
 
     def ended(self, name: str) -> None:
         """The task is done, or isn't needed any more."""
         with self._lock:
             self._tasks.discard(name)
-            self._faults.pop(name, None)
+            self._errors.pop(name, None)
 
-    def faults(self) -> Mapping[str, str]:
+    def errors(self) -> Mapping[str, str]:
         """The reason for each task that isn't healthy, sorted by name."""
         now = self._clock.monotonic()
         with self._lock:
-            for name, fault in list(self._faults.items()):
-                if fault.running_since is not None and now - fault.running_since >= STEADY_SECONDS:
-                    del self._faults[name]
-            return {name: self._faults[name].reason for name in sorted(self._faults)}
+            for name, error in list(self._errors.items()):
+                if error.running_since is not None and now - error.running_since >= STEADY_SECONDS:
+                    del self._errors[name]
+            return {name: self._errors[name].reason for name in sorted(self._errors)}
 
-    def fault(self) -> str:
-        """All faults in one line, "" where there are none: a readiness check."""
-        return "; ".join(f"{name}: {reason}" for name, reason in self.faults().items())
+    def error(self) -> str:
+        """All errors in one line, "" where there are none: a readiness check."""
+        return "; ".join(f"{name}: {reason}" for name, reason in self.errors().items())

@@ -98,13 +98,13 @@ class Provisioner:
             await informer.synced.wait()
         while True:
             self._changed.clear()
-            again = await self._look()
+            again = await self._check()
             if again:
                 await self._clock.sleep(_RETRY_SECONDS)
             else:
                 await self._changed.wait()
 
-    async def _look(self) -> bool:
+    async def _check(self) -> bool:
         """Bind and reclaim what there is to. Whether something is to be tried again soon."""
         again = False
         for stored in list(self._claims.objects.values()):
@@ -235,7 +235,7 @@ class Provisioner:
         phase = (stored.get("status") or {}).get("phase")
         if not kept.get("uid"):
             if phase == "Pending":
-                await self._tell(stored, "Available")
+                await self._report(stored, "Available")
             return True
         if kept["uid"] in self._claims.objects:
             return True
@@ -246,7 +246,7 @@ class Provisioner:
             stored["spec"].get("persistentVolumeReclaimPolicy") != "Delete"
         ):
             if phase != "Released":
-                await self._tell(stored, "Released")
+                await self._report(stored, "Released")
             return True
         if await self._in_use(kept["namespace"], kept["name"]):
             return False
@@ -259,7 +259,7 @@ class Provisioner:
                 raise
         return True
 
-    async def _tell(self, stored: Json, phase: str) -> None:
+    async def _report(self, stored: Json, phase: str) -> None:
         await self._api.patch(
             PERSISTENTVOLUMES, stored["metadata"]["name"], {"status": {"phase": phase}}, subresource="status"
         )

@@ -57,11 +57,11 @@ class Repeats(logging.Filter):
         if record.levelno < logging.WARNING:
             return True
         place = (record.name, record.levelname, _shape(str(record.msg)))
-        fault = record.exc_info[0].__name__ if record.exc_info and record.exc_info[0] else ""
+        error = record.exc_info[0].__name__ if record.exc_info and record.exc_info[0] else ""
         about = tuple(_shape(str(vars(record).get(name, ""))) if name == "error" else str(vars(record).get(name, ""))
                       for name in _OBJECT)  # fmt: skip
         with self._lock:
-            return self._passes(record, place, (*place, _shape(record.getMessage()), fault, *about))
+            return self._passes(record, place, (*place, _shape(record.getMessage()), error, *about))
 
     def _passes(self, record: logging.LogRecord, place: tuple[str, ...], line: tuple[str, ...]) -> bool:
         now = self._monotonic()

@@ -118,25 +118,25 @@ class Applier:
             versions[decision.status.ref.uid] = await self._write_status(decision.status)
         for event in decision.events:
             if isinstance(event.after, WriteStatus):
-                self._tell(event)
+                self._report(event)
         await self._mark_all(decision.marks, versions)
         for ensure in decision.ensures:
             await self._ensure(ensure)
-        told = {id(event.after): event for event in decision.events if isinstance(event.after, Create | Delete)}
+        reported = {id(event.after): event for event in decision.events if isinstance(event.after, Create | Delete)}
 
         async def delete_one(delete: Delete) -> None:
             await self._delete(delete)
-            self._tell(told.get(id(delete)))
+            self._report(reported.get(id(delete)))
 
         async def create_one(create: Create) -> None:
             await self._create(create)
-            self._tell(told.get(id(create)))
+            self._report(reported.get(id(create)))
 
         await self._all("delete", decision.deletes, delete_one, lambda delete: delete.ref.resource)
         await self._create_slowly(decision.creates, create_one)
         for event in decision.events:
             if event.after is None:
-                self._tell(event)
+                self._report(event)
 
     # The parts
 
@@ -291,7 +291,7 @@ class Applier:
         elif held is not None:
             cache.amend(deleting(held, at=format_time(self._clock.now())))
 
-    def _tell(self, event: Emit | None) -> None:
+    def _report(self, event: Emit | None) -> None:
         if event is not None:
             self._recorder.emit(event)
 

@@ -234,7 +234,7 @@ class ControlPlane:
             custom[HYPERNODES], informers.follow(NODES, NodeLabels), applier, **common, discovery=discovery
         )
         fabric = discovery.current.fabric if discovery is not None else None
-        self._fabric = FabricManager(api, clock=clock, fabric=fabric, told=self.hyper_nodes.know_fabric)
+        self._fabric = FabricManager(api, clock=clock, fabric=fabric, reported=self.hyper_nodes.know_fabric)
         if discovery is not None:
             discovery.listen(lambda: self._fabric.use(discovery.current.fabric))
         configurations = informers.follow(COLOCATIONCONFIGURATIONS, optional=True)
@@ -264,13 +264,13 @@ class ControlPlane:
         """Return once jobs are taken into that queue."""
         opened = asyncio.Event()
 
-        def look(_: object = None) -> None:
+        def reconcile(_: object = None) -> None:
             queue = self._queue_cache.by_key(name)
             if queue is not None and (queue.get("status") or {}).get("state") == QueueState.OPEN:
                 opened.set()
 
-        self._queue_cache.listen(look)
-        look()
+        self._queue_cache.listen(reconcile)
+        reconcile()
         await opened.wait()
 
     async def listed(self) -> None:
@@ -293,11 +293,11 @@ class ControlPlane:
 
     def unfollowed(self) -> str:
         """Which resources aren't followed, or not any more; "" where all are."""
-        return "; ".join(filter(None, (self._informers.fault(), self.custom_resources.fault())))
+        return "; ".join(filter(None, (self._informers.error(), self.custom_resources.error())))
 
     def stuck(self) -> str:
         """Which controllers have objects to look at and look at none; "" where there is no such."""
-        return "; ".join(filter(None, (each.controller.fault() for each in self._controllers())))
+        return "; ".join(filter(None, (each.controller.error() for each in self._controllers())))
 
     def _controllers(self) -> Sequence[_HasController]:
         return (

@@ -47,15 +47,15 @@ class FabricManager:
     """Asks in rounds, as long as there is a fabric."""
 
     def __init__(
-        self, api: Api, *, clock: Clock, fabric: Fabric | None, told: Callable[[Fabric, Sequence[Link]], None]
+        self, api: Api, *, clock: Clock, fabric: Fabric | None, reported: Callable[[Fabric, Sequence[Link]], None]
     ) -> None:
-        """`told` gets all links with each answer."""
+        """`reported` gets all links with each answer."""
         self._api = api
         self._clock = clock
         self._fabric = fabric
-        self._told = told
+        self._reported = reported
         self._changed = asyncio.Event()
-        self._fault = ""
+        self._error = ""
 
     def use(self, fabric: Fabric | None) -> None:
         """Ask there from now on; None: nobody."""
@@ -79,15 +79,15 @@ class FabricManager:
         try:
             links = await self.links(fabric)
         except FabricError as error:
-            if str(error) != self._fault:
+            if str(error) != self._error:
                 log.warning("what is known of the fabric holds: %s", error)
-            self._fault = str(error)
+            self._error = str(error)
             return False
-        if self._fault:
+        if self._error:
             log.info("the fabric manager answers again")
-        self._fault = ""
+        self._error = ""
         if fabric == self._fabric:
-            self._told(fabric, links)
+            self._reported(fabric, links)
         return True
 
     async def links(self, fabric: Fabric) -> list[Link]:

@@ -33,7 +33,7 @@ RULES_REVIEWS: Final = Resource(
 
 
 class OwnRights:
-    """`fault` is a readiness check. It fails as well until the first review is answered."""
+    """`error` is a readiness check. It fails as well until the first review is answered."""
 
     def __init__(
         self,
@@ -51,17 +51,17 @@ class OwnRights:
         self._needed = needed
         self._namespace = namespace
         self._clock = clock
-        self._fault = _NOT_YET
+        self._error = _NOT_YET
         self._answered = clock.monotonic()
         self._unknown: dict[Right, bool] = {}  # of rights that no rule grants, whether they were allowed one by one
         self._warned = False
 
-    def fault(self) -> str:
+    def error(self) -> str:
         """Which rights are missing, or why that isn't known; "" where none is."""
         silent = self._clock.monotonic() - self._answered
-        if not self._fault and silent > self._unanswered:
+        if not self._error and silent > self._unanswered:
             return f"the server hasn't answered for {silent:.0f}s"
-        return self._fault
+        return self._error
 
     async def run(self) -> None:
         """Review now and then, until cancelled."""
@@ -70,7 +70,7 @@ class OwnRights:
             await self._clock.sleep(REVIEW_SECONDS)
 
     async def review(self) -> None:
-        """Ask once; `fault` then says what came out."""
+        """Ask once; `error` then says what came out."""
         try:
             missing = await self._missing(self._needed())
         except ApiError as error:
@@ -118,10 +118,10 @@ class OwnRights:
         else:
             log.debug("the review of our rights failed: %s", error.message)
 
-    def _say(self, fault: str) -> None:
-        if fault != self._fault and (fault or self._fault != _NOT_YET):
-            log.log(logging.ERROR if fault else logging.INFO, "permissions: %s", fault or "all there are again")
-        self._fault = fault
+    def _say(self, error: str) -> None:
+        if error != self._error and (error or self._error != _NOT_YET):
+            log.log(logging.ERROR if error else logging.INFO, "permissions: %s", error or "all there are again")
+        self._error = error
 
 
 def _named(missing: Sequence[Right]) -> str:

@@ -46,7 +46,7 @@ class Address:
 
 
 class Pulse:
-    """Tells whether an event loop still turns. `run` is to run in it; `fault` may be asked from any thread."""
+    """Tells whether an event loop still turns. `run` is to run in it; `error` may be asked from any thread."""
 
     def __init__(self, clock: Clock, *, longest_silence: float = _LONGEST_SILENCE) -> None:
         self._clock = clock
@@ -59,7 +59,7 @@ class Pulse:
             self._beat = self._clock.monotonic()
             await self._clock.sleep(_BEAT_SECONDS)
 
-    def fault(self) -> str:
+    def error(self) -> str:
         """ "" while it turns, else what is wrong."""
         silent = self._clock.monotonic() - self._beat
         return f"the event loop has been stuck for {silent:.0f}s" if silent > self._longest else ""

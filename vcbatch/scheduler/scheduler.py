@@ -57,7 +57,7 @@ class Scheduler:
     """A gang scheduler that keeps its snapshot of the cluster and is told what changes.
 
     Single-threaded and pure: the caller feeds watch events to `apply`, calls `cycle` when `dirty` is true (or at
-    `CycleResult.look_again_at`), and carries the result out. Decisions are assumed at once; watch events confirm
+    `CycleResult.requeue_at`), and carries the result out. Decisions are assumed at once; watch events confirm
     them, `bind_failed` takes one back.
     """
 
@@ -213,7 +213,7 @@ class Scheduler:
         often messages are refreshed."""
         if self._retry_at is not None and now < self._retry_at:
             self._state.changed = False
-            return CycleResult(look_again_at=self._retry_at)
+            return CycleResult(requeue_at=self._retry_at)
         failures: list[PluginFailure] = []
         while len(failures) < _MOST_SET_ASIDE:
             tried = self._try(now)
@@ -228,7 +228,7 @@ class Scheduler:
         self._failed += 1
         self._retry_at = now + min(_RETRY * 2 ** (self._failed - 1), _LONGEST_RETRY)
         self._state.changed = False
-        return CycleResult(failures=failures, look_again_at=self._retry_at)
+        return CycleResult(failures=failures, requeue_at=self._retry_at)
 
     def _try(self, now: datetime) -> CycleResult | PluginFailure:
         """One cycle, step by step; or whose error it was that nothing is decided, the snapshot being as it was before.

@@ -26,7 +26,7 @@ class Client:
     Without arguments it goes where kubectl goes: to the current context of $KUBECONFIG or ~/.kube/config, to the
     cluster of the pod that it runs in, and else to the server that `vcbatch up` runs here. Raises `NotConfigured`.
 
-    Requests that are throttled are made again when the server says so. What fails on the way, or by the server's fault,
+    Requests that are throttled are made again when the server says so. What fails on the way, or by the server's error,
     is made again where that can't do harm twice. `timeout` is the seconds that one try of a request may take. It closes
     itself at the end; `with` closes it sooner.
     """

@@ -77,12 +77,14 @@ def _row(task: Task, pods: Any) -> str:
         for count, colour in ((done, "#1a7f37"), (running, "#54aeff"), (failed, "#cf222e"))
         if count
     )
-    told = ", ".join(f"{count} {escape(phase)}" for phase, count in sorted(counts.items()) if count) or "no pods yet"
+    reported = (
+        ", ".join(f"{count} {escape(phase)}" for phase, count in sorted(counts.items()) if count) or "no pods yet"
+    )
     return (
         f'<tr><td style="text-align:left">{escape(task.name)}</td>'
         f'<td style="text-align:left"><span style="display:inline-block;width:12em;background:#8883;line-height:0">'
         f"{bar}</span></td>"
-        f'<td style="text-align:left">{told} of {task.replicas}</td></tr>'
+        f'<td style="text-align:left">{reported} of {task.replicas}</td></tr>'
     )
 
 

@@ -65,16 +65,16 @@ class Forbidden(ServerError):
 
 
 class AdmissionDenied(ServerError):
-    """The object was refused: `field` is the path in its manifest, `reason` what is wrong with it, `faults` all of
+    """The object was refused: `field` is the path in its manifest, `reason` what is wrong with it, `errors` all of
     these where there are several."""
 
     def __init__(
-        self, message: str, *, hint: str = "", code: int = 0, faults: tuple[tuple[str, str], ...] = ()
+        self, message: str, *, hint: str = "", code: int = 0, errors: tuple[tuple[str, str], ...] = ()
     ) -> None:
-        field, reason = faults[0] if faults else ("", message)
+        field, reason = errors[0] if errors else ("", message)
         super().__init__(message, hint=hint, code=code, reason=reason)
         self.field = field
-        self.faults = faults
+        self.errors = errors
 
 
 class Unavailable(ServerError):
@@ -137,9 +137,9 @@ def translated(server: str) -> Iterator[None]:
 def error_of(error: ApiError, server: str) -> ServerError:
     """The SDK's error for a refusal by the API server."""
     message = str(error)
-    if error.code in (400, 403, 422) and (faults := _faults(error)):
+    if error.code in (400, 403, 422) and (errors := _errors(error)):
         hint = "Correct the object and resubmit it."
-        return AdmissionDenied(message, hint=hint, code=error.code, faults=faults)
+        return AdmissionDenied(message, hint=hint, code=error.code, errors=errors)
     if _denied_by_webhook(message):
         return AdmissionDenied(message, hint="Correct the object and resubmit it.", code=error.code)
     kind, hint = _kind_of(error)
@@ -184,8 +184,8 @@ def _denied_by_webhook(message: str) -> bool:
     return message.startswith("admission webhook") and "denied the request" in message
 
 
-def _faults(error: ApiError) -> tuple[tuple[str, str], ...]:
-    """The faults that a refusal names, as paths and messages."""
+def _errors(error: ApiError) -> tuple[tuple[str, str], ...]:
+    """The errors that a refusal names, as paths and messages."""
     causes = error.details.get("causes")
     if not isinstance(causes, list):
         return ()

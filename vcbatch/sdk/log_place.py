@@ -17,7 +17,7 @@ class Place:
     def __init__(self, *, tailed: bool = False) -> None:
         self._second = ""
         self._count = 0
-        self._told: list[int] | None = [] if tailed else None  # of the second in which the tail begins
+        self._reported: list[int] | None = [] if tailed else None  # of the second in which the tail begins
 
     @property
     def begun(self) -> bool:
@@ -31,23 +31,23 @@ class Place:
         """The line has been told; `second` is the text of its time up to the seconds."""
         if second > self._second:
             if self._second:
-                self._told = None
+                self._reported = None
             self._second, self._count = second, 0
         if second == self._second:
             self._count += 1
-            if self._told is not None:
-                self._told.append(hash(line))
+            if self._reported is not None:
+                self._reported.append(hash(line))
 
     def repeats(self) -> Repeats:
         """What tells, line by line in order, which lines of a new connection were told before."""
-        return Repeats(second=self._second, count=self._count, told=self._told)
+        return Repeats(second=self._second, count=self._count, reported=self._reported)
 
 
 class Repeats:
-    def __init__(self, *, second: str, count: int, told: list[int] | None) -> None:
+    def __init__(self, *, second: str, count: int, reported: list[int] | None) -> None:
         self._second = second
         self._left = count
-        self._told = list(told) if told else None
+        self._reported = list(reported) if reported else None
         self._seen: list[int] = []
 
     def __contains__(self, line: tuple[str, str]) -> bool:
@@ -58,10 +58,10 @@ class Repeats:
         if second > self._second:
             self._left = 0
             return False
-        if self._told is None:
+        if self._reported is None:
             self._left -= 1
             return True
         self._seen.append(hash(text))
-        if self._seen[-len(self._told) :] == self._told:
+        if self._seen[-len(self._reported) :] == self._reported:
             self._left = 0
         return True

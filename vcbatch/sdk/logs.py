@@ -212,7 +212,7 @@ class _Gang:
         self._start(self._follow_pods())
         self._start(self._follow_job())
         try:
-            async for line in self._until(self._all_told):
+            async for line in self._until(self._all_reported):
                 yield line
         finally:
             running = list(self._running)
@@ -220,7 +220,7 @@ class _Gang:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
 
-    def _all_told(self) -> bool:
+    def _all_reported(self) -> bool:
         return self._finished and all(place.work is None or place.work.done() for place in self._places.values())
 
     async def _until(self, done: Callable[[], bool]) -> AsyncGenerator[LogLine, None]:

@@ -56,7 +56,7 @@ async def events_of(api: Api, job: Mapping[str, Any]) -> list[JobEvent]:
     namespace, name, uid = text_at(metadata, "namespace"), text_at(metadata, "name"), text_at(metadata, "uid")
     pods = (await api.list(PODS, namespace=namespace, label_selector=f"{names.JOB_NAME}={name}")).items
     group = names.pod_group_name(name, uid)
-    told = [
+    reported = [
         *await _about(api, namespace, f"involvedObject.uid={uid}"),
         *await _about(api, namespace, f"involvedObject.kind={PODGROUPS.kind},involvedObject.name={group}"),
         *(
@@ -65,7 +65,7 @@ async def events_of(api: Api, job: Mapping[str, Any]) -> list[JobEvent]:
             if text_at(part(event, "involvedObject"), "uid") in {text_at(part(pod, "metadata"), "uid") for pod in pods}
         ),
     ]
-    return sorted((JobEvent.read(event) for event in told), key=lambda event: event.time or _BEGINNING)
+    return sorted((JobEvent.read(event) for event in reported), key=lambda event: event.time or _BEGINNING)
 
 
 async def _about(api: Api, namespace: str, selector: str) -> Sequence[Json]:

@@ -35,7 +35,7 @@ class Session:
         self.random = SystemRandom()
         self._timeout = timeout
         self._api: HttpApi | None = None
-        self._told: float | None = None
+        self._reported: float | None = None
 
     @property
     def server(self) -> str:
@@ -82,8 +82,8 @@ class Session:
     def trouble(self, error: ApiError) -> None:
         """Say that something takes longer because the server can't be reached, once in a while."""
         now = self.clock.monotonic()
-        if self._told is None or now - self._told >= _QUIET_SECONDS:
-            self._told = now
+        if self._reported is None or now - self._reported >= _QUIET_SECONDS:
+            self._reported = now
             down = f" (vcbatch isn't running on {self.state_dir})" if self._is_down() else ""
             _log.warning("%s doesn't answer%s: %s. Trying again ...", self.server, down, error)
 

@@ -52,7 +52,7 @@ class ServingContext:
         self.expires("leaf", ends)
         return ends
 
-    def fault(self) -> str:
+    def error(self) -> str:
         """Why clients refuse what is shown, "" where they don't: there is none, or it isn't valid now."""
         begins, ends, now = self._begins, self._ends.get("leaf"), self._clock.now()
         if begins is None or ends is None:
@@ -62,11 +62,11 @@ class ServingContext:
         return f"expired at {ends.isoformat()}" if now >= ends else ""
 
     def expires(self, which: str, ends: datetime) -> None:
-        """What `tell_remaining` is to count down: `leaf` or `authority`."""
+        """What `report_remaining` is to count down: `leaf` or `authority`."""
         self._ends[which] = ends
-        self.tell_remaining()
+        self.report_remaining()
 
-    def tell_remaining(self) -> None:
+    def report_remaining(self) -> None:
         """Bring the metric of what is left of each certificate up to date."""
         now = self._clock.now()
         for which, ends in self._ends.items():

@@ -11,7 +11,7 @@ from webhooks.certificates.context import CertificateError, Pair, ServingContext
 
 log = logging.getLogger(__name__)
 
-_LOOK_SECONDS = 5.0
+_CHECK_SECONDS = 5.0
 _LARGEST = 1 << 20
 
 
@@ -30,12 +30,12 @@ class FileCertificates:
         """Look at the files now and then, until cancelled. Content is compared, not times: the files of a mounted
         Secret are links that are switched over together."""
         while True:
-            await self._clock.sleep(_LOOK_SECONDS)
-            self.look()
+            await self._clock.sleep(_CHECK_SECONDS)
+            self.refresh()
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Load the files where they have changed."""
-        self._context.tell_remaining()
+        self._context.report_remaining()
         try:
             pair = self._read()
             if pair == self._seen:

@@ -25,7 +25,7 @@ from webhooks.certificates.trust import Trust, TrustError
 Json = dict[str, Any]
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS: Final = 10.0
+CHECK_SECONDS: Final = 10.0
 _AGAIN_SECONDS: Final = 0.5
 _TRIES: Final = 5
 _MOST_NAMES: Final = 16
@@ -54,7 +54,7 @@ class ManagedCertificates:
         self._context = context
         self._clock = clock
         self._last = Material()
-        self._told = ""
+        self._reported = ""
         self.serving = asyncio.Event()
         self.trusted = asyncio.Event()
 
@@ -69,13 +69,13 @@ class ManagedCertificates:
         while True:
             self._trust.changed.clear()
             try:
-                await self.look()
-                self._told = ""
+                await self.reconcile()
+                self._reported = ""
             except (ApiError, CertificateError, TrustError) as error:
-                self._tell_once(str(error))
+                self._report_once(str(error))
             await self._pause()
 
-    async def look(self) -> None:
+    async def reconcile(self) -> None:
         """One look. Raises `ApiError`, `CertificateError` or `TrustError` where a step failed; what is shown stays."""
         seen = self._trust.seen()  # before the Secret is read, which `put` relies on
         material = await self._agreed()
@@ -155,10 +155,10 @@ class ManagedCertificates:
 
     async def _pause(self) -> None:
         """Until the next look is due or a configuration has changed."""
-        await pause(self._clock, LOOK_SECONDS, woken=self._trust.changed)
+        await pause(self._clock, CHECK_SECONDS, woken=self._trust.changed)
         await self._clock.sleep(_AGAIN_SECONDS)  # whoever else writes the configurations isn't raced
 
-    def _tell_once(self, message: str) -> None:
-        if message != self._told:
+    def _report_once(self, message: str) -> None:
+        if message != self._reported:
             log.error("the certificates aren't kept: %s", message)
-        self._told = message
+        self._reported = message

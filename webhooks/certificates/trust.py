@@ -81,8 +81,8 @@ class Trust:
         for resource, stored in seen:
             if all(webhook["clientConfig"].get("caBundle") == wanted for webhook in stored["webhooks"]):
                 continue
-            if fault := await self._patch(resource, stored, wanted):
-                refused.append(fault)
+            if error := await self._patch(resource, stored, wanted):
+                refused.append(error)
         if refused:
             raise TrustError("; ".join(refused))
 

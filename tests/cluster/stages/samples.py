@@ -26,7 +26,7 @@ class Sample:
     args: Sequence[str] = ()
     policy: str = "Never"
     image: str = "any"
-    wishes: Mapping[str, str] = field(default_factory=dict[str, str])
+    requests: Mapping[str, str] = field(default_factory=dict[str, str])
     init: Sequence[Json] = ()
     more: Sequence[Json] = ()
 
@@ -38,7 +38,7 @@ class Sample:
             "kind": "Pod",
             "metadata": {
                 "name": self.name,
-                "annotations": {f"test.vcbatch.io/{key}": value for key, value in self.wishes.items()},
+                "annotations": {f"test.vcbatch.io/{key}": value for key, value in self.requests.items()},
             },
             "spec": {
                 "nodeName": node,
@@ -106,22 +106,22 @@ SAMPLES: Sequence[Sample] = (
         settled="Running main=running", deleted="Failed main=137:Error",
     ),
     # Wishes
-    Sample(name="runs", wishes={"run-seconds": "1"}, settled="Succeeded main=0:Completed"),
-    Sample(name="runs-and-exits", wishes={"run-seconds": "1", "exit-code": "9"}, settled="Failed main=9:Error"),
-    Sample(name="exit-only", command=["python"], wishes={"exit-code": "8"}, settled="Failed main=8:Error"),
+    Sample(name="runs", requests={"run-seconds": "1"}, settled="Succeeded main=0:Completed"),
+    Sample(name="runs-and-exits", requests={"run-seconds": "1", "exit-code": "9"}, settled="Failed main=9:Error"),
+    Sample(name="exit-only", command=["python"], requests={"exit-code": "8"}, settled="Failed main=8:Error"),
     Sample(
-        name="longer-than-said", command=["sleep", "1"], wishes={"run-seconds": "inf"}, settled="Running main=running"
+        name="longer-than-said", command=["sleep", "1"], requests={"run-seconds": "inf"}, settled="Running main=running"
     ),
     Sample(
-        name="out-of-memory", wishes={"run-seconds": "1", "end-reason": "OOMKilled"},
+        name="out-of-memory", requests={"run-seconds": "1", "end-reason": "OOMKilled"},
         settled="Failed main=137:OOMKilled",
     ),
-    Sample(name="evicted", wishes={"evict-seconds": "1"}, settled="Failed Evicted main=137:Error"),
+    Sample(name="evicted", requests={"evict-seconds": "1"}, settled="Failed Evicted main=137:Error"),
     Sample(
-        name="starts-late", wishes={"start-seconds": "1", "run-seconds": "1"}, settled="Succeeded main=0:Completed"
+        name="starts-late", requests={"start-seconds": "1", "run-seconds": "1"}, settled="Succeeded main=0:Completed"
     ),
     Sample(
-        name="being-created", wishes={"start-seconds": "1000"},
+        name="being-created", requests={"start-seconds": "1000"},
         settled="Pending main=ContainerCreating", deleted="Failed main=ContainerCreating",
     ),
     Sample(
@@ -129,22 +129,22 @@ SAMPLES: Sequence[Sample] = (
         settled="Pending main=ImagePullBackOff", deleted="Failed main=ImagePullBackOff",
     ),
     Sample(
-        name="ends-well", wishes={"stop-exit-code": "0"},
+        name="ends-well", requests={"stop-exit-code": "0"},
         settled="Running main=running", deleted="Succeeded main=0:Completed",
     ),
     Sample(
-        name="stops-slowly", wishes={"stop-seconds": "1", "stop-exit-code": "3"},
+        name="stops-slowly", requests={"stop-seconds": "1", "stop-exit-code": "3"},
         settled="Running main=running", deleted="Failed main=3:Error",
     ),
     Sample(
-        name="stops-too-slowly", wishes={"stop-seconds": "60"},
+        name="stops-too-slowly", requests={"stop-seconds": "60"},
         settled="Running main=running", deleted="Failed main=137:Error",
     ),
-    Sample(name="misspelt", wishes={"exitcode": "1"}, settled="Failed UnexpectedAdmissionError"),
-    Sample(name="no-such-code", wishes={"exit-code": "256"}, settled="Failed UnexpectedAdmissionError"),
+    Sample(name="misspelt", requests={"exitcode": "1"}, settled="Failed UnexpectedAdmissionError"),
+    Sample(name="no-such-code", requests={"exit-code": "256"}, settled="Failed UnexpectedAdmissionError"),
     # Restarts
     Sample(
-        name="restarted-once", policy="OnFailure", wishes={"run-seconds": "0.5", "exit-code": "1,0"},
+        name="restarted-once", policy="OnFailure", requests={"run-seconds": "0.5", "exit-code": "1,0"},
         settled="Succeeded main=0:Completed after=1:Error",
     ),
     Sample(
@@ -156,7 +156,7 @@ SAMPLES: Sequence[Sample] = (
         settled="Running main=CrashLoopBackOff after=0:Completed",
     ),
     Sample(
-        name="always-again", policy="Always", wishes={"exit-code": "2,0", "run-seconds": "0.2"},
+        name="always-again", policy="Always", requests={"exit-code": "2,0", "run-seconds": "0.2"},
         settled="Running main=CrashLoopBackOff after=0:Completed",
     ),
     # Several containers
@@ -173,7 +173,7 @@ SAMPLES: Sequence[Sample] = (
         settled="Running main=3:Error side=running", deleted="Failed main=3:Error side=143:Error",
     ),
     Sample(
-        name="by-name", wishes={"exit-code": "1", "exit-code.side": "2"}, more=[{"name": "side"}],
+        name="by-name", requests={"exit-code": "1", "exit-code.side": "2"}, more=[{"name": "side"}],
         settled="Failed main=1:Error side=2:Error",
     ),
     # Init containers

@@ -57,7 +57,12 @@ def _raised(error: Exception) -> Any:
             body = json.loads(body)
         except ValueError:
             pass
-    told = {"raised": type(error).__name__}
+    reported = {"raised": type(error).__name__}
     if body is None:
-        return {**told, "text": str(error)[:200]}
-    return {**told, "status": getattr(error, "status", None), "reason": getattr(error, "reason", None), "body": body}
+        return {**reported, "text": str(error)[:200]}
+    return {
+        **reported,
+        "status": getattr(error, "status", None),
+        "reason": getattr(error, "reason", None),
+        "body": body,
+    }

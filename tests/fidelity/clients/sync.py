@@ -348,13 +348,13 @@ def dynamically(connection: client.ApiClient, seen: Observer, namespace: str) ->
     maps = api.resources.get(api_version="v1", kind="ConfigMap")
     jobs = api.resources.get(api_version="/".join(VOLCANO), kind="Job")
     for name, found in (("ConfigMap", maps), ("Job", jobs)):
-        told = {
+        reported = {
             "name": found.name,
             "verbs": sorted(found.verbs),
             "short": found.short_names,
             "namespaced": found.namespaced,
         }
-        seen.ask(f"about {name}", lambda told=told: told)
+        seen.ask(f"about {name}", lambda reported=reported: reported)
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "1"}}
     seen.ask("create", lambda: maps.create(body=body, namespace=namespace).to_dict())
     seen.ask("create again", lambda: maps.create(body=body, namespace=namespace).to_dict())

@@ -66,9 +66,9 @@ def play(server: Server, chosen: Sequence[str], settled: Callable[[], None] = la
     result: dict[str, Answers] = {}
     for sample in samples():
         if not chosen or sample.name in chosen:
-            told = list(answers.answers(sample, send, NAMESPACE))
+            reported = list(answers.answers(sample, send, NAMESPACE))
             if "reviews" not in sample.path:
-                told += answers.replacements(sample, send, NAMESPACE)
-            result[sample.name] = told
+                reported += answers.replacements(sample, send, NAMESPACE)
+            result[sample.name] = reported
     client.close()
     return result

@@ -139,8 +139,8 @@ def refusal(status: Any) -> Json:
     result["causes"] = sorted(f"{cause.get('reason', '')} {line}" for cause, line in zip(causes, lines, strict=True))
     head = status.get("message", "").partition(" is invalid: ")[0]
     unique = list(dict.fromkeys(lines))
-    told = unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"
-    result["message"] = head if status.get("message") == f"{head} is invalid: {told}" else status.get("message")
+    reported = unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"
+    result["message"] = head if status.get("message") == f"{head} is invalid: {reported}" else status.get("message")
     return result
 
 

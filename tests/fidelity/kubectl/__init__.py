@@ -160,6 +160,6 @@ class _Player:
         text = text.replace(self._namespace, "NS").replace(self._server.url, "SERVER").replace(str(self._folder), "DIR")
         text = self._normaliser.text(_DATE.sub("TIME", text))
         text = _VERSIONED.sub(r"\1RV", _LOG_TIME.sub(r"\1TIME ", text))
-        told = [line for line in text.splitlines() if not _RETRY.search(line)]
-        lines = [_BLANKS.sub("  ", _AGE.sub("AGE", line)).rstrip() for line in told]
+        reported = [line for line in text.splitlines() if not _RETRY.search(line)]
+        lines = [_BLANKS.sub("  ", _AGE.sub("AGE", line)).rstrip() for line in reported]
         return sorted(lines) if step.sorted else lines

@@ -72,22 +72,22 @@ class WebhookServer:
 
     def answer(self, hook: str, query: str, review: Json) -> tuple[int, Mapping[str, str], bytes] | None:
         """Code, headers and body; None to say nothing and hang up."""
-        told = self.hooks[hook]
+        reported = self.hooks[hook]
         with self._lock:
             self._asked.append(Asked(len(self._asked), hook, query, review))
-        if told.get("does") == "hang":
+        if reported.get("does") == "hang":
             self._closing.wait(_UNTIL_GIVEN_UP)
-        if "does" in told:
+        if "does" in reported:
             return None
-        headers = {name: str(value) for name, value in told.get("headers", {}).items()}
-        if "raw" in told or "code" in told:
-            return told.get("code", 200), headers, str(told.get("raw", "")).encode()
-        response: Json = overlaid({"uid": review["request"]["uid"], "allowed": True}, told.get("response", {}))
-        if "patch" in told:
-            response["patch"] = base64.b64encode(json.dumps(told["patch"]).encode()).decode()
+        headers = {name: str(value) for name, value in reported.get("headers", {}).items()}
+        if "raw" in reported or "code" in reported:
+            return reported.get("code", 200), headers, str(reported.get("raw", "")).encode()
+        response: Json = overlaid({"uid": review["request"]["uid"], "allowed": True}, reported.get("response", {}))
+        if "patch" in reported:
+            response["patch"] = base64.b64encode(json.dumps(reported["patch"]).encode()).decode()
             response.setdefault("patchType", "JSONPatch")
         document = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
-        document = overlaid(document, told.get("review", {}))
+        document = overlaid(document, reported.get("review", {}))
         return 200, {"Content-Type": "application/json", **headers}, json.dumps(document).encode()
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:

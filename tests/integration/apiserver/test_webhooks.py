@@ -75,14 +75,14 @@ async def test_what_is_no_answer_fails_the_request_or_not_as_the_policy_says(
         await server.api.create(VALIDATING, {"metadata": {"name": "all"}, "webhooks": made})
 
         asked = [f"{hook}-{policy}" for hook in HOOKS for policy in ("Fail", "Ignore")]
-        told = dict(zip(asked, await asyncio.gather(*(create(server, one) for one in asked)), strict=True))
+        reported = dict(zip(asked, await asyncio.gather(*(create(server, one) for one in asked)), strict=True))
 
     denied = 'admission webhook "deny.{}.example.com" denied the request: no such colour'
-    assert {one: text for one, text in told.items() if text == ""}.keys() == {
+    assert {one: text for one, text in reported.items() if text == ""}.keys() == {
         *("fine-Fail", "fine-Ignore"),
         *("huge-Ignore", "endless-Ignore", "hang-Ignore"),
     }
-    assert (told["deny-Fail"], told["deny-Ignore"]) == (denied.format("fail"), denied.format("ignore"))
-    assert told["huge-Fail"].endswith(f"its answer is larger than {LARGEST_ANSWER} bytes")
-    assert "couldn't get version/kind" in told["endless-Fail"]
-    assert told["hang-Fail"].endswith('/hang?timeout=1s": context deadline exceeded')
+    assert (reported["deny-Fail"], reported["deny-Ignore"]) == (denied.format("fail"), denied.format("ignore"))
+    assert reported["huge-Fail"].endswith(f"its answer is larger than {LARGEST_ANSWER} bytes")
+    assert "couldn't get version/kind" in reported["endless-Fail"]
+    assert reported["hang-Fail"].endswith('/hang?timeout=1s": context deadline exceeded')

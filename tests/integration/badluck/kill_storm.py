@@ -63,14 +63,14 @@ class Report:
     writes: int = 0
     unanswered: int = 0
     seconds: float = 0.0
-    faults: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         said = (
             f"{self.kills} kills ({self.early} while starting), {self.jobs} jobs, {self.pods} pods, "
             f"{self.writes} acknowledged writes, {self.unanswered} without an answer, {self.seconds:.0f} s"
         )
-        return "\n".join([said, *(f"FAULT: {fault}" for fault in self.faults)] if self.faults else [said, "no fault"])
+        return "\n".join([said, *(f"FAULT: {error}" for error in self.errors)] if self.errors else [said, "no fault"])
 
 
 class Server:
@@ -306,14 +306,14 @@ class Storm:
 
     def _settle_map(self, name: str, value: int | None) -> None:
         if not self._possible(name, value):
-            self._fault(f"ConfigMap {name} is {value}, acknowledged was {self._maps.get(name)}")
+            self._error(f"ConfigMap {name} is {value}, acknowledged was {self._maps.get(name)}")
         self._maps[name] = value
         self._unsure[name] = set()
 
     # What must hold --------------------------------------------------------------------------------------------------
 
-    def _fault(self, text: str) -> None:
-        self.report.faults.append(f"after {self.report.kills} kills: {text}")
+    def _error(self, text: str) -> None:
+        self.report.errors.append(f"after {self.report.kills} kills: {text}")
 
     async def _check_maps(self) -> None:
         async with self._connect() as api:
@@ -331,7 +331,7 @@ class Storm:
                 while await self._unfinished():  # noqa: ASYNC110
                     await asyncio.sleep(0.5)
         except TimeoutError:
-            self._fault(f"jobs are still unfinished {_SETTLE_SECONDS:.0f} s after the last kill")
+            self._error(f"jobs are still unfinished {_SETTLE_SECONDS:.0f} s after the last kill")
 
     async def _check_objects(self) -> None:
         async with self._connect() as api:
@@ -344,15 +344,15 @@ class Storm:
         await self._check_maps()
         self.report.jobs = len(jobs)
         for name in self._created - jobs.keys():
-            self._fault(f"job {name} was acknowledged, and is gone")
+            self._error(f"job {name} was acknowledged, and is gone")
         for name, job in jobs.items():
             status = job["status"]
             if _phase(job) != "Completed":
-                self._fault(f"job {name} is {status.get('state')}")
+                self._error(f"job {name} is {status.get('state')}")
             if status.get("retryCount"):
-                self._fault(f"job {name} needed {status['retryCount']} restarts: {status.get('state')}")
+                self._error(f"job {name} needed {status['retryCount']} restarts: {status.get('state')}")
             if pods[name] != self._wanted[name]:
-                self._fault(f"job {name} has {pods[name]} succeeded pods of {self._wanted[name]}")
+                self._error(f"job {name} has {pods[name]} succeeded pods of {self._wanted[name]}")
 
     def _check_runs(self) -> None:
         for name, size in self._wanted.items():
@@ -362,15 +362,15 @@ class Storm:
             by_pod = Counter(line.split()[0] for line in lines)
             again = {pod: count for pod, count in by_pod.items() if count > 1}
             if again:
-                self._fault(f"pods of job {name} ran more than once: {again}, {lines}")
+                self._error(f"pods of job {name} ran more than once: {again}, {lines}")
             if len(by_pod) != size:
-                self._fault(f"{len(by_pod)} of {size} pods of job {name} ran")
+                self._error(f"{len(by_pod)} of {size} pods of job {name} ran")
 
     def _check_processes(self) -> None:
         for found in left_over(self._server.state):
-            self._fault(f"left over: {found}")
+            self._error(f"left over: {found}")
         if pids := processes_with(f"sleep {self._marker}"):
-            self._fault(f"left over: containers {pids}")
+            self._error(f"left over: containers {pids}")
 
 
 def _raise_what_failed(tasks: list[asyncio.Task[None]]) -> None:
@@ -400,7 +400,7 @@ def main() -> int:
         )
         report = asyncio.run(storm.run())
     print(f"seed {arguments.seed}: {report}")  # noqa: T201
-    return 1 if report.faults else 0
+    return 1 if report.errors else 0
 
 
 if __name__ == "__main__":

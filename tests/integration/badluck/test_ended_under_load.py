@@ -106,7 +106,7 @@ async def followed(api: HttpApi) -> AsyncIterator[Cache[Json]]:
         await asyncio.gather(running, return_exceptions=True)
 
 
-def pictures(objects: Any) -> dict[str, str]:
+def snapshots(objects: Any) -> dict[str, str]:
     return {item["metadata"]["uid"]: item["metadata"]["resourceVersion"] for item in objects}
 
 
@@ -114,9 +114,9 @@ async def equal(cache: Cache[Json], informer: SharedInformer, api: HttpApi) -> N
     """Both who watch know what the server has, to the version."""
 
     async def same() -> bool:
-        stored = pictures((await api.list(CONFIGMAPS)).items)
+        stored = snapshots((await api.list(CONFIGMAPS)).items)
         theirs = {one.metadata.uid: one.metadata.resource_version for one in informer.cache.list()}
-        return pictures(cache) == stored == theirs
+        return snapshots(cache) == stored == theirs
 
     await until_async(same)
 

@@ -9,6 +9,6 @@ from tests.integration.badluck.kill_storm import Storm
 
 async def test_nothing_is_lost_or_done_twice_when_the_server_is_killed(tmp_path: Path):
     report = await Storm(tmp_path, kills=4, jobs=12, seed=3).run()
-    assert report.faults == []
+    assert report.errors == []
     assert (report.kills, report.jobs) == (4, 12)
     assert report.writes > 12

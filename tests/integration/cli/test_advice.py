@@ -112,8 +112,8 @@ def test_all_that_is_missing_is_named_at_once_and_the_job_starts_once_it_is_crea
         ("Secret", "keys"),
         ("ConfigMap", "settings"),
     }
-    told = person.explained("missing-all")
-    assert {(one["kind"], one["name"]) for one in told["missing"]} == wanted
+    reported = person.explained("missing-all")
+    assert {(one["kind"], one["name"]) for one in reported["missing"]} == wanted
 
     def written() -> bool:
         state = json.loads(person.shell.run("job", "get", "missing-all", "-o", "json").ok())["status"]["state"]

@@ -209,7 +209,7 @@ def test_what_a_person_has_set_is_taken_over_and_a_controllers_only_when_asked(s
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         (
             "apiVersion: apps/v2\nkind: Thing\nmetadata: {name: a}\n",
@@ -221,10 +221,10 @@ def test_what_a_person_has_set_is_taken_over_and_a_controllers_only_when_asked(s
         ("", "f.yaml: no objects"),
     ],
 )
-def test_what_can_not_be_applied_anywhere(shell: Shell, text: str, told: str) -> None:
+def test_what_can_not_be_applied_anywhere(shell: Shell, text: str, reported: str) -> None:
     said = shell.run("apply", "-f", shell.file("f.yaml", text), "--yes")
     assert said.code == 1
-    assert told in said.err
+    assert reported in said.err
 
 
 JOB = """\
@@ -268,14 +268,14 @@ def test_all_that_is_wrong_in_the_files_is_told_in_one_run(shell: Shell) -> None
     nameless = "---\nkind: Queue\n---\napiVersion: apps/v2\nkind: Thing\nmetadata: {name: a}\n"
     said = shell.run("apply", "-f", shell.file("many.yaml", f"{job}---\n{other}{nameless}---\na: [1\n"), "--dry-run")
     assert said.code == 1
-    told = [line.removeprefix("many.yaml:") for line in said.err.splitlines() if line.startswith("many.yaml:")]
-    assert sorted(told, key=lambda line: int(line.partition(":")[0])) == [
+    reported = [line.removeprefix("many.yaml:") for line in said.err.splitlines() if line.startswith("many.yaml:")]
+    assert sorted(reported, key=lambda line: int(line.partition(":")[0])) == [
         '6:3: Job/many: spec.maxRetry: must be an integer, got "often"',
         "9:7: Job/many: spec.tasks[0].name: Invalid value: \"Member\": should match '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'",
         "11:7: Job/many: 'minAvailable' is greater than 'replicas' in task: Member, job: many",
         "23:19: Queue/many: duplicate field 'spec.weight', written first in line 23",
         "25:1: not an object: apiVersion, kind and metadata.name are required",
-        next(line for line in told if line.startswith("27:1: unknown kind Thing in apps/v2: ")),
+        next(line for line in reported if line.startswith("27:1: unknown kind Thing in apps/v2: ")),
         "32:1: not valid YAML: did not find expected ',' or ']', while parsing a flow sequence that begins in line 31",
     ], said
 

@@ -103,7 +103,7 @@ def test_a_time_limit(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reported"),
     [
         (["nothing.py"], "nothing.py: no such file in"),
         (["./nothing"], "./nothing: not executable"),
@@ -113,11 +113,11 @@ def test_a_time_limit(shell: Shell) -> None:
     ],
 )
 def test_a_program_that_is_not_here_is_told_before_anything_is_submitted(
-    shell: Shell, arguments: list[str], told: str
+    shell: Shell, arguments: list[str], reported: str
 ) -> None:
     said = shell.run("run", *arguments)
     assert said.code == 1
-    assert told in said.err
+    assert reported in said.err
 
 
 def test_a_plan_is_shown_and_nothing_submitted(shell: Shell) -> None:
@@ -166,14 +166,14 @@ def test_without_a_terminal_ctrl_c_leaves_the_job_and_says_how_to_come_back(shel
 
 
 @pytest.mark.parametrize(
-    ("keys", "code", "told", "phase"),
+    ("keys", "code", "reported", "phase"),
     [
         (b"c\n", 130, "was cancelled", "terminated"),
         (b"d\n", 0, "is still running", "running"),
         (b"\x03", 130, "is still running", "running"),
     ],
 )
-def test_on_a_terminal_ctrl_c_asks(shell: Shell, keys: bytes, code: int, told: str, phase: str) -> None:
+def test_on_a_terminal_ctrl_c_asks(shell: Shell, keys: bytes, code: int, reported: str, phase: str) -> None:
     name = f"asked-{phase}-{code}"
     master, slave = pty.openpty()
     try:
@@ -190,7 +190,7 @@ def test_on_a_terminal_ctrl_c_asks(shell: Shell, keys: bytes, code: int, told: s
         os.write(master, keys)
         seen += _until(master, None)
         assert running.wait(PATIENCE) == code, seen
-        assert told in seen.decode(), seen
+        assert reported in seen.decode(), seen
     finally:
         os.close(master)
     assert shell.run("wait", name, "--for", phase).code == 0

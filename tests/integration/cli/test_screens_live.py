@@ -78,14 +78,14 @@ class People:
     def wait(self, name: str, holds: Callable[[str, str], bool]) -> None:
         """Until the job's phase and queue are such."""
         deadline = time.monotonic() + PATIENCE
-        told = ""
+        reported = ""
         while time.monotonic() < deadline:
-            told = self.run("job", "get", name, "-o", "jsonpath={.status.state.phase} {.spec.queue}")
-            phase, _, queue = told.partition(" ")
+            reported = self.run("job", "get", name, "-o", "jsonpath={.status.state.phase} {.spec.queue}")
+            phase, _, queue = reported.partition(" ")
             if holds(phase, queue):
                 return
             time.sleep(0.2)
-        raise AssertionError(f"job {name} stays {told}")
+        raise AssertionError(f"job {name} stays {reported}")
 
 
 @pytest.fixture(scope="module")

@@ -292,19 +292,19 @@ def test_leaders_are_elected_by_a_lease(connection: client.ApiClient, namespace:
 def test_an_informer_knows_what_the_server_does(core: client.CoreV1Api, namespace: str):
     core.create_namespaced_config_map(namespace, config_map("before", {"v": "1"}))
     informer = SharedInformer(core.list_namespaced_config_map, namespace=namespace)
-    told: list[tuple[str, str]] = []
+    reported: list[tuple[str, str]] = []
     for kind in (ADDED, MODIFIED, DELETED):
-        informer.add_event_handler(kind, lambda obj, kind=kind: told.append((kind, obj.metadata.name)))
+        informer.add_event_handler(kind, lambda obj, kind=kind: reported.append((kind, obj.metadata.name)))
     informer.start()
     try:
-        until(lambda: ("ADDED", "before") in told)
+        until(lambda: ("ADDED", "before") in reported)
         core.create_namespaced_config_map(namespace, config_map("after"))
         core.patch_namespaced_config_map("before", namespace, {"data": {"v": "2"}})
         core.delete_namespaced_config_map("after", namespace)
-        until(lambda: ("DELETED", "after") in told)
+        until(lambda: ("DELETED", "after") in reported)
     finally:
         informer.stop()
-    assert told.count(("MODIFIED", "before")) == 1 and told.count(("ADDED", "after")) == 1
+    assert reported.count(("MODIFIED", "before")) == 1 and reported.count(("ADDED", "after")) == 1
     assert informer.cache.get_by_key(f"{namespace}/before").data == {"v": "2"}
     assert informer.cache.get_by_key(f"{namespace}/after") is None
 

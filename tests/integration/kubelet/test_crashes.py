@@ -21,8 +21,8 @@ async def test_pods_outlive_a_crash_of_every_task_of_the_kubelet(tmp_path: Path)
 
     for name in names:
         await until(partial(crash, name))
-    await until(lambda: bool(node.health.faults()))
-    await until(lambda: not node.health.faults())
+    await until(lambda: bool(node.health.errors()))
+    await until(lambda: not node.health.errors())
 
     assert await node.output("b", "cat /etc/hosts && echo up") != ""
     (tmp_path / "go").touch()

@@ -166,13 +166,13 @@ async def test_of_two_replicas_one_works_and_the_other_takes_over(cluster: Embed
     ):
         await submit(cluster, job("one", "true"))
         await until(phase_of(cluster, "one"), lambda phase: phase == "Completed")
-        leading = [await until(lambda one=one: leads(one), lambda told: told is not None) for one in places]
+        leading = [await until(lambda one=one: leads(one), lambda reported: reported is not None) for one in places]
         assert sorted(leading) == [False, True]
         (first if leading[0] else second).send_signal(signal.SIGTERM)
         await submit(cluster, job("two", "true"))
         await until(phase_of(cluster, "two"), lambda phase: phase == "Completed")
         other = places[1 if leading[0] else 0]
-        await until(lambda: leads(other), lambda told: told is True)
+        await until(lambda: leads(other), lambda reported: reported is True)
     (lease,) = [
         lease["spec"]
         for lease in (await cluster.api.list(LEASES)).items
@@ -232,8 +232,8 @@ async def test_a_configuration_that_cant_be_used_is_told_on_the_lease(cluster: E
     with component("controllers", cluster, tmp_path / "log", "--sharding-conf", str(sharding)):
         await until(shards, lambda found: found == ["volcano"])
         sharding.write_text("schedulerConfigs: []\n")
-        (told,) = await until(refusals, lambda found: found != [])
-        assert told.startswith(f"the last good configuration holds: {sharding}: schedulerConfigs: nothing there")
+        (reported,) = await until(refusals, lambda found: found != [])
+        assert reported.startswith(f"the last good configuration holds: {sharding}: schedulerConfigs: nothing there")
         assert await shards() == ["volcano"]
 
 

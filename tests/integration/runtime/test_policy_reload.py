@@ -28,11 +28,11 @@ async def test_a_config_map_is_followed_on_a_server(server: EmbeddedServer):
             await server.api.create(CONFIGMAPS, body, namespace="ns")
         else:
             await server.api.patch(CONFIGMAPS, "policy", {"data": body["data"]}, namespace="ns")
-        await followed.look()
+        await followed.refresh()
 
-    await followed.look()
+    await followed.refresh()
     assert followed.policy is None
-    assert "not found" in followed.fault
+    assert "not found" in followed.error
     await write(GOOD)
     assert followed.policy is not None
     assert followed.policy.actions == ("allocate",)
@@ -41,5 +41,5 @@ async def test_a_config_map_is_followed_on_a_server(server: EmbeddedServer):
     await write(GOOD.replace("allocate", "enqueue"))
     assert followed.policy.actions == ("enqueue",)
     await recorder.flush()
-    told = [(e["involvedObject"]["name"], e["reason"]) for e in (await server.api.list(EVENTS)).items]
-    assert sorted(told) == [("policy", "PolicyApplied"), ("policy", "PolicyRefused")]
+    reported = [(e["involvedObject"]["name"], e["reason"]) for e in (await server.api.list(EVENTS)).items]
+    assert sorted(reported) == [("policy", "PolicyApplied"), ("policy", "PolicyRefused")]

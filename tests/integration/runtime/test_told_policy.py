@@ -55,13 +55,13 @@ async def test_a_scheduler_tells_its_policy_and_explain_goes_by_it(server: Embed
 
     options = ("--scheduler-configmap", "volcano-system/conf", "--scheduler-name", "volcano")
     with component("scheduler", server, tmp_path / "log", *options) as scheduler:
-        told = await until(order, lambda found: found.get("by") == "policy")
-        assert (told["policy"], told["lease"], told.get("doubt")) == (
+        reported = await until(order, lambda found: found.get("by") == "policy")
+        assert (reported["policy"], reported["lease"], reported.get("doubt")) == (
             "ConfigMap volcano-system/conf",
             "volcano-system/vcbatch-scheduler",
             None,
         )
-        assert [queue["numbers"][0]["plugin"] for queue in told["queues"]] == ["proportion"]
+        assert [queue["numbers"][0]["plugin"] for queue in reported["queues"]] == ["proportion"]
         assert "hunter2" not in json.dumps(await annotations())
 
         changed = {"data": {"volcano-scheduler.conf": GOOD.replace("proportion", "fair-share")}}

@@ -40,7 +40,7 @@ def left_over(state: Path) -> list[str]:
     """The processes that have to do with a state directory: their command or their working directory names it."""
     found: list[str] = []
     for process in psutil.process_iter(["pid", "cmdline", "cwd"]):
-        told = [*(process.info["cmdline"] or ()), process.info["cwd"] or ""]
-        if process.pid != psutil.Process().pid and any(str(state) in part for part in told):
-            found.append(f"{process.pid} {' '.join(told)[:200]}")
+        reported = [*(process.info["cmdline"] or ()), process.info["cwd"] or ""]
+        if process.pid != psutil.Process().pid and any(str(state) in part for part in reported):
+            found.append(f"{process.pid} {' '.join(reported)[:200]}")
     return found

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.kubectl
 
 GOOD = "actions: enqueue, allocate, backfill\ntiers:\n- plugins:\n  - name: gang\n  - name: predicates\n"
 BAD = GOOD.replace("gang", "gagn")
-FAULT = "policy.tiers[0].plugins[0].name: unknown plugin 'gagn' (did you mean 'gang'?); supported: binpack, capacity,"
+ERROR = "policy.tiers[0].plugins[0].name: unknown plugin 'gagn' (did you mean 'gang'?); supported: binpack, capacity,"
 VIRTUAL = ("--virtual-nodes", "1", "--kubelet-mode", "none")
 
 
@@ -31,7 +31,7 @@ def test_a_bad_policy_is_refused_before_anything_starts(tmp_path: Path, detach: 
     flags = ["--detach"] if detach else []
     done = vcbatch("up", "--state-dir", str(state), "--port", "0", "--scheduler-conf", str(policy), *flags, check=False)
     assert done.returncode == 1
-    assert f"error: {policy}:4:11: {FAULT}" in done.stderr
+    assert f"error: {policy}:4:11: {ERROR}" in done.stderr
     assert not (state / "kubeconfig").exists()
 
 
@@ -41,13 +41,13 @@ def test_a_policy_that_turns_bad_is_told_and_the_last_good_one_goes_on(tmp_path:
     program.arguments = ("--scheduler-conf", str(policy), "--record-cycles", str(recordings), *VIRTUAL)
     program.up()
     policy.write_text(BAD)
-    message = _told(program, "PolicyRefused", by="vcbatch-scheduler")
+    message = _reported(program, "PolicyRefused", by="vcbatch-scheduler")
     assert message.startswith("the last good policy stays in force")
-    assert f"line 4, column 11: {FAULT}" in message
+    assert f"line 4, column 11: {ERROR}" in message
     program.kubectl("apply", "-f", "-", stdin=job("j", "sleep 1", replicas=2)).ok()
     program.kubectl("wait", "vcjob/j", "--for=jsonpath={.status.state.phase}=Completed", "--timeout=60s").ok()
     policy.write_text(GOOD)
-    assert _told(program, "PolicyApplied", by="vcbatch-scheduler") == "the policy is in force"
+    assert _reported(program, "PolicyApplied", by="vcbatch-scheduler") == "the policy is in force"
     program.down()
 
     files = sorted(recordings.glob("cycles-*.jsonl.gz"))
@@ -111,11 +111,11 @@ def test_hyper_nodes_are_made_as_the_controllers_file_says(tmp_path: Path, progr
     named = ("get", "hypernodes", "-l", "volcano.sh/network-topology-source=label", "-o", path)
     assert until(lambda: program.kubectl(*named).ok() or None) == "virtual-0000"
     conf.write_text("networkTopologyDiscovery: 3\n")
-    told = _told(program, "ConfigurationRefused", by="vcbatch-controllers")
-    assert told == f"the last good configuration holds: {conf}: networkTopologyDiscovery: want a list"
+    reported = _reported(program, "ConfigurationRefused", by="vcbatch-controllers")
+    assert reported == f"the last good configuration holds: {conf}: networkTopologyDiscovery: want a list"
 
 
-def _told(program: RunningVcbatch, reason: str, *, by: str) -> str:
+def _reported(program: RunningVcbatch, reason: str, *, by: str) -> str:
     """The message of the event about that Lease, once there is one."""
     end = time.monotonic() + 60
     while time.monotonic() < end:

@@ -58,8 +58,8 @@ class Followed:
     files: FileCertificates
     context: ssl.SSLContext
 
-    def look(self) -> None:
-        self.files.look()
+    def reconcile(self) -> None:
+        self.files.refresh()
 
 
 def certificates(files: Files) -> Followed:
@@ -118,7 +118,7 @@ async def test_a_new_certificate_is_shown_without_a_request_lost(files: Files) -
         for name in ("second", "third"):
             enough = len(codes) + 20
             files.put(files.authority.serving(name))
-            followed.look()
+            followed.refresh()
             assert await shown(port, files) == f"CN={name}"
             async with answered:
                 await answered.wait_for(lambda enough=enough: len(codes) >= enough)
@@ -132,11 +132,11 @@ async def test_half_a_pair_is_told_and_not_used(files: Files, caplog: pytest.Log
         second = files.authority.serving("second")
         shutil.copyfile(second.certificate, files.certificate)  # the key isn't there yet
         for _ in range(3):
-            followed.look()
+            followed.refresh()
         assert caplog.text.count("the certificate isn't replaced") == 1
         assert await shown(port, files) == "CN=first"
         files.put(second)
-        followed.look()
+        followed.refresh()
         assert await shown(port, files) == "CN=second"
 
 

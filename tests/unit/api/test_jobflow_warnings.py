@@ -15,7 +15,7 @@ AT = "spec.flows[1].dependsOn.probe"
 
 
 @pytest.mark.parametrize(
-    ("probe", "told"),
+    ("probe", "reported"),
     [
         ({"httpGetList": [{"path": "/"}]}, f"{AT}.httpGetList[0].port: nothing listens at port 0"),
         ({"tcpSocketList": [{"port": 1}, {"port": 0}]}, f"{AT}.tcpSocketList[1].port: nothing listens at port 0"),
@@ -26,8 +26,8 @@ AT = "spec.flows[1].dependsOn.probe"
         ({"taskStatusList": [{"taskName": "w", "phase": "Running"}], "httpGetList": [{"port": 80}]}, ""),
     ],
 )
-def test_a_probe_that_never_holds(probe: Json, told: str) -> None:
-    assert _warnings({"targets": ["a"], "probe": probe}) == ([told] if told else [])
+def test_a_probe_that_never_holds(probe: Json, reported: str) -> None:
+    assert _warnings({"targets": ["a"], "probe": probe}) == ([reported] if reported else [])
 
 
 def test_a_probe_of_nothing() -> None:

@@ -32,7 +32,7 @@ DEFAULTS = {"master": "master", "port": 23456, "wait": False}
 )
 def test_flags(arguments: list[str], want: dict[str, object]) -> None:
     flags = parse_flags(arguments, DEFAULTS)
-    assert flags.fault is None
+    assert flags.error is None
     assert flags.values == DEFAULTS | want
 
 
@@ -42,7 +42,7 @@ def test_flags(arguments: list[str], want: dict[str, object]) -> None:
 )
 def test_flags_that_go_refuses(arguments: list[str]) -> None:
     flags = parse_flags(["--master=boss", *arguments], DEFAULTS)
-    assert flags.fault
+    assert flags.error
     assert flags.values == DEFAULTS | {"master": "boss"}
 
 

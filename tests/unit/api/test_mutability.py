@@ -106,11 +106,11 @@ def test_a_change_is_taken_as_the_table_says(resource: Resource, field: Field) -
 
 @pytest.mark.parametrize("resource", FIELDS, ids=lambda resource: resource.plural)
 def test_the_table_has_every_field(resource: Resource) -> None:
-    told = {field.path for field in FIELDS[resource]}
-    assert told == set(CHANGES[resource][1])
-    assert {wire_name(name) for name in SPECS[resource].model_fields} <= {path.partition("[")[0] for path in told}
+    reported = {field.path for field in FIELDS[resource]}
+    assert reported == set(CHANGES[resource][1])
+    assert {wire_name(name) for name in SPECS[resource].model_fields} <= {path.partition("[")[0] for path in reported}
     if resource == JOBS:
-        assert {f"tasks[*].{wire_name(name)}" for name in TaskSpec.model_fields} <= told
+        assert {f"tasks[*].{wire_name(name)}" for name in TaskSpec.model_fields} <= reported
 
 
 def test_the_document_has_the_tables() -> None:

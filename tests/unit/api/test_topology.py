@@ -35,7 +35,7 @@ def topology(nodes: list[str], **hyper_nodes: HyperNodeSpec) -> Topology:
 
 def flaws(made: Topology) -> dict[str, list[tuple[str, str]]]:
     found = {name: [(str(flaw.reason), flaw.message) for flaw in place.flaws] for name, place in made.places().items()}
-    return {name: told for name, told in found.items() if told}
+    return {name: reported for name, reported in found.items() if reported}
 
 
 def test_a_tree_by_name_pattern_and_label() -> None:

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import pytest
 
 from vcbatch.api.hypernode import HyperNode
-from vcbatch.api.validate.hypernode import MOST_PATTERN_COST, hypernode_faults
+from vcbatch.api.validate.hypernode import MOST_PATTERN_COST, hypernode_errors
 
 
 def texts(patterns: Sequence[str]) -> list[str]:
-    """The faults of a HyperNode with these patterns."""
+    """The errors of a HyperNode with these patterns."""
     members = [{"type": "Node", "selector": {"regexMatch": {"pattern": pattern}}} for pattern in patterns]
-    return [str(fault) for fault in hypernode_faults(HyperNode.parse({"spec": {"tier": 1, "members": members}}))]
+    return [str(error) for error in hypernode_errors(HyperNode.parse({"spec": {"tier": 1, "members": members}}))]
 
 
 def test_a_thousand_racks_may_have_a_pattern_each() -> None:

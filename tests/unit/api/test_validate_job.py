@@ -12,7 +12,7 @@ from tests.support.admission_world import World, queue
 from vcbatch.api.defaults import default_job
 from vcbatch.api.job import Job
 from vcbatch.api.model import Json
-from vcbatch.api.validate import job_faults, job_update_faults, sentence
+from vcbatch.api.validate import job_errors, job_update_errors, sentence
 
 WORLD = World(
     known=[
@@ -40,7 +40,7 @@ def job(**spec: Any) -> Json:
 
 
 def refusal(made: Json) -> str:
-    return sentence(job_faults(Job.parse(made), WORLD))
+    return sentence(job_errors(Job.parse(made), WORLD))
 
 
 def task(**fields: Any) -> Callable[[Json], None]:
@@ -164,8 +164,8 @@ def test_a_job_has_no_more_tasks_than_can_be_judged_in_a_moment() -> None:
 def test_all_faults_come_in_one_answer() -> None:
     made = job(queue="closed", plugins={"big_plugin": []}, minAvailable=9)
     made["spec"]["tasks"][1]["minAvailable"] = 8
-    faults = job_faults(Job.parse(made), WORLD)
-    assert [fault.field for fault in faults] == [
+    errors = job_errors(Job.parse(made), WORLD)
+    assert [error.field for error in errors] == [
         "spec.tasks[1].minAvailable",
         "spec.minAvailable",
         "spec.plugins[big_plugin]",
@@ -176,13 +176,13 @@ def test_all_faults_come_in_one_answer() -> None:
 def changed(**fields: Any) -> str:
     old, new = job(), job()
     new["spec"].update(fields)
-    return sentence(job_update_faults(Job.parse(new), Job.parse(old)))
+    return sentence(job_update_errors(Job.parse(new), Job.parse(old)))
 
 
 def resized(**fields: Any) -> str:
     old, new = job(), job()
     new["spec"]["tasks"][1].update(fields)
-    return sentence(job_update_faults(Job.parse(new), Job.parse(old)))
+    return sentence(job_update_errors(Job.parse(new), Job.parse(old)))
 
 
 def test_size_and_priority_may_change() -> None:
@@ -197,13 +197,13 @@ def test_metadata_of_a_job_from_older_rules_may_change() -> None:
     stored["spec"]["minAvailable"] = 99
     labelled = copy.deepcopy(stored)
     labelled["metadata"]["labels"] = {"team": "red"}
-    assert job_update_faults(Job.parse(labelled), Job.parse(stored)) == []
+    assert job_update_errors(Job.parse(labelled), Job.parse(stored)) == []
 
 
 def test_a_claim_that_the_controller_named_is_no_change() -> None:
     old = job(volumes=[{"mountPath": "/d", "volumeClaim": CLAIM}])
     new = job(volumes=[{"mountPath": "/d", "volumeClaim": CLAIM, "volumeClaimName": "train-pvc-1"}])
-    assert job_update_faults(Job.parse(new), Job.parse(old)) == []
+    assert job_update_errors(Job.parse(new), Job.parse(old)) == []
 
 
 def test_spelling_absence_differently_is_no_change() -> None:
@@ -233,7 +233,7 @@ def test_a_task_may_not_grow_beyond_its_names_or_shrink_below_its_minimum() -> N
     old["spec"]["plugins"] = {"svc": []}
     new = copy.deepcopy(old)
     new["spec"]["tasks"][1]["replicas"] = 11
-    assert "validate failed" in sentence(job_update_faults(Job.parse(new), Job.parse(old)))
+    assert "validate failed" in sentence(job_update_errors(Job.parse(new), Job.parse(old)))
 
 
 @pytest.mark.parametrize(

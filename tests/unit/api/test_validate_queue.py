@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.admission_world import World, queue
 from vcbatch.api.queue import Queue
-from vcbatch.api.validate import QueueRules, queue_deletion_faults, queue_faults, sentence
+from vcbatch.api.validate import QueueRules, queue_deletion_errors, queue_errors, sentence
 
 TEAM = {"cpu": "10", "memory": "40Gi"}
 WORLD = World(
@@ -31,7 +31,7 @@ WORLD = World(
 
 
 def refusal(made: Queue, *, old: Queue | None = None, rules: QueueRules | None = None) -> str:
-    return sentence(queue_faults(made, WORLD, old=old, rules=rules or QueueRules()))
+    return sentence(queue_errors(made, WORLD, old=old, rules=rules or QueueRules()))
 
 
 def hierarchy(path: str, weights: str) -> Queue:
@@ -136,12 +136,12 @@ def test_the_root_keeps_its_limits() -> None:
     ],
 )
 def test_deletion(name: str, said: str) -> None:
-    assert sentence(queue_deletion_faults(name, WORLD)) == said
+    assert sentence(queue_deletion_errors(name, WORLD)) == said
 
 
 def test_a_queue_whose_pods_run_stays_where_that_is_asked_for() -> None:
-    faults = queue_deletion_faults("busy", WORLD, rules=QueueRules(keep_allocated=True))
-    assert "it has allocated Pods: 2" in sentence(faults)
+    errors = queue_deletion_errors("busy", WORLD, rules=QueueRules(keep_allocated=True))
+    assert "it has allocated Pods: 2" in sentence(errors)
 
 
 def test_devices_by_claim_are_counted_whole_and_their_capacity_isnt() -> None:

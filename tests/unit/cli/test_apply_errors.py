@@ -28,16 +28,16 @@ def manifest() -> Manifest:
     return Manifest(file="f", placed=one)
 
 
-def told(text: str) -> list[tuple[str, str]]:
+def reported(text: str) -> list[tuple[str, str]]:
     return typed(ApiError(500, "InternalError", text), manifest())
 
 
 def test_one_field_that_does_not_fit() -> None:
-    assert told(f"{PREFIX}.spec.foo: field not declared in schema") == [("spec.foo", "unknown field 'spec.foo'")]
+    assert reported(f"{PREFIX}.spec.foo: field not declared in schema") == [("spec.foo", "unknown field 'spec.foo'")]
 
 
 def test_several_fields_each_with_its_position() -> None:
-    said = told(
+    said = reported(
         f'{PREFIX}errors:\n  .spec.tasks[name="member"].replicas: expected numeric (int or float), got string\n'
         '  .spec.tasks[name="member"].template.spec.containers[name="main"].imagee: field not declared in schema'
     )
@@ -49,7 +49,7 @@ def test_several_fields_each_with_its_position() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "told_as"),
+    ("said", "reported_as"),
     [
         (
             ".spec.minAvailable: expected string, got &value.valueUnstructured{Value:3}",
@@ -71,17 +71,17 @@ def test_several_fields_each_with_its_position() -> None:
         ),
     ],
 )
-def test_the_words_of_the_servers_library_are_said_as_lint_says_them(said: str, told_as: str) -> None:
-    ((_, text),) = told(f"{PREFIX}{said}")
-    assert told_as in text
+def test_the_words_of_the_servers_library_are_said_as_lint_says_them(said: str, reported_as: str) -> None:
+    ((_, text),) = reported(f"{PREFIX}{said}")
+    assert reported_as in text
 
 
 def test_an_element_that_is_not_found_leads_to_its_list() -> None:
-    assert told(f'{PREFIX}.spec.tasks[name="gone"].x: field not declared in schema')[0][0] == "spec.tasks"
+    assert reported(f'{PREFIX}.spec.tasks[name="gone"].x: field not declared in schema')[0][0] == "spec.tasks"
 
 
 def test_other_faults_are_none_of_the_schema() -> None:
-    assert told("etcdserver: request timed out") == []
+    assert reported("etcdserver: request timed out") == []
 
 
 def test_fields_that_differ_are_named_but_for_those_that_may_change() -> None:

@@ -53,7 +53,7 @@ def lint(folder: Path, text: str, *arguments: str) -> Result:
     return CliRunner().invoke(command, ["-f", str(file), *arguments], catch_exceptions=False, standalone_mode=False)
 
 
-def told(folder: Path, text: str, *arguments: str) -> list[tuple[int, str, str]]:
+def reported(folder: Path, text: str, *arguments: str) -> list[tuple[int, str, str]]:
     """Line, severity and field of each complaint."""
     done = lint(folder, text, "-o", "json", *arguments)
     return [(one["line"], one["severity"], one["field"]) for one in json.loads(done.stdout)]
@@ -84,7 +84,7 @@ def test_the_shipped_examples_are_good() -> None:
     ],
 )
 def test_a_fault_is_told_with_the_line_it_is_in(tmp_path: Path, old: str, new: str, line: int, field: str) -> None:
-    assert (line, "error", field) in told(tmp_path, JOB.replace(old, new))
+    assert (line, "error", field) in reported(tmp_path, JOB.replace(old, new))
     assert lint(tmp_path, JOB.replace(old, new)).return_value == 1
 
 
@@ -100,14 +100,14 @@ def test_a_fault_is_told_with_the_line_it_is_in(tmp_path: Path, old: str, new: s
 def test_what_follows_from_a_fault_is_no_fault_of_its_own(tmp_path: Path, task: str, fields: list[str]) -> None:
     """The gang's minimum is the sum of its tasks' where nobody has written one."""
     text = JOB.replace("  minAvailable: 2\n", "").replace("replicas: 2", task)
-    errors = [(line, field) for line, severity, field in told(tmp_path, text) if severity == "error"]
+    errors = [(line, field) for line, severity, field in reported(tmp_path, text) if severity == "error"]
     assert errors == [(9, field) for field in fields]
 
 
 def test_faults_of_the_schema_and_of_the_rules_are_told_together_and_each_once(tmp_path: Path) -> None:
     both = JOB.replace("minAvailable: 2", "minAvailable: 3").replace("cpu: 1", "cpu: 1x")
     cpu = "spec.tasks[0].template.spec.containers[0].resources.requests.cpu"
-    assert told(tmp_path, both) == [(7, "error", "spec.minAvailable"), (17, "error", cpu)]
+    assert reported(tmp_path, both) == [(7, "error", "spec.minAvailable"), (17, "error", cpu)]
 
 
 def test_a_misspelt_field_is_told_with_the_one_that_was_meant(tmp_path: Path) -> None:
@@ -124,40 +124,40 @@ def test_a_missing_field_is_told_where_it_should_be(tmp_path: Path) -> None:
 
 def test_all_files_are_one_world(tmp_path: Path) -> None:
     parent = QUEUE + "---\n" + QUEUE.replace("research}", "below}").replace("weight: 1", "parent: research")
-    assert told(tmp_path, JOB + "---\n" + parent) == [(6, "error", "spec.queue")]  # no leaf of the tree
-    assert told(tmp_path, JOB + "---\n" + QUEUE, "--closed-world") == []
+    assert reported(tmp_path, JOB + "---\n" + parent) == [(6, "error", "spec.queue")]  # no leaf of the tree
+    assert reported(tmp_path, JOB + "---\n" + QUEUE, "--closed-world") == []
 
 
 def test_what_is_not_in_the_files_exists_unless_the_world_is_closed(tmp_path: Path) -> None:
     text = JOB.replace("  queue: research", "  priorityClassName: high\n  queue: research")
-    assert told(tmp_path, text) == []
-    assert {field for _, _, field in told(tmp_path, text, "--closed-world")} == {"spec.queue"}
+    assert reported(tmp_path, text) == []
+    assert {field for _, _, field in reported(tmp_path, text, "--closed-world")} == {"spec.queue"}
     without_queue = text.replace("  queue: research\n", "")
-    assert told(tmp_path, without_queue, "--closed-world") == [(6, "warning", "spec.priorityClassName")]
+    assert reported(tmp_path, without_queue, "--closed-world") == [(6, "warning", "spec.priorityClassName")]
 
 
 def test_a_queue_below_one_that_is_elsewhere(tmp_path: Path) -> None:
     text = QUEUE.replace("weight: 1", "parent: team, guarantee: {resource: {cpu: 4}}, deserved: {cpu: 8}")
-    assert told(tmp_path, text) == []
-    assert [field for _, _, field in told(tmp_path, text, "--closed-world")] == ["spec.parent"]
+    assert reported(tmp_path, text) == []
+    assert [field for _, _, field in reported(tmp_path, text, "--closed-world")] == ["spec.parent"]
 
 
 def test_the_same_object_twice(tmp_path: Path) -> None:
-    assert told(tmp_path, f"{JOB}---\n{JOB}") == [(22, "error", "metadata.name")]
+    assert reported(tmp_path, f"{JOB}---\n{JOB}") == [(22, "error", "metadata.name")]
     generated = JOB.replace("name: train\n", "generateName: train-\n")
-    assert told(tmp_path, f"{generated}---\n{generated}") == []
+    assert reported(tmp_path, f"{generated}---\n{generated}") == []
 
 
 def test_a_key_written_twice(tmp_path: Path) -> None:
     text = JOB.replace("      replicas: 2\n", "      replicas: 9\n      replicas: 2\n")
-    assert told(tmp_path, text) == [(11, "error", "spec.tasks[0].replicas")]
+    assert reported(tmp_path, text) == [(11, "error", "spec.tasks[0].replicas")]
     said = "error: Job/train: duplicate field 'spec.tasks[0].replicas', written first in line 10"
     assert lint(tmp_path, text).stdout == f"{tmp_path}/given.yaml:11:7: {said}\n"
 
 
 def test_what_an_alias_stands_for_is_told_once(tmp_path: Path) -> None:
     text = QUEUE.replace("{weight: 1}", "\n  capability: &same {cpu: 1, cpu: 2}\n  deserved: *same")
-    assert told(tmp_path, text) == [(5, "error", "spec.capability.cpu")]
+    assert reported(tmp_path, text) == [(5, "error", "spec.capability.cpu")]
 
 
 def test_a_list_that_has_its_items_twice_is_an_error(tmp_path: Path) -> None:
@@ -173,13 +173,13 @@ def test_a_file_without_objects_is_an_error(tmp_path: Path, text: str) -> None:
         1,
         f"{tmp_path}/given.yaml:1:1: error: no objects: must contain at least one\n",
     )
-    assert told(tmp_path, text) == [(1, "error", "")]
-    assert told(tmp_path, QUEUE, "-f", str(tmp_path / "given.yaml")) != []  # the same twice
+    assert reported(tmp_path, text) == [(1, "error", "")]
+    assert reported(tmp_path, QUEUE, "-f", str(tmp_path / "given.yaml")) != []  # the same twice
 
 
 def test_a_file_without_objects_beside_others_is_none(tmp_path: Path) -> None:
     (tmp_path / "empty.yaml").write_text("")
-    assert told(tmp_path, QUEUE, "-f", str(tmp_path / "empty.yaml")) == []
+    assert reported(tmp_path, QUEUE, "-f", str(tmp_path / "empty.yaml")) == []
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_a_value_that_does_not_fit_is_told_with_what_may_be_there(
     ],
 )
 def test_metadata_that_a_server_refuses(tmp_path: Path, metadata: str, field: str) -> None:
-    assert told(tmp_path, JOB.replace("  name: train\n", f"  name: train\n  {metadata}\n")) == [(5, "error", field)]
+    assert reported(tmp_path, JOB.replace("  name: train\n", f"  name: train\n  {metadata}\n")) == [(5, "error", field)]
 
 
 def test_the_rules_of_the_definition_are_asked(tmp_path: Path) -> None:
@@ -236,20 +236,20 @@ kind: HyperNode
 metadata: {name: rack}
 spec: {tier: 1, members: [{type: Node, selector: {}}]}
 """
-    assert told(tmp_path, text) == [(4, "error", "spec.members[0].selector")]
+    assert reported(tmp_path, text) == [(4, "error", "spec.members[0].selector")]
 
 
 def test_faults_that_no_misfit_causes_are_told_with_it_and_others_are_not(tmp_path: Path) -> None:
     """Admission isn't asked about an object that doesn't fit the schema."""
     two = JOB.replace("queue: research", "maxRetry: often").replace("minAvailable: 2", "minAvailable: 3")
-    assert told(tmp_path, two) == [(6, "error", "spec.maxRetry"), (7, "error", "spec.minAvailable")]
+    assert reported(tmp_path, two) == [(6, "error", "spec.maxRetry"), (7, "error", "spec.minAvailable")]
     caused = JOB.replace("replicas: 2", "replicas: two").replace("minAvailable: 2", "minAvailable: 3")
-    assert told(tmp_path, caused) == [(10, "error", "spec.tasks[0].replicas")]
+    assert reported(tmp_path, caused) == [(10, "error", "spec.tasks[0].replicas")]
 
 
 def test_warnings_are_errors_when_asked(tmp_path: Path) -> None:
     bare = JOB.replace("              resources: {requests: {cpu: 1}}\n", "")
-    assert told(tmp_path, bare) == [(15, "warning", "spec.tasks[0].template.spec.containers[0]")]
+    assert reported(tmp_path, bare) == [(15, "warning", "spec.tasks[0].template.spec.containers[0]")]
     assert lint(tmp_path, bare).return_value == 0
     assert lint(tmp_path, bare, "--strict").return_value == 1
 
@@ -261,24 +261,24 @@ def test_other_kinds_are_counted_and_wrong_versions_of_ours_refused(tmp_path: Pa
     assert "1 ConfigMap" in done.stderr
     done = lint(tmp_path, JOB.replace("v1alpha1", "v1"))
     assert "given.yaml:1:1: error: Job/train: unknown kind Job in batch.volcano.sh/v1: Job is in" in done.stdout
-    assert told(tmp_path, "kind: Job\n") == [(1, "error", "apiVersion")]
-    assert told(tmp_path, "- 1\n- 2\n") == [(1, "error", ""), (2, "error", "")]
+    assert reported(tmp_path, "kind: Job\n") == [(1, "error", "apiVersion")]
+    assert reported(tmp_path, "- 1\n- 2\n") == [(1, "error", ""), (2, "error", "")]
 
 
 def test_a_list_is_taken_apart(tmp_path: Path) -> None:
     items = "".join(f"  {line}\n" if line else "\n" for line in JOB.replace("name: train", "name: Train").splitlines())
     text = "apiVersion: v1\nkind: List\nitems:\n- " + items[2:]
-    assert told(tmp_path, text) == [(7, "error", "metadata.name")]
+    assert reported(tmp_path, text) == [(7, "error", "metadata.name")]
 
 
 def test_what_is_no_yaml_is_told_with_its_line_and_the_rest_is_checked(tmp_path: Path) -> None:
     text = JOB.replace("name: train", "name: Train") + "---\na: [1\nb: 2\n"
-    assert [line for line, _, _ in told(tmp_path, text)] == [4, 20]
+    assert [line for line, _, _ in reported(tmp_path, text)] == [4, 20]
 
 
 def test_json_with_tabs_is_read(tmp_path: Path) -> None:
     text = '{\n\t"apiVersion": "batch.volcano.sh/v1alpha1",\n\t"kind": "Job",\n\t"metadata": {"name": "A"}\n}\n'
-    assert (4, "error", "metadata.name") in told(tmp_path, text)
+    assert (4, "error", "metadata.name") in reported(tmp_path, text)
 
 
 def test_annotations_of_a_workflow(tmp_path: Path) -> None:
@@ -373,7 +373,7 @@ def test_kinds_of_others_are_not_checked(tmp_path: Path, api_version: str, kind:
 def test_odd_values_and_keys_are_errors_with_their_lines(
     tmp_path: Path, old: str, new: str, line: int, field: str
 ) -> None:
-    assert (line, "error", field) in told(tmp_path, JOB.replace(old, new))
+    assert (line, "error", field) in reported(tmp_path, JOB.replace(old, new))
 
 
 def test_an_empty_key_and_numbers_that_json_has_not_end_the_file(tmp_path: Path) -> None:

@@ -211,17 +211,17 @@ def test_why_a_job_waits(status: Json, said: str) -> None:
 
 
 def test_a_reason_is_told_when_it_changes_and_its_absence_only_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[str] = []
+    reported: list[str] = []
 
     async def main() -> None:
         third = asyncio.Event()
 
-        def tell(text: str) -> None:
-            told.append(text)
-            if len(told) == 3:
+        def report(text: str) -> None:
+            reported.append(text)
+            if len(reported) == 3:
                 third.set()
 
-        waiting = Waits(tell)
+        waiting = Waits(report)
         waiting.update(job(("w", 1), phase="Pending"))
         waiting.update(job(("w", 1), phase="Running"))  # at once: not worth a word
         for message in ("Busy: a", "Busy: a", "Busy: b"):
@@ -233,7 +233,7 @@ def test_a_reason_is_told_when_it_changes_and_its_absence_only_after_a_while(mon
         waiting.close()
 
     asyncio.run(main())
-    assert [text.partition("pending")[2] for text in told] == [": Busy: a", ": Busy: b", ""]
+    assert [text.partition("pending")[2] for text in reported] == [": Busy: a", ": Busy: b", ""]
 
 
 def test_indices() -> None:

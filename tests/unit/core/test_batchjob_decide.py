@@ -80,7 +80,7 @@ def test_a_pod_carries_what_the_template_says_and_is_tracked() -> None:
     ]  # fmt: skip
     assert world.status["startTime"] == "2026-11-22T12:00:00Z"
     assert world.status["active"] == 1
-    assert world.told("SuccessfulCreate") == [f"Created pod: {world.created[0]}"]
+    assert world.reported("SuccessfulCreate") == [f"Created pod: {world.created[0]}"]
 
 
 def test_it_completes_when_enough_have_succeeded() -> None:
@@ -94,7 +94,7 @@ def test_it_completes_when_enough_have_succeeded() -> None:
     assert world.status["succeeded"] == 3
     assert world.status["completionTime"] == "2026-11-22T12:00:00Z"
     assert len(world.created) == 3
-    assert world.told("Completed") == ["Job completed"]
+    assert world.reported("Completed") == ["Job completed"]
 
 
 def test_without_completions_one_success_ends_it_when_the_others_have_ended() -> None:
@@ -132,7 +132,7 @@ def test_more_failures_than_the_limit_fail_it_and_end_the_other_pods() -> None:
     assert world.finished == "Failed"
     assert world.reason("Failed") == "BackoffLimitExceeded"
     assert world.status["failed"] == 2
-    assert world.told("BackoffLimitExceeded") == ["Job has reached the specified backoff limit"]
+    assert world.reported("BackoffLimitExceeded") == ["Job has reached the specified backoff limit"]
 
 
 def test_restarts_in_place_count_towards_the_limit() -> None:
@@ -177,7 +177,7 @@ def test_the_wait_grows_to_ten_minutes(failures: int, seconds: int) -> None:
 
 def test_a_deadline_ends_it() -> None:
     world = BatchWorld(activeDeadlineSeconds=30)
-    assert world.settle().look_again_at == START + timedelta(seconds=30)
+    assert world.settle().requeue_at == START + timedelta(seconds=30)
     world.pass_time(seconds=29)
     assert not world.conditions
     world.pass_time(seconds=1)
@@ -194,7 +194,7 @@ def test_fewer_are_wanted_the_least_useful_go_uncounted() -> None:
     assert world.active() == [running]
     assert not any(uid in world.pods for uid in pending)
     assert world.status.get("failed", 0) == 0
-    assert len(world.told("SuccessfulDelete")) == 2
+    assert len(world.reported("SuccessfulDelete")) == 2
 
 
 def test_more_are_wanted_more_are_made() -> None:
@@ -210,11 +210,11 @@ def test_a_pod_that_ends_just_when_it_is_to_go_is_counted() -> None:
     world.settle()
     for uid in world.active():
         world.start(uid)
-        world.tell(uid)
+        world.report(uid)
     world.change(parallelism=0)
     world.end(world.active()[0], "Succeeded")
     with pytest.raises(Stale):
-        world.look()
+        world.reconcile()
     world.settle()
     assert world.status["succeeded"] == 1
 
@@ -234,7 +234,7 @@ def test_a_suspended_job_has_no_pods_and_no_start() -> None:
         ],
         "ready": 0, "terminating": 0, "uncountedTerminatedPods": {},
     }  # fmt: skip
-    assert world.told("Suspended") == ["Job suspended"]
+    assert world.reported("Suspended") == ["Job suspended"]
 
 
 def test_it_is_suspended_and_resumed_without_a_failure_and_with_a_new_deadline() -> None:
@@ -253,7 +253,7 @@ def test_it_is_suspended_and_resumed_without_a_failure_and_with_a_new_deadline()
     assert len(world.active()) == 2
     assert world.status["startTime"] == "2026-11-22T12:03:00Z"
     assert world.status.get("failed", 0) == 0
-    assert world.told("Resumed") == ["Job resumed"]
+    assert world.reported("Resumed") == ["Job resumed"]
     world.pass_time(seconds=99)
     assert not world.conditions
 
@@ -391,7 +391,7 @@ def test_an_exit_code_fails_the_job() -> None:
     fail_all(world, code=42)
     assert world.reason("Failed") == "PodFailurePolicy"
     text = f"Container main for pod ns/{name} failed with exit code 42 matching FailJob rule at index 0"
-    assert world.told("PodFailurePolicy") == [text]
+    assert world.reported("PodFailurePolicy") == [text]
 
 
 def test_an_ignored_failure_counts_for_nothing_and_is_replaced() -> None:
@@ -489,11 +489,11 @@ def test_it_goes_when_its_time_is_over() -> None:
     world = BatchWorld(ttlSecondsAfterFinished=60)
     world.settle()
     world.end(world.active()[0], "Succeeded")
-    assert world.settle().look_again_at == START + timedelta(seconds=60)
+    assert world.settle().requeue_at == START + timedelta(seconds=60)
     world.pass_time(seconds=59)
     assert not world.job_deleted
     world.now += timedelta(seconds=1)
-    world.look()
+    world.reconcile()
     assert world.job_deleted
 
 

@@ -135,7 +135,7 @@ def test_the_signal_is_told(terminated: Json, signal: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("failure", "told"),
+    ("failure", "reported"),
     [
         (Failure(cause=LossCause.EXITED, exit_codes=(3,)), "pod p exited with code 3 on node n"),
         (
@@ -159,5 +159,5 @@ def test_the_signal_is_told(terminated: Json, signal: int) -> None:
         (Failure(cause=LossCause.FAILED, reason="Odd"), "pod p failed on node n (Odd)"),
     ],
 )
-def test_what_is_told_of_a_failure(failure: Failure, told: str) -> None:
-    assert describe(pod="p", failure=failure, node="n") == told
+def test_what_is_told_of_a_failure(failure: Failure, reported: str) -> None:
+    assert describe(pod="p", failure=failure, node="n") == reported

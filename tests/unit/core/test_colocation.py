@@ -59,7 +59,7 @@ def test_only_what_is_new_is_written() -> None:
 
 @pytest.mark.parametrize("others", [[], [configuration("db", "01", selector={"matchLabels": {"app": "db"}})]])
 def test_a_pod_that_follows_none_any_more_is_told(others: list[ColocationConfiguration]) -> None:
-    told = written(*others, colocation_config_name="gone", colocation_config='{"memoryQos":{}}')
-    assert told == {COLOCATION_NAME: None, COLOCATION: "{}"}
+    reported = written(*others, colocation_config_name="gone", colocation_config='{"memoryQos":{}}')
+    assert reported == {COLOCATION_NAME: None, COLOCATION: "{}"}
     assert written(*others) is None
     assert written(*others, colocation_config="{}") is None

@@ -30,10 +30,10 @@ def test_every_policy_has_its_verb() -> None:
 def test_a_slot_makes_a_job() -> None:
     metadata = {"labels": {"team": "a"}, "annotations": {"note": "x"}, "name": "ignored", "finalizers": ["ignored"]}
     world = CronWorld(timeZone="Asia/Tokyo", jobTemplate={**TEMPLATE, "metadata": metadata})
-    assert world.look().look_again_at == START + MINUTE
+    assert world.reconcile().requeue_at == START + MINUTE
     assert not world.jobs
     world.now = START + MINUTE + timedelta(seconds=3)
-    decision = world.look()
+    decision = world.reconcile()
     assert [create.body for create in decision.creates] == [
         {
             "apiVersion": "batch.volcano.sh/v1alpha1",
@@ -57,9 +57,9 @@ def test_a_slot_makes_a_job() -> None:
             "spec": TEMPLATE["spec"],
         }
     ]
-    assert decision.look_again_at == START + 2 * MINUTE
-    assert world.told("SuccessfulCreate") == [f"Created job c-{FIRST} for CronJob ns/c"]
-    world.look()
+    assert decision.requeue_at == START + 2 * MINUTE
+    assert world.reported("SuccessfulCreate") == [f"Created job c-{FIRST} for CronJob ns/c"]
+    world.reconcile()
     job = world.jobs[f"c-{FIRST}"]["metadata"]
     assert world.status == {
         "active": [
@@ -74,7 +74,7 @@ def test_a_slot_makes_a_job() -> None:
         ],
         "lastScheduleTime": "2026-11-21T12:01:00Z",
     }
-    assert not world.look().creates
+    assert not world.reconcile().creates
 
 
 def test_a_completed_job_leaves_the_active_ones() -> None:
@@ -84,7 +84,7 @@ def test_a_completed_job_leaves_the_active_ones() -> None:
     world.finish(f"c-{FIRST}")
     world.settle()
     assert world.status == {"lastScheduleTime": "2026-11-21T12:01:00Z", "lastSuccessfulTime": "2026-11-21T12:01:05Z"}
-    assert world.told("SawCompletedJob") == [f"Saw completed job: c-{FIRST} in active, remove"]
+    assert world.reported("SawCompletedJob") == [f"Saw completed job: c-{FIRST} in active, remove"]
 
 
 def test_a_failed_job_is_no_success() -> None:
@@ -93,7 +93,7 @@ def test_a_failed_job_is_no_success() -> None:
     world.finish(f"c-{FIRST}", "Failed")
     world.settle()
     assert "lastSuccessfulTime" not in world.status
-    assert len(world.told("SawCompletedJob")) == 1
+    assert len(world.reported("SawCompletedJob")) == 1
 
 
 def test_the_success_outlives_its_job() -> None:
@@ -105,7 +105,7 @@ def test_the_success_outlives_its_job() -> None:
     world.vanish(f"c-{FIRST}")
     world.settle()
     assert world.status["lastSuccessfulTime"] == before
-    assert not world.told("StaleReference")
+    assert not world.reported("StaleReference")
 
 
 def test_allow_runs_side_by_side() -> None:
@@ -119,7 +119,7 @@ def test_forbid_waits_and_makes_up_for_the_last_slot() -> None:
     world.pass_time(minutes=3)
     assert world.active == [f"c-{FIRST}"]
     assert world.status["lastScheduleTime"] == "2026-11-21T12:01:00Z"
-    assert set(world.told("ForbidConcurrent")) == {
+    assert set(world.reported("ForbidConcurrent")) == {
         f"No job is started for 2026-11-21T12:0{minute}:00Z: c-{FIRST} is Pending, and concurrencyPolicy is Forbid"
         for minute in (2, 3)
     }
@@ -134,7 +134,7 @@ def test_forbid_waits_for_a_job_that_is_being_deleted() -> None:
     world.jobs[f"c-{FIRST}"]["metadata"]["deletionTimestamp"] = "2026-11-21T12:01:30Z"
     world.pass_time(minutes=1)
     assert world.made == [f"c-{FIRST}"]
-    assert "is being deleted" in world.told("ForbidConcurrent")[0]
+    assert "is being deleted" in world.reported("ForbidConcurrent")[0]
     world.vanish(f"c-{FIRST}")
     world.settle()
     assert world.made == [f"c-{FIRST}", f"c-{FIRST + 1}"]
@@ -146,11 +146,11 @@ def test_replace_deletes_what_runs(lingers: bool) -> None:
     world.lingers = lingers
     world.pass_time(minutes=2)
     assert world.active == [f"c-{FIRST + 1}"]
-    assert len(world.told("ReplaceConcurrent")) == 1
-    assert not world.told("StaleReference")
+    assert len(world.reported("ReplaceConcurrent")) == 1
+    assert not world.reported("StaleReference")
     assert (f"c-{FIRST}" in world.jobs) is lingers
     world.pass_time(seconds=30)
-    assert len(world.told("ReplaceConcurrent")) == 1
+    assert len(world.reported("ReplaceConcurrent")) == 1
 
 
 def test_replace_that_dies_before_it_deletes() -> None:
@@ -158,7 +158,7 @@ def test_replace_that_dies_before_it_deletes() -> None:
     world.pass_time(minutes=1)
     world.now += MINUTE
     with pytest.raises(Crash):
-        world.look(writes=1)
+        world.reconcile(writes=1)
     assert world.active == []
     world.settle()
     assert world.unfinished == world.active == [f"c-{FIRST + 1}"]
@@ -186,7 +186,7 @@ def test_a_job_that_was_deleted_by_hand_is_missed() -> None:
     world.vanish(f"c-{FIRST}")
     world.settle()
     assert world.active == []
-    assert len(world.told("StaleReference")) == 1
+    assert len(world.reported("StaleReference")) == 1
     assert world.made == [f"c-{FIRST}"]
 
 
@@ -194,7 +194,7 @@ def test_a_name_that_is_taken_costs_the_slot() -> None:
     world = CronWorld()
     world.add_job(f"c-{FIRST}")
     world.pass_time(minutes=2)
-    assert len(world.told("ForeignJob")) == 1
+    assert len(world.reported("ForeignJob")) == 1
     assert world.made == [f"c-{FIRST + 1}"]
 
 
@@ -212,7 +212,7 @@ def test_suspended_starts_nothing_and_keeps_its_books() -> None:
     world = CronWorld(successfulJobsHistoryLimit=0)
     world.pass_time(minutes=1)
     world.change(suspend=True)
-    assert world.settle().look_again_at is None
+    assert world.settle().requeue_at is None
     world.finish(f"c-{FIRST}")
     world.now += 5 * MINUTE
     world.settle()
@@ -242,7 +242,7 @@ def test_history(limits: dict[str, int], kept: list[str]) -> None:
             world.finish(name, phase)
     world.settle()
     assert sorted(world.jobs) == kept
-    assert len(world.told("SuccessfulDelete")) == 6 - len(kept)
+    assert len(world.reported("SuccessfulDelete")) == 6 - len(kept)
 
 
 def test_an_aborted_job_may_be_resumed_and_isnt_history() -> None:
@@ -251,7 +251,7 @@ def test_an_aborted_job_may_be_resumed_and_isnt_history() -> None:
     world.finish(f"c-{FIRST}", "Aborted")
     world.pass_time(minutes=1)
     assert world.active == [f"c-{FIRST}"]
-    assert "is Aborted" in world.told("ForbidConcurrent")[0]
+    assert "is Aborted" in world.reported("ForbidConcurrent")[0]
 
 
 def test_history_doesnt_hold_up_a_slot() -> None:
@@ -259,7 +259,7 @@ def test_history_doesnt_hold_up_a_slot() -> None:
     world.pass_time(minutes=1)
     world.finish(f"c-{FIRST}")
     world.now += MINUTE
-    decision = world.look()
+    decision = world.reconcile()
     assert decision.creates
     assert not decision.deletes
     world.settle()
@@ -272,7 +272,7 @@ def test_the_starting_deadline(late: int, starts: bool) -> None:
     world.now = START + timedelta(hours=1, seconds=late)
     world.settle()
     assert bool(world.made) is starts
-    assert bool(world.told("MissSchedule")) is not starts
+    assert bool(world.reported("MissSchedule")) is not starts
 
 
 def test_a_deadline_leaves_intervals_where_they_are() -> None:
@@ -287,7 +287,7 @@ def test_of_many_missed_slots_the_last_is_made_up_for(missed: int, warned: bool)
     world.now = START + missed * MINUTE + timedelta(seconds=20)
     world.settle()
     assert world.made == [f"c-{FIRST + missed - 1}"]
-    assert bool(world.told("TooManyMissedTimes")) is warned
+    assert bool(world.reported("TooManyMissedTimes")) is warned
 
 
 def test_a_clock_that_goes_back_starts_nothing_again() -> None:
@@ -307,7 +307,7 @@ def test_a_clock_that_was_far_ahead_is_told_of() -> None:
     world.settle()
     world.now -= timedelta(days=3650)
     world.settle()
-    assert "remove that field" in world.told("ClockSkew")[0]
+    assert "remove that field" in world.reported("ClockSkew")[0]
 
 
 def test_a_new_schedule_counts_from_when_it_was_given() -> None:
@@ -336,9 +336,9 @@ def test_a_new_schedule_counts_from_when_it_was_given() -> None:
 def test_what_cant_be_followed_is_told_and_left(spec: dict[str, Any], reason: str) -> None:
     world = CronWorld(**spec)
     world.add_job("c-1", owner="cron-uid")
-    decision = world.look()
-    assert world.told(reason)
-    assert decision.look_again_at is None
+    decision = world.reconcile()
+    assert world.reported(reason)
+    assert decision.requeue_at is None
     assert world.active == ["c-1"]  # the books are kept all the same
 
 
@@ -347,7 +347,7 @@ def test_a_zone_in_the_schedule_wins_with_a_word() -> None:
     world.pass_time(hours=2)
     (job,) = world.jobs.values()
     assert job["metadata"]["annotations"][CRONJOB_SCHEDULED_TIMESTAMP] == "2026-11-21T08:00:00-05:00"
-    assert world.told("UnsupportedSchedule")
+    assert world.reported("UnsupportedSchedule")
 
 
 def test_short_intervals_have_names_of_their_own() -> None:
@@ -359,14 +359,14 @@ def test_short_intervals_have_names_of_their_own() -> None:
 
 def test_no_zone_means_utc() -> None:
     world = CronWorld(schedule="30 12 * * *")
-    assert world.look().look_again_at == datetime(2026, 11, 21, 12, 30, tzinfo=UTC)
+    assert world.reconcile().requeue_at == datetime(2026, 11, 21, 12, 30, tzinfo=UTC)
 
 
 def test_one_that_is_being_deleted_is_left_alone() -> None:
     world = CronWorld()
     world.cron_job["metadata"]["deletionTimestamp"] = "2026-11-21T12:00:30Z"
     world.now += MINUTE
-    decision = world.look()
+    decision = world.reconcile()
     assert (decision.status, list(decision.creates), list(decision.deletes)) == (None, [], [])
 
 

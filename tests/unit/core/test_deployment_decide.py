@@ -71,7 +71,7 @@ def replica_set(
     }
 
 
-def look(stored: Json, *sets: Json, now: datetime = NOW, **view: Any) -> Decision:
+def reconcile(stored: Json, *sets: Json, now: datetime = NOW, **view: Any) -> Decision:
     return decide(
         DeploymentView(
             deployment=msgspec.convert(stored, Deployment),
@@ -121,7 +121,7 @@ def test_a_rollout_goes_step_by_step(
     replicas: int, surge: Any, unavailable: Any, sets: list[Json], expected: dict[str, int]
 ) -> None:
     rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}
-    assert sizes(look(deployment(replicas, strategy=rolling), *sets)) == expected
+    assert sizes(reconcile(deployment(replicas, strategy=rolling), *sets)) == expected
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_a_rollout_goes_step_by_step(
     ],
 )  # fmt: skip
 def test_a_new_size_is_shared_out(replicas: int, sets: list[Json], expected: dict[str, int]) -> None:
-    decision = look(deployment(replicas), *sets)
+    decision = reconcile(deployment(replicas), *sets)
     assert sizes(decision) == expected
     shares = [mark.patch["metadata"]["annotations"][DESIRED_REPLICAS] for mark in decision.marks]
     assert shares == [str(replicas)] * len(sets)
@@ -144,10 +144,10 @@ def test_a_new_size_is_shared_out(replicas: int, sets: list[Json], expected: dic
 
 def test_recreate_waits_for_the_last_old_pod() -> None:
     stored = deployment(2, strategy={"type": "Recreate"})
-    assert sizes(look(stored, replica_set(1, 2))) == {"web-1": 0}
+    assert sizes(reconcile(stored, replica_set(1, 2))) == {"web-1": 0}
     emptied = replica_set(1, 0)
-    assert sizes(look(stored, emptied, pods={"web-1-uid": 1})) == {}
-    assert sizes(look(stored, emptied, pods={"web-1-uid": 0})) == {"new": 2}
+    assert sizes(reconcile(stored, emptied, pods={"web-1-uid": 1})) == {}
+    assert sizes(reconcile(stored, emptied, pods={"web-1-uid": 0})) == {"new": 2}
 
 
 def condition(decision: Decision, kind: str = "Progressing") -> tuple[str, str]:
@@ -194,17 +194,17 @@ COUNTS = {"replicas": 3, "updatedReplicas": 2, "readyReplicas": 1, "availableRep
     ],
 )  # fmt: skip
 def test_progress_is_told(stored: Json, sets: list[Json], expected: tuple[str, str]) -> None:
-    assert condition(look(stored, *sets)) == expected
+    assert condition(reconcile(stored, *sets)) == expected
 
 
 def test_a_rollout_is_looked_at_again_when_its_time_is_over() -> None:
-    decision = look(deployment(2, status=held("ReplicaSetUpdated", seconds=100, **COUNTS)), *STUCK)
-    assert decision.look_again_at == NOW + timedelta(seconds=501)
-    assert look(deployment(2, status=held("NewReplicaSetAvailable")), replica_set(2, 2)).look_again_at is None
+    decision = reconcile(deployment(2, status=held("ReplicaSetUpdated", seconds=100, **COUNTS)), *STUCK)
+    assert decision.requeue_at == NOW + timedelta(seconds=501)
+    assert reconcile(deployment(2, status=held("NewReplicaSetAvailable")), replica_set(2, 2)).requeue_at is None
 
 
 def test_without_a_deadline_nothing_is_told_of_progress() -> None:
-    decision = look(deployment(2, progressDeadlineSeconds=2**31 - 1, status=held("ReplicaSetUpdated")), *STUCK)
+    decision = reconcile(deployment(2, progressDeadlineSeconds=2**31 - 1, status=held("ReplicaSetUpdated")), *STUCK)
     assert decision.status is not None
     assert [each["type"] for each in decision.status.status["conditions"]] == ["Available"]
 
@@ -214,12 +214,12 @@ def test_what_keeps_pods_or_replica_sets_from_being_made_is_repeated() -> None:
     failing["status"]["conditions"] = [
         {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "exceeded quota"}
     ]
-    assert condition(look(deployment(2), failing), "ReplicaFailure") == ("True", "FailedCreate")
-    assert condition(look(deployment(2), refusal="no more of these")) == ("False", "ReplicaSetCreateError")
+    assert condition(reconcile(deployment(2), failing), "ReplicaFailure") == ("True", "FailedCreate")
+    assert condition(reconcile(deployment(2), refusal="no more of these")) == ("False", "ReplicaSetCreateError")
 
 
 def test_a_template_that_comes_back_gets_the_next_number() -> None:
-    decision = look(deployment(2, version=1), replica_set(1, 0), replica_set(2, 2))
+    decision = reconcile(deployment(2, version=1), replica_set(1, 0), replica_set(2, 2))
     notes = {mark.ref.name: mark.patch["metadata"]["annotations"] for mark in decision.marks}
     assert notes["web-1"][REVISION] == "3"
     assert notes["web-1"][REVISION_HISTORY] == "1"
@@ -229,26 +229,26 @@ def test_a_template_that_comes_back_gets_the_next_number() -> None:
 
 
 def test_a_name_that_is_taken_makes_another_one() -> None:
-    first = look(deployment(2)).creates[0].body["metadata"]["name"]
-    taken = look(deployment(2), taken=lambda name: name == first)
+    first = reconcile(deployment(2)).creates[0].body["metadata"]["name"]
+    taken = reconcile(deployment(2), taken=lambda name: name == first)
     assert not taken.creates
     assert taken.status is not None
     assert taken.status.status["collisionCount"] == 1
-    second = look(deployment(2, status={"collisionCount": 1}), taken=lambda name: name == first)
+    second = reconcile(deployment(2, status={"collisionCount": 1}), taken=lambda name: name == first)
     assert second.creates[0].body["metadata"]["name"] != first
 
 
 def test_old_replica_sets_are_kept_up_to_the_limit() -> None:
     olds = [replica_set(number, 0) for number in (1, 3, 4)]
     full = replica_set(5, 1, available=0)
-    decision = look(deployment(1, revisionHistoryLimit=1), *olds, replica_set(2, 1))
+    decision = reconcile(deployment(1, revisionHistoryLimit=1), *olds, replica_set(2, 1))
     assert [delete.ref.name for delete in decision.deletes] == ["web-1", "web-3"]
-    assert not look(deployment(1, revisionHistoryLimit=1), *olds, full, replica_set(2, 1)).deletes
-    assert not look(deployment(1), *olds, replica_set(2, 1)).deletes
+    assert not reconcile(deployment(1, revisionHistoryLimit=1), *olds, full, replica_set(2, 1)).deletes
+    assert not reconcile(deployment(1), *olds, replica_set(2, 1)).deletes
 
 
 def test_the_new_replica_set_carries_what_the_deployment_says() -> None:
-    body = look(deployment(3)).creates[0].body
+    body = reconcile(deployment(3)).creates[0].body
     digest = body["metadata"]["labels"]["pod-template-hash"]
     assert body["metadata"]["name"] == f"web-{digest}"
     assert body["metadata"]["annotations"] == {"team": "a", REVISION: "1", DESIRED_REPLICAS: "3", MAX_REPLICAS: "4"}
@@ -259,7 +259,7 @@ def test_the_new_replica_set_carries_what_the_deployment_says() -> None:
 def test_one_that_is_being_deleted_is_only_counted() -> None:
     stored = deployment(5)
     stored["metadata"]["deletionTimestamp"] = format_time(NOW)
-    decision = look(stored, replica_set(2, 2))
+    decision = reconcile(stored, replica_set(2, 2))
     assert decision.status is not None
     assert decision.status.status["replicas"] == 2
     assert not (decision.marks or decision.creates or decision.deletes)
@@ -270,7 +270,9 @@ def test_replica_sets_are_adopted_and_let_go() -> None:
     orphan["metadata"]["ownerReferences"] = []
     stray["metadata"]["labels"] = {"app": "other"}
     marks = {
-        mark.ref.name: mark for mark in look(deployment(2), orphan, stray).marks if mark.ref.resource == REPLICASETS
+        mark.ref.name: mark
+        for mark in reconcile(deployment(2), orphan, stray).marks
+        if mark.ref.resource == REPLICASETS
     }
     assert [each["uid"] for each in marks["web-2"].patch["metadata"]["ownerReferences"]] == ["web-uid"]
     assert marks["web-1"].patch == {"metadata": {"ownerReferences": []}}

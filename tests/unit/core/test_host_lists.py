@@ -19,7 +19,7 @@ from vcbatch.api.host_lists import LARGEST_ENVIRONMENT, host_lists, in_environme
 from vcbatch.api.job import Job
 from vcbatch.api.reasons import JobReason
 from vcbatch.api.resources import CONFIGMAPS, JOBS, SECRETS
-from vcbatch.api.validate import job_faults, sentence
+from vcbatch.api.validate import job_errors, sentence
 from vcbatch.core.job.plan import plan_of
 from vcbatch.core.job.plugins import load
 
@@ -49,7 +49,7 @@ def child(job: Job, resource: Any) -> Json:
 
 
 def refusal(job: Job) -> str:
-    return sentence(job_faults(job, RULES))
+    return sentence(job_errors(job, RULES))
 
 
 pods = st.fixed_dictionaries(
@@ -81,7 +81,7 @@ def test_long_lists_are_in_the_files_alone_and_the_job_says_so() -> None:
 
     world = World()
     world.submit(job_object("train", tasks=[task("master", 1), task("worker", 2000)], plugins={"svc": []}))
-    events = world.look("train").events
+    events = world.reconcile("train").events
     assert [event.message for event in events if event.reason == JobReason.HOSTS_IN_FILES_ONLY] == [
         left_out(job.spec, "train")
     ]

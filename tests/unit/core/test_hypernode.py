@@ -63,8 +63,8 @@ def test_a_flaw_is_told_and_what_others_wrote_stays() -> None:
     assert written is not None
     assert written.status["nodeCount"] == 0
     assert written.status["conditions"][0] == theirs
-    told = written.status["conditions"][1]
-    assert (told["status"], told["reason"], told["message"], told["lastTransitionTime"]) == (
+    reported = written.status["conditions"][1]
+    assert (reported["status"], reported["reason"], reported["message"], reported["lastTransitionTime"]) == (
         "False",
         "Cycle",
         "it is a member of itself; and more",
@@ -179,7 +179,7 @@ PAIR = [{"nodeLabel": "rack"}, {"nodeLabel": "kubernetes.io/hostname"}]
 
 
 @pytest.mark.parametrize(
-    ("given", "fault"),
+    ("given", "error"),
     [
         ([1], "the file: want a mapping"),
         ({"networkTopologyDiscovery": {}}, "networkTopologyDiscovery: want a list"),
@@ -206,7 +206,7 @@ PAIR = [{"nodeLabel": "rack"}, {"nodeLabel": "kubernetes.io/hostname"}]
         (_types(**{"a.b": PAIR, "A-B": PAIR}), "a.b and A-B make HyperNodes of the same name"),
     ],
 )
-def test_a_configuration_that_is_none_is_refused_with_its_place(given: Any, fault: str) -> None:
+def test_a_configuration_that_is_none_is_refused_with_its_place(given: Any, error: str) -> None:
     with pytest.raises(MalformedDiscovery) as refused:
         parse_discovery(given)
-    assert fault in str(refused.value)
+    assert error in str(refused.value)

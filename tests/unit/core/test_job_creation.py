@@ -65,10 +65,10 @@ def test_a_plugin_that_fails_for_one_task_leaves_the_others_alone() -> None:
     assert status["state"]["reason"] == "PluginError"
     assert status["state"]["message"] == "task bad: plugin picky failed: KeyError: 'hosts'"
     assert status["pending"] == 2, "what isn't made isn't counted"
-    assert world.look().look_again_at == world.now + timedelta(seconds=60)
+    assert world.reconcile().requeue_at == world.now + timedelta(seconds=60)
     world.settle()
-    told = [event.message for event in world.events if event.reason == "PluginError"]
-    assert told == ["task bad: plugin picky failed: KeyError: 'hosts'"]
+    reported = [event.message for event in world.events if event.reason == "PluginError"]
+    assert reported == ["task bad: plugin picky failed: KeyError: 'hosts'"]
 
 
 @pytest.mark.usefixtures("picky")

@@ -149,7 +149,7 @@ def test_a_failed_pod_that_will_be_deleted(phase: str, conditions: list[Json], i
 
 
 @pytest.mark.parametrize(
-    ("failure", "node", "told"),
+    ("failure", "node", "reported"),
     [
         (Failure(cause=LossCause.EXITED), "", "pod p exited"),
         (Failure(cause=LossCause.EXITED, exit_codes=(3, 4)), "", "pod p exited with code 3"),
@@ -175,8 +175,8 @@ def test_a_failed_pod_that_will_be_deleted(phase: str, conditions: list[Json], i
         (Failure(cause=LossCause.EVICTED, reason="NodeLost"), "", "pod p was evicted"),
     ],
 )
-def test_a_loss_in_words(failure: Failure, node: str, told: str) -> None:
-    assert describe(pod="p", failure=failure, node=node) == told
+def test_a_loss_in_words(failure: Failure, node: str, reported: str) -> None:
+    assert describe(pod="p", failure=failure, node=node) == reported
 
 
 # Events --------------------------------------------------------------------------------------------------------------

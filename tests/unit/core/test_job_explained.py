@@ -44,18 +44,18 @@ def state(world: World) -> tuple[str, str, str]:
     return str(found["phase"]), str(found.get("reason", "")), found.get("message", "")
 
 
-def told(world: World) -> list[tuple[str, str, str]]:
+def reported(world: World) -> list[tuple[str, str, str]]:
     return [(str(event.type), str(event.reason), event.message) for event in world.events]
 
 
 def settled_events(world: World) -> list[tuple[str, str, str]]:
     """What is told until nothing is left to do, and that it isn't told again."""
     world.settle()
-    found = told(world)
-    world.look()
+    found = reported(world)
+    world.reconcile()
     world.now = world.now.replace(microsecond=1)
-    world.look()
-    assert told(world) == found
+    world.reconcile()
+    assert reported(world) == found
     return found
 
 
@@ -90,7 +90,7 @@ def test_a_job_that_was_taken_often_enough(lost: int, retries: int, phase: str) 
 
     world.change(JOBS, "j", counted)
     world.evict("j-w-0")
-    world.look()
+    world.reconcile()
     last = "pod j-w-0 was preempted on node node-1"
     why = f"{last}; 31 restarts for pods that it lost to the infrastructure are the most it gets"
     assert (
@@ -327,7 +327,7 @@ def test_a_job_that_was_suspended_by_a_command_and_is_resumed_by_one() -> None:
     why = "Start to execute action AbortJob: asked for by the Command stop"
     assert state(world) == ("Aborted", "CommandIssued", why)
     world.command("ResumeJob", target=world.job(), name="go")
-    world.look()
+    world.reconcile()
     why = "Start to execute action ResumeJob: asked for by the Command go"
     assert state(world) == ("Restarting", "CommandIssued", why)
 
@@ -336,7 +336,7 @@ def test_the_reason_of_an_action_outlives_the_kill() -> None:
     world = running()
     command = world.command("TerminateJob", target=world.job(), name="stop")
     assert command["metadata"]["name"] == "stop"
-    world.look()
+    world.reconcile()
     why = "Start to execute action TerminateJob: asked for by the Command stop"
     assert state(world) == ("Terminating", "CommandIssued", why)
     world.run(until=lambda: world.phase() == "Terminated")

@@ -45,17 +45,17 @@ def test_no_pod_before_the_gang_is_let_in() -> None:
 def test_the_first_status_has_a_phase() -> None:
     """torchx fails on a status without one."""
     world = _world()
-    world.look(writes=1)
+    world.reconcile(writes=1)
     assert world.phase() == "Pending"
 
 
 def test_a_job_without_a_queue_waits_and_says_so_once() -> None:
     world = _world(queue="nowhere")
-    decision = world.look()
+    decision = world.reconcile()
     assert [event.reason for event in decision.events] == ["QueueNotFound"]
     assert "nowhere" in decision.events[0].message
-    assert decision.look_again_at is not None
-    assert not world.look().events
+    assert decision.requeue_at is not None
+    assert not world.reconcile().events
     assert not world.all(PODGROUPS)
     world.put(QUEUES, {"metadata": {"name": "nowhere"}})
     world.run(until=lambda: world.phase() == "Running")
@@ -73,12 +73,12 @@ def test_why_the_gang_waits_is_told_when_it_changes() -> None:
         world.change(PODGROUPS, group["metadata"]["name"], lambda body: body.update(status={"conditions": [condition]}))
 
     says("no room")
-    decision = world.look()
+    decision = world.reconcile()
     assert [(event.reason, "no room" in event.message) for event in decision.events] == [("PodGroupPending", True)]
     assert world.job()["status"]["state"]["message"] == "no room"
-    assert not world.look().events
+    assert not world.reconcile().events
     says("still no room")
-    assert [event.reason for event in world.look().events] == ["PodGroupPending"]
+    assert [event.reason for event in world.reconcile().events] == ["PodGroupPending"]
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_why_the_gang_waits_is_told_when_it_changes() -> None:
 )
 def test_what_is_not_supported_is_never_run(spec: Json, named: str) -> None:
     world = _world(**spec)
-    decision = world.look()
+    decision = world.reconcile()
     assert [event.reason for event in decision.events] == ["Unsupported"]
     state = world.job()["status"]["state"]
     assert (state["phase"], state["reason"]) == ("Pending", "Unsupported")
@@ -107,8 +107,8 @@ def test_what_is_not_supported_is_never_run(spec: Json, named: str) -> None:
 
 def test_bad_plugin_arguments_are_reported_once() -> None:
     world = _world(plugins={"svc": ["--publish-not-ready-adresses"]})
-    assert [event.reason for event in world.look().events] == ["PluginError"]
-    assert not world.look().events
+    assert [event.reason for event in world.reconcile().events] == ["PluginError"]
+    assert not world.reconcile().events
 
 
 def test_only_news_is_urgent() -> None:
@@ -119,7 +119,7 @@ def test_only_news_is_urgent() -> None:
     world.settle()
 
     def urgent() -> bool:
-        status = world.look().status
+        status = world.reconcile().status
         assert status is not None
         return not status.may_wait
 
@@ -140,7 +140,7 @@ def test_pods_that_the_server_refuses_are_not_counted() -> None:
     world = _world(tasks=[task("w", 3)])
     world.settle()
     world.schedule()
-    world.look(writes=3)  # the status and two of the pods
+    world.reconcile(writes=3)  # the status and two of the pods
     world.refusal = 'pods "j-w-2" is forbidden: exceeded quota: q'
     world.settle()
     status = world.job()["status"]
@@ -189,8 +189,11 @@ def test_losses_are_told_by_what_they_are() -> None:
     world = _running(tasks=[task("w", 3)], minAvailable=1)
     world.end_pod("j-w-0", 3)
     world.remove(PODS, "j-w-1")
-    told = {event.reason: event.message for event in world.look().events}
-    assert told == {"PodFailed": "pod j-w-0 exited with code 3 on node node-1", "PodEvicted": "pod j-w-1 was deleted"}
+    reported = {event.reason: event.message for event in world.reconcile().events}
+    assert reported == {
+        "PodFailed": "pod j-w-0 exited with code 3 on node node-1",
+        "PodEvicted": "pod j-w-1 was deleted",
+    }
 
 
 # Outcomes ------------------------------------------------------------------------------------------------------------
@@ -247,8 +250,8 @@ def test_pods_that_are_gone_count_for_the_outcome() -> None:
     world.settle()
     status = world.job()["status"]
     assert (status["state"]["phase"], status["succeeded"], status["failed"]) == ("Failed", 2, 1)
-    told = "pod j-w-1 exited with code 1 on node node-1; 2 of 3 pods succeeded and 1 failed"
-    assert status["state"]["message"] == told
+    reported = "pod j-w-1 exited with code 1 on node node-1; 2 of 3 pods succeeded and 1 failed"
+    assert status["state"]["message"] == reported
 
 
 def test_an_evicted_pod_runs_again_without_any_policy() -> None:
@@ -300,7 +303,7 @@ def test_evictions_use_no_retries() -> None:
     world = _running(policies=[{"event": "PodEvicted", "action": "RestartJob"}], maxRetry=1)
     for restarts in range(1, INFRASTRUCTURE_RETRIES + 1):
         world.evict("j-w-0")
-        world.look()
+        world.reconcile()
         assert world.job()["status"]["retryCount"] == restarts
         if restarts < INFRASTRUCTURE_RETRIES:
             world.step()
@@ -385,7 +388,7 @@ def test_a_phase_written_from_outside_suspends() -> None:
     """As torchx cancels: PUT of the status with another phase."""
     world = _running()
     world.change(JOBS, "j", lambda job: job["status"]["state"].update(phase="Aborted"))
-    world.look()
+    world.reconcile()
     assert world.job()["status"]["conditions"][-1]["status"] == "Aborted"
     world.step()
     world.settle()
@@ -409,10 +412,10 @@ def test_a_phase_written_from_outside_does_not_suspend_a_job_that_is_ending(acti
     """Its result is decided; AbortJob has no effect on it either."""
     world = _running()
     world.command(action, target=world.job())
-    world.look()
+    world.reconcile()
     ending = world.phase()
     world.change(JOBS, "j", lambda job: job["status"]["state"].update(phase="Aborted"))
-    world.look()
+    world.reconcile()
     assert world.phase() == ending
     world.run(until=lambda: world.phase() == phase)
 
@@ -430,7 +433,7 @@ def test_phases_do_not_alternate_while_surplus_pods_wait_for_the_pod_group() -> 
 
     world.change(JOBS, "j", scale)
     world.settle()
-    assert world.look().status is None
+    assert world.reconcile().status is None
     world.run(until=lambda: list(world.pods()) == ["j-w-0"])
     world.settle()
     assert world.phase() == "Running"
@@ -443,7 +446,7 @@ def test_a_person_wins_over_a_restart(action: str, phase: str) -> None:
     """Volcano ignores them while it restarts."""
     world = _running(policies=[{"event": "PodFailed", "action": "RestartJob"}])
     world.end_pod("j-w-0", 1)
-    world.look()
+    world.reconcile()
     assert world.phase() == "Restarting"
     world.command(action, target=world.job())
     world.run(until=lambda: world.phase() == phase)
@@ -455,13 +458,13 @@ def test_a_person_wins_over_a_restart(action: str, phase: str) -> None:
 def test_a_command_that_outlives_its_execution_is_not_executed_again() -> None:
     world = _running()
     command = world.command("RestartJob", target=world.job())
-    world.look(writes=1)
+    world.reconcile(writes=1)
     assert world.job()["status"]["retryCount"] == 1
     assert world.all(COMMANDS)
     world.remove(COMMANDS, command["metadata"]["name"])
     world.run(until=lambda: world.phase() == "Running")
     world.objects[COMMANDS, command["metadata"]["name"]] = command  # its deletion was refused: it is there still
-    world.look()
+    world.reconcile()
     assert world.phase() == "Running"
     assert world.job()["status"]["retryCount"] == 1
     assert not world.all(COMMANDS)
@@ -472,9 +475,9 @@ def test_commands_are_taken_one_by_one_the_oldest_first() -> None:
     world.command("ResumeJob", target=world.job(), name="b")
     world.command("AbortJob", target=world.job(), name="a")
     world.now += timedelta(seconds=5)
-    decision = world.look()
+    decision = world.reconcile()
     assert world.phase() == "Aborting"
-    assert decision.look_again_at == world.now
+    assert decision.requeue_at == world.now
     assert [event.reason for event in decision.events] == ["CommandIssued", "ExecuteAction"]
     world.run(until=lambda: world.phase() == "Running")
     assert world.job()["status"]["retryCount"] == 1
@@ -487,7 +490,7 @@ def test_a_command_that_changes_nothing_hides_no_failure(action: str, phase: str
     world = _running(policies=[{"event": "PodFailed", "action": "RestartJob"}])
     world.command(action, target=world.job())
     world.end_pod("j-w-0", 1)
-    world.look()
+    world.reconcile()
     assert world.phase() == phase
     assert not world.all(COMMANDS)
 
@@ -496,7 +499,7 @@ def test_a_command_that_changes_nothing_hides_no_failure(action: str, phase: str
 def test_a_command_that_makes_no_sense_is_removed_and_reported(action: str) -> None:
     world = _running()
     world.command(action, target=world.job())
-    decision = world.look()
+    decision = world.reconcile()
     assert [event.reason for event in decision.events] == ["CommandRejected"]
     assert decision.status is None
     assert not world.all(COMMANDS)
@@ -534,7 +537,7 @@ def test_pods_of_an_older_attempt_bar_new_ones_and_ask_for_nothing() -> None:
     leftover = world.created[0] | {"status": {"phase": "Running", "startTime": world.now.isoformat()}}
     world.objects[PODS, "j-w-0"] = leftover
     created = len(world.created)
-    world.look()
+    world.reconcile()
     assert len(world.created) == created
     assert leftover["metadata"]["deletionTimestamp"]
     world.run(until=lambda: world.phase() == "Running" and len(world.pods()) == 2)
@@ -572,7 +575,7 @@ def test_nothing_is_decided_for_a_job_that_is_being_deleted() -> None:
     world = _running()
     world.change(JOBS, "j", lambda job: job["metadata"].update(deletionTimestamp="2026-11-20T12:00:00Z"))
     world.end_pod("j-w-0", 1)
-    decision = world.look()
+    decision = world.reconcile()
     assert (decision.status, decision.deletes, decision.creates) == (None, (), ())
 
 
@@ -583,12 +586,12 @@ def test_a_finished_job_expires() -> None:
     world = _world(tasks=[task("w", 1, "sleep 1")], ttlSecondsAfterFinished=60)
     world.run(until=lambda: world.phase() == "Completed")
     ended = world.now.replace(microsecond=0)
-    decision = world.look()
-    assert decision.look_again_at == ended + timedelta(seconds=60)
+    decision = world.reconcile()
+    assert decision.requeue_at == ended + timedelta(seconds=60)
     world.now = ended + timedelta(seconds=59)
-    assert not world.look().deletes
+    assert not world.reconcile().deletes
     world.now = ended + timedelta(seconds=60)
-    (delete,) = world.look().deletes
+    (delete,) = world.reconcile().deletes
     assert (delete.ref.resource, delete.propagation) == (JOBS, "Foreground")
 
 
@@ -597,9 +600,9 @@ def test_a_suspended_job_doesn_t_expire() -> None:
     world.command("AbortJob", target=world.job())
     world.run(until=lambda: world.phase() == "Aborted")
     world.now += timedelta(days=1)
-    decision = world.look()
+    decision = world.reconcile()
     assert not decision.deletes
-    assert decision.look_again_at is None
+    assert decision.requeue_at is None
 
 
 # What is remembered --------------------------------------------------------------------------------------------------
@@ -613,7 +616,7 @@ def test_a_resume_is_free() -> None:
     world.command("ResumeJob", target=world.job())
     world.run(until=lambda: world.phase() == "Running")
     world.end_pod("j-w-0", 1)
-    world.look()
+    world.reconcile()
     assert world.phase() == "Restarting"
 
 
@@ -674,17 +677,17 @@ def test_an_eviction_is_told_once() -> None:
     world.settle()
     world.remove(PODS, "j-w-0")
     world.settle()
-    told = [event.message for event in world.events if event.reason == "PodEvicted"]
-    assert told == ["pod j-w-0 was preempted on node node-1"]
+    reported = [event.message for event in world.events if event.reason == "PodEvicted"]
+    assert reported == ["pod j-w-0 was preempted on node node-1"]
 
 
 def test_a_command_on_its_way_out_is_rejected_no_second_time() -> None:
     world = _running()
     command = world.command("Explode", target=world.job())
-    assert [event.reason for event in world.look().events] == ["CommandRejected"]
+    assert [event.reason for event in world.reconcile().events] == ["CommandRejected"]
     world.objects[COMMANDS, command["metadata"]["name"]] = command  # the news of its deletion comes late
     command["metadata"]["deletionTimestamp"] = command["metadata"]["creationTimestamp"]
-    assert not world.look().events
+    assert not world.reconcile().events
 
 
 def test_commands_that_cant_be_removed_are_not_carried_out_again() -> None:
@@ -693,8 +696,8 @@ def test_commands_that_cant_be_removed_are_not_carried_out_again() -> None:
     for number in range(MOST_COMMANDS + 4):
         world.command("RestartJob", target=world.job(), name=f"restart-{number:02}")
     for _ in range(3 * MOST_COMMANDS):
-        writes_status = world.look(writes=0).status is not None
-        world.look(writes=int(writes_status))  # and then the server refuses
+        writes_status = world.reconcile(writes=0).status is not None
+        world.reconcile(writes=int(writes_status))  # and then the server refuses
     status = world.job()["status"]
     assert len(status["ledger"]["commands"]) == MOST_COMMANDS
     issued = [command["metadata"]["uid"] for command in world.all(COMMANDS)]

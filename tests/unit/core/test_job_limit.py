@@ -10,8 +10,8 @@ from tests.support.job_world import World, job_object, task
 from vcbatch.api.job import Job
 from vcbatch.api.names import MAX_RUN_SECONDS
 from vcbatch.api.resources import JOBS
-from vcbatch.api.validate.job import time_limit_faults
-from vcbatch.api.validate.job_update import job_update_faults
+from vcbatch.api.validate.job import time_limit_errors
+from vcbatch.api.validate.job_update import job_update_errors
 
 
 def running(seconds: object = 100, **spec: object) -> World:
@@ -30,8 +30,8 @@ def pass_seconds(world: World, seconds: float) -> None:
 
 def test_a_job_that_ran_for_as_long_as_it_may_is_terminated_and_says_so() -> None:
     world = running()
-    decision = world.look()
-    assert decision.look_again_at == world.now + timedelta(seconds=100)
+    decision = world.reconcile()
+    assert decision.requeue_at == world.now + timedelta(seconds=100)
     pass_seconds(world, 99)
     assert world.phase() == "Running"
     pass_seconds(world, 1)
@@ -107,9 +107,9 @@ def test_a_clock_that_is_set_back_takes_nothing_away() -> None:
 def test_what_is_no_limit_is_refused_and_limits_nothing(text: str) -> None:
     job = job_object()
     job["metadata"]["annotations"] = {MAX_RUN_SECONDS: text}
-    (fault,) = time_limit_faults(Job.parse(job))
-    assert repr(text) in fault.message
-    assert job_update_faults(Job.parse(job), Job.parse(job_object()))
+    (error,) = time_limit_errors(Job.parse(job))
+    assert repr(text) in error.message
+    assert job_update_errors(Job.parse(job), Job.parse(job_object()))
     world = running(text)
     pass_seconds(world, 10**6)
     assert world.phase() == "Running"

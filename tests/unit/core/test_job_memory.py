@@ -94,9 +94,9 @@ def test_the_last_words_of_an_older_attempt_say_nothing_of_this_one() -> None:
 def test_a_pod_that_went_before_it_was_written_down_that_it_was_there_is_lost_as_well() -> None:
     world = World(binds=False)
     world.submit(job_object(tasks=[task("w", 2)]))
-    world.look()
+    world.reconcile()
     world.schedule()
-    world.look()
+    world.reconcile()
     assert len(world.pods()) == 2
     assert "ledger" not in world.job()["status"]
     world.evict("j-w-1")
@@ -106,7 +106,7 @@ def test_a_pod_that_went_before_it_was_written_down_that_it_was_there_is_lost_as
 def test_a_pod_that_a_restart_took_is_not_lost() -> None:
     world = running(task("w", 2), policies=[{"exitCode": 3, "action": "RestartPod"}])
     world.end_pod("j-w-1", 3)
-    world.look()
+    world.reconcile()
     assert world.phase() == "Restarting"
     known, old = losses(world), gone(world, "j-w-1")
     decision = decide(replace(world.view(), departed=[old]), now=world.now)
@@ -122,7 +122,7 @@ def test_a_restart_of_a_pod_leaves_what_is_known_of_the_others() -> None:
     world.end_pod("j-w-1", 1)
     world.settle()
     world.end_pod("j-w-2", 3)
-    world.look()
+    world.reconcile()
     record = world.job()["status"]["ledger"]["tasks"]["w"]
     assert record == {"seen": "0-1,3", "succeeded": "0", "failed": "1"}
 
@@ -138,7 +138,7 @@ def test_a_restart_of_a_task_forgets_all_of_it_and_nothing_else() -> None:
         world.remove(PODS, name)
     world.settle()
     world.end_pod("j-w-2", 3)
-    world.look()
+    world.reconcile()
     tasks = world.job()["status"]["ledger"]["tasks"]
     assert tasks == {"x": {"seen": "1", "succeeded": "0"}}
     world.run(until=lambda: {"j-w-0", "j-w-1", "j-w-2"} <= world.pods().keys())
@@ -171,7 +171,7 @@ def test_a_restart_of_a_part_ends_the_timeouts_that_concern_it_and_no_others() -
     waiting = {(delay["task"], delay["index"]) for delay in world.job()["status"]["ledger"]["delayed"]}
     assert waiting == {("w", 0), ("x", 0)}
     world.pods()["j-w-1"]["status"]["containerStatuses"][0]["restartCount"] = 3
-    world.look()
+    world.reconcile()
     waiting = {(delay["task"], delay["index"]) for delay in world.job()["status"]["ledger"]["delayed"]}
     assert waiting == {("x", 0)}
 
@@ -187,7 +187,7 @@ def test_a_restart_of_a_partition_ends_the_timeouts_of_its_pods_and_no_others() 
     world.end_pod("j-w-2", 1)
     world.settle()
     world.end_pod("j-w-1", 3)
-    world.look()
+    world.reconcile()
     assert [delay["index"] for delay in world.job()["status"]["ledger"]["delayed"]] == [2]
 
 
@@ -219,9 +219,9 @@ def test_a_resumed_job_waits_for_all_of_the_old_attempt_to_go() -> None:
     """Also where one pod less would be enough for its gang."""
     world = running(task("w", 3), minAvailable=1)
     world.command("AbortJob", target=world.job())
-    world.look()
+    world.reconcile()
     world.command("ResumeJob", target=world.job())
-    world.look()
+    world.reconcile()
     assert world.job()["status"]["ledger"]["restartingJob"] is True
     world.remove(PODS, "j-w-0")
     world.settle()
@@ -236,7 +236,7 @@ def test_a_resumed_job_waits_for_all_of_the_old_attempt_to_go() -> None:
 def test_a_command_for_a_namesake_is_removed_and_says_so() -> None:
     world = running(task("w", 2))
     world.command("TerminateJob", target={**world.job(), "metadata": {"name": "j", "uid": "older"}}, name="late")
-    (event,) = world.look().events
+    (event,) = world.reconcile().events
     assert event.reason == "CommandRejected"
     assert "late" in event.message
     assert "older" in event.message
@@ -250,11 +250,11 @@ def test_a_command_for_a_namesake_is_removed_and_says_so() -> None:
 def test_why_a_job_cant_be_run_is_told_once() -> None:
     world = World()
     world.submit(job_object(plugins={"nccl": []}))
-    assert [event.reason for event in world.look().events] == ["Unsupported"]
+    assert [event.reason for event in world.reconcile().events] == ["Unsupported"]
     began = world.job()["status"]["state"]["lastTransitionTime"]
     world.step(seconds=60)
     world.change(JOBS, "j", lambda job: job["metadata"].update(labels={"x": "y"}))
-    assert not world.look().events
+    assert not world.reconcile().events
     state = world.job()["status"]["state"]
     assert (state["phase"], state["lastTransitionTime"]) == ("Pending", began)
     assert len(world.job()["status"]["conditions"]) == 1

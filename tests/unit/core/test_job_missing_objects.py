@@ -132,7 +132,7 @@ def _state(world: World) -> tuple[str, str, str]:
     return state["phase"], state.get("reason", ""), state.get("message", "")
 
 
-def _told(world: World) -> list[str]:
+def _reported(world: World) -> list[str]:
     return [event.message for event in world.events if event.reason == "ObjectsMissing"]
 
 
@@ -147,11 +147,11 @@ def test_all_is_named_at_once_and_taken_back_when_it_is_there() -> None:
     world.settle()
     less = "ConfigMap settings doesn't exist, named by pods of tasks a and b"
     assert _state(world) == ("Pending", "ObjectsMissing", less)
-    assert _told(world) == [said, less]
+    assert _reported(world) == [said, less]
     world.absent, world.binds = set(), True
     world.run(until=lambda: world.phase() == "Running")
     assert _state(world) == ("Running", "", "")
-    assert _told(world) == [said, less]
+    assert _reported(world) == [said, less]
 
 
 @pytest.mark.parametrize("lets_in", [True, False])
@@ -174,7 +174,7 @@ def test_what_the_server_refuses_is_said_beside_it() -> None:
     for _ in range(3):
         world.step()
         world.settle()
-    assert len(_told(world)) == 1
+    assert len(_reported(world)) == 1
 
 
 def test_a_claim_of_the_job_that_is_missing_is_said_beside_it_and_each_once() -> None:
@@ -189,7 +189,7 @@ def test_a_claim_of_the_job_that_is_missing_is_said_beside_it_and_each_once() ->
         world.step()
         world.settle()
     assert [event.reason for event in world.events].count("PVCError") == 1
-    assert len(_told(world)) == 1
+    assert len(_reported(world)) == 1
 
 
 def test_a_task_that_waits_for_another_needs_nothing_yet() -> None:

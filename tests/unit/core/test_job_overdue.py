@@ -62,11 +62,11 @@ def test_each_phase_that_waits_for_pods_names_the_one_that_stays(action: str, ph
     assert HELD not in began[2]
     deleted = world.now
     world.now = deleted + timedelta(seconds=4)
-    assert world.look().look_again_at == deleted + timedelta(seconds=5)
+    assert world.reconcile().requeue_at == deleted + timedelta(seconds=5)
     world.now = deleted + timedelta(seconds=5)
     world.settle()
     assert state(world) == (phase, "CommandIssued", f"{began[2]}; {HELD}{BY_BOTH}")
-    assert world.look().nothing_to_do
+    assert world.reconcile().nothing_to_do
     world.remove(PODS, "j-w-0")
     world.settle()
     after = state(world)
@@ -112,12 +112,12 @@ def test_many_pods_are_counted() -> None:
 def test_a_podgroup_that_stays_is_named_too() -> None:
     world = running()
     world.command("RestartJob", target=world.job())
-    world.look()
+    world.reconcile()
     all_but(world)
     group: Json = world.put(PODGROUPS, {"metadata": {"name": f"j-{world.job()['metadata']['uid']}"}, "spec": {}})
     group["metadata"] |= {"deletionTimestamp": format_time(world.now), "finalizers": ["a/b"]}
     world.now += timedelta(seconds=6)
-    world.look()
+    world.reconcile()
     assert state(world)[2].endswith(f"{HELD}PodGroup {group['metadata']['name']} (held by finalizer a/b)")
 
 

@@ -10,8 +10,8 @@ from tests.support.job_world import World, job_object, task
 from vcbatch.api.job import Job
 from vcbatch.api.names import MAX_PARALLEL_PODS
 from vcbatch.api.resources import JOBS
-from vcbatch.api.validate.job import parallel_limit_faults
-from vcbatch.api.validate.job_update import job_update_faults
+from vcbatch.api.validate.job import parallel_limit_errors
+from vcbatch.api.validate.job_update import job_update_errors
 
 
 def submitted(limit: object, *sizes: int, command: str = "sleep 30", **spec: object) -> World:
@@ -75,7 +75,7 @@ def test_a_limit_below_the_gang_counts_as_the_gang() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "minimum", "fault"),
+    ("text", "minimum", "error"),
     [
         ("2", 2, ""),
         ("1", 2, "needs 2 pods at the same time"),
@@ -85,18 +85,18 @@ def test_a_limit_below_the_gang_counts_as_the_gang() -> None:
         ("9" * 10, 1, "want a number of pods"),
     ],
 )
-def test_what_is_no_limit_is_refused(text: str, minimum: int, fault: str) -> None:
+def test_what_is_no_limit_is_refused(text: str, minimum: int, error: str) -> None:
     job = job_object(tasks=[task("w", 4)], minAvailable=minimum)
     job["metadata"]["annotations"] = {MAX_PARALLEL_PODS: text}
-    told = [str(one) for one in parallel_limit_faults(Job.parse(job))]
-    assert len(told) == bool(fault)
-    assert all(fault in one for one in told)
+    reported = [str(one) for one in parallel_limit_errors(Job.parse(job))]
+    assert len(reported) == bool(error)
+    assert all(error in one for one in reported)
 
 
 def test_a_job_that_was_stored_with_a_bad_limit_stays_editable() -> None:
     old = job_object(tasks=[task("w", 4)], minAvailable=3)
     old["metadata"]["annotations"] = {MAX_PARALLEL_PODS: "2"}
     labelled = {**old, "metadata": {**old["metadata"], "labels": {"a": "b"}}}
-    assert job_update_faults(Job.parse(labelled), Job.parse(old)) == []
+    assert job_update_errors(Job.parse(labelled), Job.parse(old)) == []
     larger = {**old, "spec": {**old["spec"], "minAvailable": 4}}
-    assert "needs 4 pods" in str(job_update_faults(Job.parse(larger), Job.parse(old))[0])
+    assert "needs 4 pods" in str(job_update_errors(Job.parse(larger), Job.parse(old))[0])

@@ -56,7 +56,7 @@ def test_pods_know_their_partition_and_the_pod_group_asks_for_whole_ones() -> No
             "networkTopology": topology,
         }
     ]
-    assert not world.look().ensures
+    assert not world.reconcile().ensures
 
 
 def test_the_pod_group_gets_back_what_somebody_took_from_it() -> None:
@@ -100,7 +100,7 @@ def test_without_partitions_a_pod_is_one_by_itself() -> None:
 def test_a_restart_under_way_is_remembered_by_index() -> None:
     world = running(task("w", 4, partitionPolicy=POLICY), task("x", 1), policies=RESTART)
     world.end_pod("j-w-2", 1)
-    world.look()
+    world.reconcile()
     assert world.job()["status"]["ledger"]["restarting"] == [{"task": "w", "indices": "2-3", "retryCount": 1}]
 
     def fewer(job: Json) -> None:

@@ -47,8 +47,8 @@ def test_a_name_that_is_taken_keeps_the_job_pending_without_a_gang_until_it_is_f
     assert [(event.type, event.reason, event.message) for event in world.events] == [("Warning", "PluginError", why)]
     assert not world.all(PODGROUPS)
     assert not world.pods()
-    waits = world.look()
-    assert waits.look_again_at == world.now + timedelta(seconds=10)
+    waits = world.reconcile()
+    assert waits.requeue_at == world.now + timedelta(seconds=10)
     assert waits.nothing_to_do
     world.remove(resource, NAMES[resource])
     world.run(until=lambda: world.phase() == "Running")
@@ -95,7 +95,7 @@ def test_what_is_about_to_be_removed_is_waited_for_in_silence_for_half_a_minute(
     assert state(world) == ("Pending", "", "")
     for seconds in (1, 29):
         world.now = began + timedelta(seconds=seconds)
-        assert world.look().look_again_at == world.now + timedelta(seconds=1)
+        assert world.reconcile().requeue_at == world.now + timedelta(seconds=1)
         assert not world.events
     world.now = began + timedelta(seconds=30)
     world.settle()
@@ -126,7 +126,7 @@ def test_what_the_server_refuses_is_the_jobs_reason_and_no_pod_is_counted() -> N
     world = World()
     world.submit(job_object(plugins=PLUGINS))
     world.child_refusal = "secrets is forbidden"
-    world.look()
+    world.reconcile()
     assert state(world) == ("Pending", "PluginError", "secrets is forbidden")
     assert "pending" not in world.job()["status"]
 
@@ -149,4 +149,4 @@ def test_a_plugin_that_raises_is_the_jobs_reason_and_told_once(monkeypatch: pyte
         write()
     again = plugin_failed(Job.parse(world.job()), caught.value, now=world.now)
     assert again.nothing_to_do
-    assert again.look_again_at == world.now + timedelta(seconds=60)
+    assert again.requeue_at == world.now + timedelta(seconds=60)

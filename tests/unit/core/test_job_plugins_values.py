@@ -344,7 +344,7 @@ def test_hcclrank_keeps_the_pod_s_other_annotations() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "entry", "told"),
+    ("kind", "entry", "reported"),
     [
         ("containers", {"name": "RANK", "value": "9"}, "9"),
         ("containers", {"name": "RANK", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}}, "0"),
@@ -353,8 +353,8 @@ def test_hcclrank_keeps_the_pod_s_other_annotations() -> None:
         ("initContainers", {"name": "RANK", "value": "9"}, "0"),
     ],
 )
-def test_hcclrank_takes_a_rank_that_a_container_has_as_a_value(kind: str, entry: Json, told: str) -> None:
-    assert rank([bare("worker", 1, **{kind: [{"name": "main", "env": [entry]}]})], "worker") == told
+def test_hcclrank_takes_a_rank_that_a_container_has_as_a_value(kind: str, entry: Json, reported: str) -> None:
+    assert rank([bare("worker", 1, **{kind: [{"name": "main", "env": [entry]}]})], "worker") == reported
 
 
 # The set -------------------------------------------------------------------------------------------------------------
@@ -430,7 +430,7 @@ def test_arguments_that_do_not_parse_are_told_with_their_plugin() -> None:
     given = {"ssh": ["--ssh-port=x"], "env": ["--no"]}
     plugins = load(plan_of(Job.parse(job_object(plugins=given))))
     assert list(plugins.plugins) == ["env", "ssh"]
-    assert plugins.faults == (
+    assert plugins.errors == (
         "plugin env: flag no isn't known, want one of none",
         "plugin ssh: flag ssh-port is 'x', want an integer",
     )

@@ -248,7 +248,7 @@ def test_the_pod_group_follows_the_job() -> None:
     spec = group["spec"]
     assert (spec["minMember"], spec["minTaskMember"], spec["priorityClassName"]) == (2, {"w": 1, "x": 1}, "high")
     assert spec["minResources"]["cpu"] == "200m"
-    assert not world.look().ensures
+    assert not world.reconcile().ensures
 
 
 def test_the_pod_group_forgets_tasks_and_resources_that_are_no_more() -> None:

@@ -56,7 +56,7 @@ def test_precedence(case: str) -> None:
     policies, task_policies, code, phase = PRECEDENCE[case]
     world = _running(policies, task_policies=task_policies)
     world.end_pod("j-a-0", code)
-    world.look()
+    world.reconcile()
     assert world.phase() == phase
 
 
@@ -98,7 +98,7 @@ def test_losses(case: str) -> None:
             world.end_pod("j-a-0", 1 if how.startswith("fail") else 0)
             world.settle()
             world.remove(PODS, "j-a-0")
-    world.look()
+    world.reconcile()
     assert world.phase() == phase
 
 
@@ -117,7 +117,7 @@ def test_failures_found_together_restart_together_and_cost_one_retry() -> None:
     world = _running([_on("PodFailed", "RestartPod")])
     world.end_pod("j-a-0", 1)
     world.end_pod("j-b-1", 2)
-    decision = world.look()
+    decision = world.reconcile()
     assert world.job()["status"]["retryCount"] == 1
     assert {delete.ref.name for delete in decision.deletes} == {"j-a-0", "j-b-1"}
 
@@ -126,7 +126,7 @@ def test_a_failure_beside_an_eviction_costs_a_retry_of_the_jobs_own() -> None:
     world = _running([_on("PodFailed", "RestartPod")], maxRetry=1)
     world.evict("j-a-0")
     world.end_pod("j-b-1", 2)
-    world.look()
+    world.reconcile()
     assert world.phase() == "Failed"
 
 
@@ -134,7 +134,7 @@ def test_an_order_for_the_whole_job_beats_restarts_of_parts() -> None:
     world = _running([_on("PodFailed", "RestartPod")], task_policies=[_on("PodFailed", "AbortJob")])
     world.end_pod("j-b-1", 2)
     world.end_pod("j-a-0", 1)
-    world.look()
+    world.reconcile()
     assert world.phase() == "Aborting"
 
 
@@ -143,17 +143,17 @@ def test_a_policy_that_does_nothing_hides_no_other(nothing: str) -> None:
     world = _running([_on("PodFailed", "RestartPod")], task_policies=[_on("PodFailed", nothing)])
     world.end_pod("j-a-0", 1)
     world.end_pod("j-b-0", 1)
-    assert [delete.ref.name for delete in world.look().deletes] == ["j-b-0"]
+    assert [delete.ref.name for delete in world.reconcile().deletes] == ["j-b-0"]
     assert world.phase() == "Restarting"
 
 
 def test_a_task_that_is_done_completes_the_job() -> None:
     world = _running([], task_policies=[_on("TaskCompleted", "CompleteJob")])
     world.end_pod("j-a-0", 0)
-    world.look()
+    world.reconcile()
     assert world.phase() == "Running"
     world.end_pod("j-a-1", 0)
-    world.look()
+    world.reconcile()
     assert world.phase() == "Completing"
     world.run(until=lambda: world.phase() == "Completed")
     assert set(world.pods()) == {"j-a-0", "j-a-1"}
@@ -182,7 +182,7 @@ def test_a_task_whose_containers_restart_too_often_has_failed() -> None:
     world.settle()
     assert world.phase() == "Running"
     pods["j-a-1"]["status"]["initContainerStatuses"] = [{"name": "init", "restartCount": 1}]
-    world.look()
+    world.reconcile()
     assert world.phase() == "Terminating"
 
 
@@ -192,7 +192,7 @@ def test_a_broken_gang_is_answered_after_a_restart_too() -> None:
     for retries in (1, 2):
         uid = Job.parse(world.job()).uid
         world.change(PODGROUPS, pod_group_name("j", uid), lambda group: group["status"].update(phase="Unknown"))
-        world.look()
+        world.reconcile()
         assert world.phase() == "Restarting"
         assert world.job()["status"]["retryCount"] == retries
         world.run(until=lambda: world.phase() == "Running")
@@ -207,13 +207,13 @@ def test_a_pod_that_is_pending_too_long() -> None:
     world.settle()
     world.schedule()
     world.settle()
-    decision = world.look()
-    assert decision.look_again_at == START + timedelta(seconds=30)
+    decision = world.reconcile()
+    assert decision.requeue_at == START + timedelta(seconds=30)
     world.now = START + timedelta(seconds=29)
     world.settle()
     assert world.phase() == "Pending"
     world.now = START + timedelta(seconds=30)
-    world.look()
+    world.reconcile()
     assert world.phase() == "Aborting"
 
 
@@ -230,7 +230,7 @@ def test_a_pod_that_runs_was_not_pending_too_long() -> None:
     """Whatever the controller saw in between (A.1-19): nothing is kept that could fire."""
     world = _running([_on("PodPending", "AbortJob", timeout="30s")])
     world.now += timedelta(hours=1)
-    assert world.look().look_again_at is None
+    assert world.reconcile().requeue_at is None
     assert world.phase() == "Running"
 
 
@@ -238,14 +238,14 @@ def test_a_failure_is_answered_when_its_timeout_is_over() -> None:
     world = _running([_on("PodFailed", "RestartJob", timeout="10s")])
     world.end_pod("j-a-0", 1)
     failed = world.now
-    decision = world.look()
+    decision = world.reconcile()
     assert world.phase() == "Running"
-    assert decision.look_again_at is not None
+    assert decision.requeue_at is not None
     assert [event.reason for event in decision.events] == ["PodFailed", "ExecuteAction"]
     assert "after 10s" in decision.events[1].message
-    assert not world.look().events
+    assert not world.reconcile().events
     world.now = failed + timedelta(seconds=10)
-    world.look()
+    world.reconcile()
     assert world.phase() == "Restarting"
     assert world.job()["status"]["retryCount"] == 1
 
@@ -253,7 +253,7 @@ def test_a_failure_is_answered_when_its_timeout_is_over() -> None:
 def test_a_replacement_that_runs_makes_up_for_a_delayed_loss() -> None:
     world = _running([_on("PodEvicted", "TerminateJob", timeout="1m")])
     world.remove(PODS, "j-a-0")
-    world.look()
+    world.reconcile()
     assert world.job()["status"]["ledger"]["delayed"] == [
         {"event": "PodEvicted", "task": "a", "index": 0, "since": format_time(world.now)}
     ]
@@ -273,7 +273,7 @@ def test_a_loss_without_a_replacement_is_answered_in_the_end() -> None:
     world.settle()
     assert world.phase() == "Pending"
     world.now += timedelta(seconds=1)
-    world.look()
+    world.reconcile()
     assert world.phase() == "Terminating"
 
 
@@ -287,7 +287,7 @@ def test_a_condition_that_goes_on_is_answered_when_its_timeout_is_over() -> None
         world.settle()
         assert world.phase() == "Running"
     world.now = began + timedelta(seconds=10)
-    world.look()
+    world.reconcile()
     assert world.phase() == "Aborting"
 
 
@@ -300,5 +300,5 @@ def test_a_pending_pod_on_its_way_out_is_not_pending_too_long() -> None:
     for name in world.pods():
         world.delete_pod(name)
     world.now = START + timedelta(seconds=30)
-    world.look()
+    world.reconcile()
     assert world.phase() == "Pending"

@@ -75,7 +75,7 @@ def test_a_job_that_waits_asks_for_no_gang() -> None:
     world = waiting()
     world.settle()
     assert not world.all(PODGROUPS)
-    assert world.look().look_again_at is not None
+    assert world.reconcile().requeue_at is not None
     world.run(until=lambda: world.phase() == "Running")
     assert "notBefore" not in world.job()["status"]["ledger"]
 

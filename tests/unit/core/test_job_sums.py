@@ -336,10 +336,10 @@ LOG = [{"status": "Pending", "lastTransitionTime": "t1"}, {"status": "Running", 
 def test_the_log_of_phases(
     state: Json, log: list[Json], phase: JobPhase, entered: bool, since: str, logged: list[str]
 ) -> None:
-    told = status(planned({"state": state, "conditions": log}, a=1), phase, entered=entered)
+    reported = status(planned({"state": state, "conditions": log}, a=1), phase, entered=entered)
     now = "2026-11-20T12:00:00Z"
-    assert told["state"] == {"phase": str(phase), "lastTransitionTime": since.replace("now", now)}
-    assert [f"{each['status']} {each.get('lastTransitionTime')}" for each in told["conditions"]] == [
+    assert reported["state"] == {"phase": str(phase), "lastTransitionTime": since.replace("now", now)}
+    assert [f"{each['status']} {each.get('lastTransitionTime')}" for each in reported["conditions"]] == [
         line.replace("now", now) for line in logged
     ]
 

@@ -31,7 +31,7 @@ def _claims(world: World) -> list[str]:
     return sorted(claim["metadata"]["name"] for claim in world.all(PERSISTENTVOLUMECLAIMS))
 
 
-def _told(world: World) -> list[str]:
+def _reported(world: World) -> list[str]:
     return [event.message for event in world.events if event.reason == "PVCError"]
 
 
@@ -55,7 +55,7 @@ def test_a_claim_without_a_name_is_made_once_and_named_in_the_spec() -> None:
     assert (owner["uid"], owner["controller"]) == (world.job()["metadata"]["uid"], True)
     assert world.job()["spec"]["volumes"] == [{**OWN, "volumeClaimName": name}]
     assert world.job()["status"]["controlledResources"][f"volume-pvc-{name}"] == name
-    assert not _told(world)
+    assert not _reported(world)
 
 
 @pytest.mark.parametrize("crash", range(11))
@@ -108,9 +108,9 @@ def test_a_missing_claim_keeps_the_job_waiting_and_is_told_once() -> None:
         world.settle()
         world.step()
     assert _state(world) == ("Pending", "PVCError")
-    assert len(_told(world)) == 1
-    assert "PersistentVolumeClaim data" in _told(world)[0]
-    assert "spec.volumes[0]" in _told(world)[0]
+    assert len(_reported(world)) == 1
+    assert "PersistentVolumeClaim data" in _reported(world)[0]
+    assert "spec.volumes[0]" in _reported(world)[0]
     made = _claims(world)
     assert len(made) == 1, "the other claim is made, once"
     assert not world.created
@@ -174,7 +174,7 @@ def test_a_claim_of_the_job_that_is_deleted_is_not_made_empty_again() -> None:
         world.step()
     assert _claims(world) == []
     assert "is gone with what it held" in world.job()["status"]["state"]["message"]
-    assert len(_told(world)) == 1
+    assert len(_reported(world)) == 1
 
 
 def test_restarts_keep_the_claims_and_the_mounts() -> None:
@@ -214,7 +214,7 @@ def test_a_claim_that_the_server_refuses_is_explained_on_the_job() -> None:
     world.settle()
     assert _state(world) == ("Pending", "PVCError")
     assert world.job()["status"]["state"]["message"] == "exceeded quota: storage"
-    assert not _told(world), "told by the one who was refused"
+    assert not _reported(world), "told by the one who was refused"
     world.claim_refusal = ""
     world.run(until=lambda: _runs(world))
     assert _state(world) == ("Running", "")

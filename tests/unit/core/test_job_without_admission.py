@@ -113,7 +113,7 @@ def test_a_budget_is_refused_with_the_job_exactly_where_its_pods_would_be(
         Request(resource=JOBS, operation=Operation.CREATE, name="j", namespace="default", object=body), world()
     )
     pods = [said for pod in played(body).all(PODS) for said in refusals(PODS, pod)]
-    assert bool(verdict.faults) is bool(pods)
+    assert bool(verdict.errors) is bool(pods)
 
 
 FILLED_IN = [case for case in GOOD if case.becomes and case.rule != "job/namespace-queue"]
@@ -124,14 +124,14 @@ def test_a_job_that_wasnt_filled_in_gets_the_same_pods(case: Case) -> None:
     assert case.request.object is not None
     ways = [played(stored) for stored in (case.filled, case.request.object)]
     for resource in (PODGROUPS, PODS):
-        filled, bare = ([told(body) for body in cluster.all(resource)] for cluster in ways)
+        filled, bare = ([reported(body) for body in cluster.all(resource)] for cluster in ways)
         assert filled, "nothing was created"
         assert bare == filled
     filled, bare = (cluster.job(case.filled["metadata"].get("name", "generated")) for cluster in ways)
     assert bare["status"]["state"]["phase"] == filled["status"]["state"]["phase"]
 
 
-def told(body: Json) -> Json:
+def reported(body: Json) -> Json:
     """The object without what differs between any two."""
     metadata = {key: value for key, value in body["metadata"].items() if key not in ("uid", "resourceVersion")}
     return {**body, "metadata": metadata}

@@ -34,7 +34,7 @@ def test_each_job_follows_those_that_it_depends_on() -> None:
     world.finish("f-b")
     world.finish("f-c")
     assert (world.made, world.phase, world.message) == (["f-a", "f-b", "f-c"], "Succeed", "")
-    assert world.told("Created") == [f"create a job named f-{name}!" for name in "abc"]
+    assert world.reported("Created") == [f"create a job named f-{name}!" for name in "abc"]
 
 
 def test_a_job_is_named_marked_and_owned_as_volcanos() -> None:
@@ -103,7 +103,7 @@ def test_jobs_of_another_flow_of_the_same_name_are_nothing_to_it() -> None:
     world.settle()
     assert world.made == ["f-a", "f-b"]
     assert (world.phase, world.status.get("completedJobs")) == ("Pending", None)
-    assert world.told("ForeignJob") == ["a waits: a job f-a exists and isn't this flow's"]
+    assert world.reported("ForeignJob") == ["a waits: a job f-a exists and isn't this flow's"]
     world.jobs.clear()
     world.settle()
     assert world.made == ["f-a", "f-b", "f-a"]
@@ -118,7 +118,7 @@ def test_a_failure_fails_the_flow_and_says_what_is_never_made() -> None:
     world.finish("f-a", phase="Failed")
     assert (world.phase, world.made) == ("Failed", ["f-a", "f-d"])
     assert world.message == "failed: a, never made for what they depend on: b, c, skipped: e"
-    assert world.told("JobFailed") == [world.message]
+    assert world.reported("JobFailed") == [world.message]
     world.finish("f-d")
     assert (world.made, world.status["completedJobs"]) == (["f-a", "f-d"], ["f-d"])
 
@@ -142,7 +142,7 @@ def test_another_try_makes_what_failed_anew_and_keeps_what_is_done() -> None:
     world.vanish("f-b")
     world.settle()
     assert world.made == ["f-a", "f-b", "f-b"]
-    assert world.told("CommandIssued")
+    assert world.reported("CommandIssued")
     world.finish("f-b")
     world.finish("f-c")
     assert world.phase == "Succeed"
@@ -161,7 +161,7 @@ def test_a_discarded_job_that_went_isnt_taken_for_a_failure_when_its_successor_c
     gone = list(world.departed)
     for _ in range(2):
         with suppress(Crash):
-            world.look(writes=1)  # whatever comes first is done; what went is seen again by the next look
+            world.reconcile(writes=1)  # whatever comes first is done; what went is seen again by the next look
         world.departed = gone
     world.settle()
     assert (world.phase, world.made) == ("Pending", ["f-a", "f-a"])
@@ -184,7 +184,7 @@ def test_terminating_ends_what_runs_and_another_try_begins_again() -> None:
     world.settle()
     world.finish("f-a")
     world.command("TerminateJob")
-    world.look()
+    world.reconcile()
     assert world.phase == "Terminating"
     world.settle()
     assert (world.phase, world.phase_of("f-b"), world.phase_of("f-c")) == ("Failed", "Terminated", "Terminated")
@@ -213,7 +213,7 @@ def test_a_suspended_flow_stands_still_and_goes_on_with_what_it_stopped() -> Non
 def test_nothing_is_made_while_suspended() -> None:
     world = _chain()
     world.command("AbortJob")
-    world.look()
+    world.reconcile()
     world.finish("f-a")
     assert world.made == ["f-a"]
     world.command("ResumeJob")
@@ -225,7 +225,7 @@ def test_resuming_before_a_job_was_suspended_leaves_it_running() -> None:
     world = _chain()
     world.finish("f-a", phase="Running")
     world.command("AbortJob")
-    world.look()
+    world.reconcile()
     assert [each["action"] for each in world.commands.values()] == ["AbortJob"]
     world.command("ResumeJob")
     world.settle()
@@ -237,10 +237,10 @@ def test_a_job_that_was_suspended_after_all_is_resumed() -> None:
     world = _chain()
     world.finish("f-a", phase="Running")
     world.command("AbortJob")
-    world.look()
+    world.reconcile()
     world.command("ResumeJob")
     with pytest.raises(Crash):
-        world.look(writes=1)
+        world.reconcile(writes=1)
     world.obey()
     assert world.phase_of("f-a") == "Aborted"
     world.settle()
@@ -263,7 +263,7 @@ def test_a_command_without_sense_is_removed_with_a_word(action: str, why: str) -
     world.command(action)
     world.settle()
     assert not world.commands
-    assert why in world.told("CommandRejected")[0]
+    assert why in world.reported("CommandRejected")[0]
 
 
 def test_a_command_for_another_flow_of_that_name_does_nothing() -> None:
@@ -271,7 +271,7 @@ def test_a_command_for_another_flow_of_that_name_does_nothing() -> None:
     world.command("AbortJob", uid="another")
     world.settle()
     assert not world.commands
-    assert "which is no more" in world.told("CommandRejected")[0]
+    assert "which is no more" in world.reported("CommandRejected")[0]
     assert world.message == ""
 
 
@@ -294,8 +294,8 @@ def test_commands_are_taken_one_after_the_other() -> None:
     world = _chain()
     world.command("AbortJob")
     world.command("ResumeJob")
-    decision = world.look()
-    assert decision.look_again_at == world.now
+    decision = world.reconcile()
+    assert decision.requeue_at == world.now
     assert world.status["ledger"]["suspended"]
     world.settle()
     assert "suspended" not in world.status["ledger"]
@@ -317,7 +317,7 @@ def test_what_is_no_order_of_jobs_makes_none_and_says_why(flows: list[Json], why
     world.settle()
     assert (world.made, world.phase) == ([], "Pending")
     assert why in world.message
-    assert world.told("InvalidFlow") == [world.message]
+    assert world.reported("InvalidFlow") == [world.message]
     world.change(flows=[entry("a")])
     world.settle()
     assert (world.made, world.message) == (["f-a"], "")
@@ -333,7 +333,7 @@ def test_only_the_job_waits_whose_template_is_missing() -> None:
     world = FlowWorld(entry("a"), entry("b"), templates=["b"])
     world.settle()
     assert (world.made, world.message) == (["f-b"], "waiting for its JobTemplate: a")
-    assert world.told("JobTemplateNotFound") == [world.message]
+    assert world.reported("JobTemplateNotFound") == [world.message]
     world.template("a")
     world.settle()
     assert (world.made, world.message) == (["f-b", "f-a"], "")
@@ -346,7 +346,7 @@ def test_a_job_stays_as_it_was_made_and_the_next_is_of_the_new_template() -> Non
     world.template("b", maxRetry=7)
     world.settle()
     assert "maxRetry" not in world.jobs["f-a"]["spec"]
-    assert world.told("JobTemplateChanged") == ["made before the JobTemplate changed, and left as they are: a"]
+    assert world.reported("JobTemplateChanged") == ["made before the JobTemplate changed, and left as they are: a"]
     world.finish("f-a")
     assert (world.jobs["f-b"]["spec"]["maxRetry"], world.message) == (7, "")
 
@@ -422,10 +422,10 @@ def test_phases_that_passed_while_nobody_looked_are_in_the_history() -> None:
     for phase in ("Pending", "Running", "Restarting", "Running", "Completed"):
         world.job_is("f-a", phase, retryCount=1, runningDuration="1m0s")
     world.settle()
-    told = world.status["jobStatusList"][0]
-    assert [each["state"] for each in told["runningHistories"]] == ["Pending", "Restarting", "Running", "Completed"]
-    assert all(each["endTimestamp"] for each in told["runningHistories"][:-1])
-    assert (told["restartCount"], told["endTimestamp"]) == (1, "2026-11-21T12:01:00Z")
+    reported = world.status["jobStatusList"][0]
+    assert [each["state"] for each in reported["runningHistories"]] == ["Pending", "Restarting", "Running", "Completed"]
+    assert all(each["endTimestamp"] for each in reported["runningHistories"][:-1])
+    assert (reported["restartCount"], reported["endTimestamp"]) == (1, "2026-11-21T12:01:00Z")
 
 
 def test_a_history_is_bounded() -> None:
@@ -459,5 +459,5 @@ def test_a_status_that_volcano_wrote_is_understood() -> None:
     world.events.clear()
     del world.flow["status"]["ledger"]
     world.settle()
-    assert world.told("Created") == []
+    assert world.reported("Created") == []
     assert world.made == ["f-a", "f-b"]

@@ -29,9 +29,9 @@ def test_a_flow_goes_with_its_jobs_when_its_time_is_over(phase: str) -> None:
     world = _flow()
     world.finish("f-a", phase=phase)
     due = world.now + timedelta(seconds=60)
-    assert (_deleted(world), decide(world.view(), now=world.now).look_again_at) == ([], due)
+    assert (_deleted(world), decide(world.view(), now=world.now).requeue_at) == ([], due)
     world.now = due - timedelta(seconds=1)
-    assert (_deleted(world), decide(world.view(), now=world.now).look_again_at) == ([], due)
+    assert (_deleted(world), decide(world.view(), now=world.now).requeue_at) == ([], due)
     world.now = due
     (delete,) = _deleted(world)
     assert (delete.ref.name, delete.ref.uid, delete.propagation) == ("f", "f-uid", "Foreground")
@@ -42,7 +42,7 @@ def test_one_that_goes_on_stays() -> None:
     world.finish("f-a", phase="Running")
     world.now += timedelta(days=1)
     assert _deleted(world) == []
-    assert decide(world.view(), now=world.now).look_again_at is None
+    assert decide(world.view(), now=world.now).requeue_at is None
 
 
 def test_the_time_counts_from_the_end_of_the_last_try() -> None:
@@ -54,7 +54,7 @@ def test_the_time_counts_from_the_end_of_the_last_try() -> None:
     world.now += timedelta(seconds=500)
     assert (world.phase, _deleted(world)) == ("Pending", [])
     world.finish("f-a")
-    assert decide(world.view(), now=world.now).look_again_at == world.now + timedelta(seconds=60)
+    assert decide(world.view(), now=world.now).requeue_at == world.now + timedelta(seconds=60)
 
 
 def test_another_time_counts_from_the_same_end() -> None:
@@ -63,7 +63,7 @@ def test_another_time_counts_from_the_same_end() -> None:
     ended = world.now
     world.now += timedelta(seconds=30)
     world.flow["metadata"]["annotations"][TTL_AFTER_FINISHED] = "40"
-    assert decide(world.view(), now=world.now).look_again_at == ended + timedelta(seconds=40)
+    assert decide(world.view(), now=world.now).requeue_at == ended + timedelta(seconds=40)
     world.flow["metadata"]["annotations"][TTL_AFTER_FINISHED] = "30"
     assert len(_deleted(world)) == 1
 
@@ -83,4 +83,4 @@ def test_one_that_ended_before_its_end_was_noted_is_kept_from_now_on() -> None:
     world.now += timedelta(days=1)
     assert _deleted(world) == []
     world.settle()
-    assert decide(world.view(), now=world.now).look_again_at == world.now + timedelta(seconds=60)
+    assert decide(world.view(), now=world.now).requeue_at == world.now + timedelta(seconds=60)

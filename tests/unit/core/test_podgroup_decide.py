@@ -231,7 +231,7 @@ def test_a_command_that_nothing_takes_goes_after_a_while() -> None:
     )
     waits = decide_command(command, taken=False, now=START)
     assert not waits.deletes
-    assert waits.look_again_at == START + timedelta(minutes=1)
+    assert waits.requeue_at == START + timedelta(minutes=1)
     assert not decide_command(command, taken=True, now=START + timedelta(hours=1)).deletes
     (delete,) = decide_command(command, taken=False, now=START + timedelta(minutes=1)).deletes
     assert (delete.ref.name, delete.ref.uid) == ("c", "u")

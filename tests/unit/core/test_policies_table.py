@@ -90,8 +90,8 @@ def test_the_policy_that_answers_is_the_one_of_the_table(happening: str) -> None
         policies = [policy for policy in given if len(policy) > 1]
         spec["tasks"][0]["policies"] = [policy for policy in policies if policy in given[:2]]
         spec["policies"] = [policy for policy in policies if policy in given[2:]]
-        told = (answering(kinds, event, code) for event, code in HAPPENINGS[happening])
-        answer = next((action for action in told if action is not None), None)
+        reported = (answering(kinds, event, code) for event, code in HAPPENINGS[happening])
+        answer = next((action for action in reported if action is not None), None)
         status = decide(world.view(), now=world.now).status
         assert status is not None
         assert status.status["state"]["phase"] == (WHOLE[answer] if answer else "Running"), (kinds, happening)
@@ -152,7 +152,7 @@ def test_every_event_leads_to_every_action(event: str, action: str, *, named: bo
     world = running([{"event": event if named else "*", "action": action}])
     EVENTS[event](world)
     there = set(world.pods())
-    decision = world.look()
+    decision = world.reconcile()
     if action in WHOLE:
         assert world.phase() == WHOLE[action]
         return
@@ -205,13 +205,13 @@ def waiting(event: str, action: str = "TerminateJob") -> World:
 def test_a_timeout_is_over_when_it_is_over_and_not_before(event: str) -> None:
     world = waiting(event)
     began = world.now
-    decision = world.look()
-    assert decision.look_again_at == began + timedelta(minutes=1)
+    decision = world.reconcile()
+    assert decision.requeue_at == began + timedelta(minutes=1)
     world.now = began + timedelta(seconds=59)
     world.settle()
     assert world.phase() == "Running"
     world.now = began + timedelta(seconds=60)
-    world.look()
+    world.reconcile()
     assert world.phase() == "Terminating"
 
 
@@ -220,7 +220,7 @@ def test_a_timeout_that_is_over_while_no_controller_runs_is_answered_by_the_next
     """All that it needs is stored with the job."""
     world = waiting(event)
     world.now += timedelta(hours=1)
-    world.look()
+    world.reconcile()
     assert world.phase() == "Terminating"
 
 
@@ -243,7 +243,7 @@ def test_a_timeout_ends_with_the_attempt(event: str, action: str) -> None:
     """A person was faster: what had happened before isn't answered in what comes after."""
     world = waiting(event)
     world.command(action, target=world.job())
-    world.look()
+    world.reconcile()
     assert "delayed" not in world.job()["status"]["ledger"]
     world.now += timedelta(hours=1)
     world.settle()
@@ -265,7 +265,7 @@ def test_a_cause_that_comes_back_has_all_its_time_again(event: str) -> None:
     world.settle()
     assert world.phase() == "Running"
     world.now = began + timedelta(seconds=60)
-    world.look()
+    world.reconcile()
     assert world.phase() == "Terminating"
 
 
@@ -278,7 +278,7 @@ def test_the_first_that_answers_counts_even_where_it_waits() -> None:
     world.settle()
     assert world.phase() == "Running"
     world.now += timedelta(seconds=10)
-    world.look()
+    world.reconcile()
     assert world.phase() == "Aborting"
 
 

@@ -136,7 +136,7 @@ class _Tree:
 
     def settle(self) -> None:
         for _ in range(30):
-            if sum(self._look(name) for name in self.queues) == 0:
+            if sum(self._reconcile(name) for name in self.queues) == 0:
                 assert not self.commands
                 return
         raise AssertionError("doesn't come to rest")
@@ -144,7 +144,7 @@ class _Tree:
     def states(self) -> dict[str, str]:
         return {name: queue["status"]["state"] for name, queue in self.queues.items()}
 
-    def _look(self, name: str) -> int:
+    def _reconcile(self, name: str) -> int:
         stored = self.queues[name]
         parent = self.queues.get(stored["spec"]["parent"])
         view = QueueView(

@@ -105,9 +105,9 @@ class Situation:
 
 @dataclass(frozen=True, slots=True)
 class OnPurpose:
-    """`holds` where we differ, `ours` what we do instead, `told` the beginning of the row that says so."""
+    """`holds` where we differ, `ours` what we do instead, `reported` the beginning of the row that says so."""
 
-    told: str
+    reported: str
     holds: Any
     ours: Any
 
@@ -261,7 +261,7 @@ def base() -> World:
         task("b", 2, minAvailable=1),
     ]
     world.submit(job_object(tasks=tasks, minAvailable=MIN_AVAILABLE, maxRetry=MAX_RETRY))
-    world.look()
+    world.reconcile()
     world.schedule()
     return world
 
@@ -362,7 +362,7 @@ def test_every_action_does_in_every_phase_what_the_table_says(phase: str) -> Non
         pods = dict(situation.pods)
         if situation.via == "eviction":
             pods["a-0"] = "Failed leaving"
-        decision = world.look()
+        decision = world.reconcile()
         after = world.job()["status"]
         follows = synced(situation.phase, pods) if wanted.next == BY_COUNTS else wanted.next
         over = follows in ("Completed", "Failed") and wanted is SYNC
@@ -384,14 +384,14 @@ def test_a_job_that_is_at_rest_costs_no_write(phase: str) -> None:
         world = world_of(Situation(phase=phase, action="SyncJob", via="nobody", people=people))
         world.settle()
         before = world.writes
-        assert not world.look().events
+        assert not world.reconcile().events
         assert world.writes == before
 
 
 def test_differences_are_told() -> None:
     page = DIFFERENCES.read_text(encoding="utf-8")
     for purpose in (*ON_PURPOSE, *RESTARTING_ON_PURPOSE):
-        assert f"\n| {purpose.told}" in page, f"docs/differences-jobs.md has no row {purpose.told!r}"
+        assert f"\n| {purpose.reported}" in page, f"docs/differences-jobs.md has no row {purpose.reported!r}"
 
 
 def test_no_difference_is_told_in_vain() -> None:
@@ -507,7 +507,7 @@ def test_every_action_does_what_the_table_says_while_a_job_restarts() -> None:
         wanted = volcano_restarting(restart)
         wanted = next((p.ours(restart, wanted) for p in RESTARTING_ON_PURPOSE if p.holds(restart, wanted)), wanted)
         world = restarting(restart)
-        decision = world.look()
+        decision = world.reconcile()
         after = world.job()["status"]
         old = {"a-0": restart.pods["a-0"]} if "a-0" in restart.pods else {}
         kills = chosen("all", old) if wanted.kills == "old" else chosen(wanted.kills, restart.pods)
@@ -536,7 +536,7 @@ def test_a_loss_beside_a_part_that_is_restarted_is_answered(action: str) -> None
     world.job()["status"]["ledger"]["tasks"] = {"a": {"seen": "0-3"}, "b": {"seen": "0"}}
     world.end_pod("j-a-0", 1)
     pods = {**restart.pods, "a-0": "Failed"}
-    decision = world.look()
+    decision = world.reconcile()
     kills = {"RestartJob": "all"}.get(action) or PARTS.get(action) or "unfinished"
     phase = CANCELS.get(action, "Restarting")
     assert (world.phase(), killed(decision)) == (phase, chosen(kills, pods))
@@ -550,7 +550,7 @@ def test_pods_of_an_attempt_that_is_over_concern_no_policy(action: str) -> None:
     world.job()["spec"]["policies"] = [{"event": "*", "action": action}]
     world.end_pod("j-a-0", 1)
     world.remove(PODS, "j-a-1")
-    decision = world.look()
+    decision = world.reconcile()
     assert world.phase() == "Restarting"
     assert killed(decision) == set(ALL) - {"a-1"}
     assert world.job()["status"]["retryCount"] == 1
@@ -610,7 +610,7 @@ def pending_by_the_rules(sync: Sync) -> str:
 def sync_world() -> World:
     world = World()
     world.submit(job_object(tasks=[task("a", 2), task("b", 1)]))
-    world.look()
+    world.reconcile()
     world.schedule()
     return world
 
@@ -659,10 +659,10 @@ def test_a_gang_that_isnt_let_in_has_no_pods(phase: str) -> None:
         world.job()["status"].pop("ledger", None)
         group = world.all(PODGROUPS)[0]
         group["status"] = {"phase": state}
-        decision = world.look()
+        decision = world.reconcile()
         assert not created(decision)
         assert world.phase() == "Pending"
         for let_in in ("Inqueue", "Running", "Unknown"):
             group["status"] = {"phase": let_in}
             again = copy.deepcopy(world)
-            assert created(again.look()) == set(ALL)
+            assert created(again.reconcile()) == set(ALL)

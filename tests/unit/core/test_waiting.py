@@ -69,13 +69,13 @@ def queue(name: str, *, parent: str = "", cpu: str = "", held: str = "0") -> Jso
     return {"metadata": {"name": name}, "spec": spec, "status": {"allocated": {"cpu": held}}}
 
 
-def told(reason: WaitReason, sentence: str) -> str:
+def reported(reason: WaitReason, sentence: str) -> str:
     return gang_unschedulable(unready=2, total=2, why=with_origin("not ready", waits_for(reason, sentence)))
 
 
 def test_the_schedulers_reason_and_numbers_are_read_back() -> None:
     sentence = f"0/5 nodes: short by cpu 3; {expected_to_start(WHEN)}"
-    message = told(WaitReason.INSUFFICIENT, sentence)
+    message = reported(WaitReason.INSUFFICIENT, sentence)
     found = waiting_of(job(reason="NotEnoughResources"), Surroundings(pod_groups=[group(message=message)]))
     assert found.reason is WaitReason.INSUFFICIENT
     assert found.message.startswith("0/5 nodes: short by cpu 3")
@@ -86,7 +86,7 @@ def test_the_schedulers_reason_and_numbers_are_read_back() -> None:
 
 def test_what_the_controllers_say_of_the_job_itself_comes_first() -> None:
     held = job(reason=JobReason.PVC_ERROR, message="claim data isn't there")
-    found = waiting_of(held, Surroundings(pod_groups=[group(message=told(WaitReason.INSUFFICIENT, "x"))]))
+    found = waiting_of(held, Surroundings(pod_groups=[group(message=reported(WaitReason.INSUFFICIENT, "x"))]))
     assert (found.reason, found.message) == (JobReason.PVC_ERROR, "claim data isn't there")
 
 
@@ -144,7 +144,7 @@ def test_the_first_of_a_line_holds_up_those_behind_it() -> None:
 
 def test_who_is_not_tried_holds_up_nobody() -> None:
     for reason in WaitReason:
-        groups = line(a={"message": told(reason, "said")}, b={})
+        groups = line(a={"message": reported(reason, "said")}, b={})
         passed = reason.hopeless or reason in (WaitReason.NOT_ENOUGH_PODS, WaitReason.GATED, WaitReason.PLUGIN_FAILED)
         assert held_up_by(groups) == ("b" if passed else "a"), reason
 
@@ -156,11 +156,11 @@ def test_who_waits_for_admission_holds_up_only_those_that_do_too() -> None:
 
 
 def test_whom_the_scheduler_names_goes_before_what_is_guessed() -> None:
-    named = told(WaitReason.QUEUE_LIMIT, behind_first(queue="q", first="n/b-group"))
+    named = reported(WaitReason.QUEUE_LIMIT, behind_first(queue="q", first="n/b-group"))
     assert held_up_by(line(message=named, a={}, b={})) == "b"
     assert held_up_by(line(message=named, a={}, b={"phase": "Running"})) == "a", "it has started since"
     expected = behind_first(queue="q", first="n/b-group", expected=WHEN)
-    assert held_up_by(line(message=told(WaitReason.RESERVED, expected), a={}, b={})) == "b"
+    assert held_up_by(line(message=reported(WaitReason.RESERVED, expected), a={}, b={})) == "b"
     assert first_in_line("queue q is first in, first out: n/cut...") == ""
 
 
@@ -181,7 +181,7 @@ def test_what_has_to_end_is_told_where_a_queue_is_full() -> None:
         group("second", phase="Running", at=2, cpu="3", queue="sister"),
         group("third", phase="Running", at=3, cpu="9", queue="sister"),
         group("far", phase="Running", at=0, cpu="9", queue="other"),
-        group(message=told(WaitReason.QUEUE_LIMIT, "short by cpu 4")),
+        group(message=reported(WaitReason.QUEUE_LIMIT, "short by cpu 4")),
     ]
     queues = [
         queue("q", parent="top", held="2"),
@@ -198,7 +198,10 @@ def test_what_has_to_end_is_told_where_a_queue_is_full() -> None:
 
 
 def test_nothing_would_be_enough_for_a_gang_that_is_larger_than_the_queue() -> None:
-    groups = [group("small", phase="Running", cpu="1"), group(cpu="100", message=told(WaitReason.IMPOSSIBLE, "never"))]
+    groups = [
+        group("small", phase="Running", cpu="1"),
+        group(cpu="100", message=reported(WaitReason.IMPOSSIBLE, "never")),
+    ]
     found = waiting_of(job(), Surroundings(pod_groups=groups, queues=[queue("q", cpu="10", held="1")]))
     assert found.limit is not None and not found.enough
     assert not found.limit.ever and found.limit.short_by == {"cpu": parse_quantity("90")}
@@ -207,7 +210,7 @@ def test_nothing_would_be_enough_for_a_gang_that_is_larger_than_the_queue() -> N
 def test_a_queue_that_can_never_hold_a_gang_is_named_before_one_that_is_full() -> None:
     groups = [
         group("small", phase="Running", cpu="6"),
-        group(phase="Pending", cpu="8", message=told(WaitReason.QUEUE_LIMIT, "4 left of 10")),
+        group(phase="Pending", cpu="8", message=reported(WaitReason.QUEUE_LIMIT, "4 left of 10")),
     ]
     queues = [queue("q", parent="top", cpu="10", held="6"), queue("top", cpu="7", held="6")]
     found = waiting_of(job(), Surroundings(pod_groups=groups, queues=queues))
@@ -218,7 +221,7 @@ def test_a_queue_that_can_never_hold_a_gang_is_named_before_one_that_is_full() -
 
 @given(asks=st.integers(1, 20), held=st.integers(0, 20), most=st.integers(1, 20))
 def test_a_gang_fits_some_time_exactly_where_the_whole_queue_would_be_enough(asks: int, held: int, most: int) -> None:
-    given_group = group(phase="Pending", cpu=str(asks), message=told(WaitReason.QUEUE_LIMIT, "short"))
+    given_group = group(phase="Pending", cpu=str(asks), message=reported(WaitReason.QUEUE_LIMIT, "short"))
     found = waiting_of(
         job(), Surroundings(pod_groups=[given_group], queues=[queue("q", cpu=str(most), held=str(held))])
     )
@@ -227,14 +230,14 @@ def test_a_gang_fits_some_time_exactly_where_the_whole_queue_would_be_enough(ask
 
 
 def test_what_was_admitted_keeps_room_from_what_was_not() -> None:
-    never = told(WaitReason.IMPOSSIBLE, "no node fits")
+    never = reported(WaitReason.IMPOSSIBLE, "no node fits")
     admitted = group("admitted", phase="Inqueue", cpu="28", message=never)
     queues = [queue("q", cpu="30")]
-    waiting = group(phase="Pending", at=1, cpu="6", message=told(WaitReason.QUEUE_LIMIT, "2 left of 30"))
+    waiting = group(phase="Pending", at=1, cpu="6", message=reported(WaitReason.QUEUE_LIMIT, "2 left of 30"))
     found = waiting_of(job(), Surroundings(pod_groups=[admitted, waiting], queues=queues))
     assert found.limit is not None and found.limit.short_by == {"cpu": parse_quantity("4")}
     assert [(one.name, one.reason) for one in found.enough] == [("admitted", WaitReason.IMPOSSIBLE)]
-    both = [admitted, group(at=1, cpu="6", message=told(WaitReason.QUEUE_LIMIT, "2 left of 30"))]
+    both = [admitted, group(at=1, cpu="6", message=reported(WaitReason.QUEUE_LIMIT, "2 left of 30"))]
     found = waiting_of(job(), Surroundings(pod_groups=both, queues=queues))
     assert found.limit is None and not found.holders
 
@@ -274,7 +277,7 @@ def test_a_reason_survives_being_written(reason: WaitReason, sentence: str) -> N
 
 def test_from_when_on_others_may_be_evicted_is_read_from_what_was_said() -> None:
     sentence = could_evict(pods=4, gangs=["n/old"], limit=DisruptionLimit.MIN_RUNTIME, allowed="30m", until=WHEN)
-    message = told(WaitReason.VICTIMS_PROTECTED, f"{sentence}; the gang needs cpu 2")
+    message = reported(WaitReason.VICTIMS_PROTECTED, f"{sentence}; the gang needs cpu 2")
     found = waiting_of(job(), Surroundings(pod_groups=[group(message=message)]))
     assert found.evictable_from == WHEN
     assert str(found).endswith(f"others may be evicted for it from {WHEN:%Y-%m-%d %H:%M:%S} UTC on")
@@ -290,14 +293,17 @@ def test_an_expected_start_survives_being_written(when: datetime) -> None:
 
 
 def test_as_text_it_is_what_a_person_asks_for() -> None:
-    groups = [group("first", phase="Running", at=1, cpu="2"), group(message=told(WaitReason.QUEUE_LIMIT, "2 short"))]
+    groups = [
+        group("first", phase="Running", at=1, cpu="2"),
+        group(message=reported(WaitReason.QUEUE_LIMIT, "2 short")),
+    ]
     found = waiting_of(job(), Surroundings(pod_groups=groups, queues=[queue("q", cpu="4", held="2")]))
     assert str(found).splitlines() == [
         f"Pending (QueueLimit): {found.message}",
         "number 1 of those that wait in queue q, by priority and then age",
         "starts once these have ended: n/first",
     ]
-    soon = told(WaitReason.INSUFFICIENT, f"short; {expected_to_start(WHEN)}")
+    soon = reported(WaitReason.INSUFFICIENT, f"short; {expected_to_start(WHEN)}")
     found = waiting_of(job(), Surroundings(pod_groups=[group(message=soon)]))
     assert str(found).splitlines()[-1] == "starts by 2026-05-01 12:00:00 UTC"
     assert str(waiting_of(job(phase="Completed"), Surroundings())) == "Completed"
@@ -305,7 +311,7 @@ def test_as_text_it_is_what_a_person_asks_for() -> None:
 
 def test_what_would_let_it_start_is_told_while_it_waits() -> None:
     free = Remedy(RemedyAction.FREE, "node/n1", "cpu", "2")
-    waits = group(message=told(WaitReason.INSUFFICIENT, "short by cpu 2 on node n1"))
+    waits = group(message=reported(WaitReason.INSUFFICIENT, "short by cpu 2 on node n1"))
     waits["metadata"]["annotations"] = {WOULD_START_IF: written([free])}
     found = waiting_of(job(), Surroundings(pod_groups=[waits]))
     assert found.would_start_if == [free]

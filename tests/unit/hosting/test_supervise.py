@@ -120,9 +120,9 @@ def test_a_kept_task_is_restarted_for_as_long_as_it_takes_and_is_unhealthy_meanw
         while len(starts) <= failures:
             await asyncio.sleep(0.1)
             if len(starts) <= failures:
-                assert background.health.fault() == "shaky: RuntimeError: no luck"
+                assert background.health.error() == "shaky: RuntimeError: no luck"
         await asyncio.sleep(STEADY_SECONDS)
-        assert background.health.fault() == ""
+        assert background.health.error() == ""
 
     in_background(check)
     assert caplog.text.count("shaky failed, starting it again") == failures
@@ -138,7 +138,7 @@ def test_a_kept_task_that_ends_is_started_again() -> None:
         background.keep("short", short)
         await asyncio.sleep(60)
         assert len(starts) > 1
-        assert background.health.fault() == "short: it ended"
+        assert background.health.error() == "short: it ended"
 
     in_background(check)
 
@@ -154,10 +154,10 @@ def test_a_task_that_finishes_is_repeated_only_where_it_failed() -> None:
 
         task = background.finish("work", work, about="pod/a")
         await asyncio.sleep(0.01)
-        assert background.health.faults() == {"work of pod/a": "RuntimeError: no luck"}
+        assert background.health.errors() == {"work of pod/a": "RuntimeError: no luck"}
         await task
         assert len(starts) == 2
-        assert background.health.faults() == {}
+        assert background.health.errors() == {}
 
     in_background(check)
 
@@ -168,7 +168,7 @@ def test_what_is_done_once_is_logged_where_it_fails(caplog: pytest.LogCaptureFix
             raise RuntimeError("no luck")
 
         await background.once("a request", work, about="pod/a")
-        assert background.health.faults() == {}
+        assert background.health.errors() == {}
 
     in_background(check)
     assert "a request of pod/a failed" in caplog.text
@@ -200,7 +200,7 @@ def test_a_task_that_crashes_in_a_loop_never_looks_healthy() -> None:
         await asyncio.sleep(STEADY_SECONDS)
         for _ in range(1000):
             await asyncio.sleep(0.1)
-            assert background.health.fault()
+            assert background.health.error()
 
     in_background(check)
 
@@ -218,9 +218,9 @@ def test_a_part_that_failed_is_unhealthy_until_it_ran_for_a_while() -> None:
 
         task = asyncio.ensure_future(watched.run(Part(name="shaky", run=shaky)))
         await asyncio.sleep(1)
-        assert watched.health.faults() == {"shaky": "RuntimeError: the first"}
+        assert watched.health.errors() == {"shaky": "RuntimeError: the first"}
         await asyncio.sleep(STEADY_SECONDS)
-        assert watched.health.faults() == {}
+        assert watched.health.errors() == {}
         assert watched.health.tasks() == ["shaky"]
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

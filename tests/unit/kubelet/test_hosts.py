@@ -132,11 +132,11 @@ def test_the_writer_brings_files_up_to_date_after_it_crashed(tmp_path: Path, mon
         monkeypatch.setattr(hosts_, "common_lines", fail_once)
         await asyncio.sleep(0.1)
         assert not broken
-        assert node.background.health.faults() == {"hosts files": "RuntimeError: a defect"}
+        assert node.background.health.errors() == {"hosts files": "RuntimeError: a defect"}
         assert node.failures == ["hosts files"]
 
         await asyncio.sleep(10)
         assert node.knows(0, 1)
-        assert node.background.health.faults() == {}
+        assert node.background.health.errors() == {}
 
     on_node(tmp_path, check)

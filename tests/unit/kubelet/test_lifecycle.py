@@ -86,7 +86,7 @@ def test_a_long_run_is_forgiven() -> None:
 def test_a_back_off_is_waited_out() -> None:
     spec, states = pod("a", policy="Always"), {"a": over(1, crashes=2)}
     plan = lifecycle.plan(spec, states, NOW + timedelta(seconds=9))
-    assert (plan.start, plan.look_again_at) == ((), NOW + timedelta(seconds=10))
+    assert (plan.start, plan.requeue_at) == ((), NOW + timedelta(seconds=10))
     assert lifecycle.plan(spec, states, NOW + timedelta(seconds=10)).start == ("a",)
 
 

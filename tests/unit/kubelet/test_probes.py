@@ -115,7 +115,7 @@ async def test_an_exec_probe_goes_by_the_exit_code(code: int, ok: bool) -> None:
 
 def reports(probe: dict[str, Any], results: Iterable[bool], **how: Any) -> list[tuple[float, bool]]:
     """When and with what verdict `watch_probe` reports, given the results of its runs; the last one ends it."""
-    told: list[tuple[float, bool]] = []
+    reported: list[tuple[float, bool]] = []
     left = iter(results)
 
     async def follow() -> None:
@@ -131,7 +131,7 @@ def reports(probe: dict[str, Any], results: Iterable[bool], **how: Any) -> list[
                 raise Done from None
 
         def report(ok: bool, _message: str) -> None:
-            told.append((clock.monotonic(), ok))
+            reported.append((clock.monotonic(), ok))
 
         try:
             await probes.watch_probe(probe, run=run_once, report=report, clock=clock, **how)
@@ -139,7 +139,7 @@ def reports(probe: dict[str, Any], results: Iterable[bool], **how: Any) -> list[
             return
 
     run(follow())
-    return told
+    return reported
 
 
 Y, N = True, False

@@ -31,12 +31,12 @@ def test_a_look_fulfils_a_wish_that_is_due_and_no_other() -> None:
     clock = _Clock()
     retry = Retry(clock)
     retry.later()
-    retry.look()
+    retry.checked()
     assert retry.waits
     clock.seconds += 1
     assert not retry.waits
     assert retry.left == 0
-    retry.look()
+    retry.checked()
     assert retry.left is None
 
 

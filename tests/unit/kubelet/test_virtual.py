@@ -246,11 +246,11 @@ def test_what_others_say_of_a_pod_stays_in_its_conditions() -> None:
     async def story(server: Server, clock: VirtualClock) -> None:
         await server.api.create(PODS, pod("a", "sleep", "5"), namespace="default")
         running = await server.until(PODS, "a", lambda o: phase(o) == "Running")
-        told = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
-        status = {"status": {"conditions": [*running["status"]["conditions"], told]}}
+        reported = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
+        status = {"status": {"conditions": [*running["status"]["conditions"], reported]}}
         await server.api.patch(PODS, "a", status, namespace="default", subresource="status")
         ended = await server.until(PODS, "a", lambda o: phase(o) == "Succeeded")
-        assert told["type"] in [each["type"] for each in ended["status"]["conditions"]]
+        assert reported["type"] in [each["type"] for each in ended["status"]["conditions"]]
 
     in_virtual_time(story)
 

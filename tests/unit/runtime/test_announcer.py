@@ -114,15 +114,15 @@ def test_of_hundreds_of_gangs_that_start_together_their_podgroups_speak_first() 
             name = f"g{number}"
             binds = stage.gang(name, 20)
             ref = ObjectRef(resource=PODGROUPS, namespace="ns", name=name, uid=name)
-            stage.announcer.tell(Emit(ref=ref, type=EventType.NORMAL, reason="Scheduled", message="is ready"))
+            stage.announcer.report(Emit(ref=ref, type=EventType.NORMAL, reason="Scheduled", message="is ready"))
             stage.place(binds)
-        told = await stage.events()
-        ready = sum(message == "is ready" for _, _, message in told)
-        assert len(told) == 128
+        reported = await stage.events()
+        ready = sum(message == "is ready" for _, _, message in reported)
+        assert len(reported) == 128
         assert ready >= 64, "half of it is theirs"
         ref = ObjectRef(resource=PODGROUPS, namespace="ns", name="g0", uid="g0")
         waits = Emit(ref=ref, type=EventType.WARNING, reason="Unschedulable", message="waits")
-        stage.announcer.tell(waits)
+        stage.announcer.report(waits)
         assert (await stage.events())[-1] == ("PodGroup", "Unschedulable", "waits"), "trouble is always told"
         await asyncio.sleep(60)
         stage.place(stage.gang("later", 2))
@@ -139,9 +139,9 @@ def test_pods_of_their_own_are_told_of_beside_gangs_that_start_all_the_time() ->
                 stage.place(stage.gang(f"g{number}-{gang}", 8))
             stage.place(stage.gang(f"alone{number}", 1))
             await asyncio.sleep(1)
-        told = [message for kind, _, message in await stage.events() if kind == "Pod"]
-        assert sum("ns/alone" in message for message in told) == 120
-        assert len(told) < 120 * 17 / 3, "most of the others aren't"
+        reported = [message for kind, _, message in await stage.events() if kind == "Pod"]
+        assert sum("ns/alone" in message for message in reported) == 120
+        assert len(reported) < 120 * 17 / 3, "most of the others aren't"
 
     run(main())
 

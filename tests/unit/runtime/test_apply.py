@@ -167,11 +167,11 @@ def test_whatever_fails_repeating_ends_in_the_same_world(seed: int, share: float
         plan = by_chance(seed, share)
         broken = {"on": True}
 
-        def faults():
+        def errors():
             while True:
                 yield next(plan) if broken["on"] else Fault.NONE
 
-        world = World(server, FaultyApi(server, faults()))
+        world = World(server, FaultyApi(server, errors()))
         await world.read()
         for attempt in range(100):
             broken["on"] = attempt < 60
@@ -251,7 +251,7 @@ def test_what_was_done_is_told_although_the_rest_is_refused():
                 raise ApiError(403, "Forbidden", "exceeded quota")
             return await super().create(resource, body, namespace=namespace)
 
-    def told(message: str, after: WriteStatus | Create | Delete | None) -> Emit:
+    def reported(message: str, after: WriteStatus | Create | Delete | None) -> Emit:
         return Emit(ref=job_ref(), type=EventType.NORMAL, reason="Told", message=message, after=after)
 
     async def main() -> list[str]:
@@ -264,8 +264,13 @@ def test_what_was_done_is_told_although_the_rest_is_refused():
         status = WriteStatus(ref=job_ref(), resource_version=version, status={"running": 1})
         delete = Delete(ref=ref(PODS, "old-0", "old-uid"))
         creates = [Create(resource=PODS, body=pod(f"new-{index}")) for index in range(4)]
-        events = [told("all of it", None), told("stored", status), told("stored, too", status), told("deleted", delete)]
-        events += [told(f"created {index}", create) for index, create in enumerate(creates)]
+        events = [
+            reported("all of it", None),
+            reported("stored", status),
+            reported("stored, too", status),
+            reported("deleted", delete),
+        ]
+        events += [reported(f"created {index}", create) for index, create in enumerate(creates)]
         with pytest.raises(NotAppliedError):
             await world.applier.carry_out(Decision(status=status, deletes=[delete], creates=creates, events=events))
         await world.recorder.flush()

@@ -56,7 +56,7 @@ class _World:
             self.jobs.replace(await self.api.list(BATCH_JOBS))
         self.pods.replace(await self.api.list(PODS, model=Pod))
 
-    async def look(self, uid: str) -> None:
+    async def reconcile(self, uid: str) -> None:
         decision = await self.controller.decide(uid, self.clock.now())
         if decision is not None:
             await self.applier.carry_out(decision)
@@ -65,7 +65,7 @@ class _World:
         for _ in range(10):
             before = len(self.api.writes)
             await self.hear()
-            await self.look(uid)
+            await self.reconcile(uid)
             if len(self.api.writes) == before:
                 return
         raise AssertionError("it doesn't come to rest")
@@ -91,7 +91,7 @@ def test_a_pod_that_is_heard_of_before_its_job_stays_tracked() -> None:
         uid = await world.job()
         await world.pod(uid)
         await world.hear(of_jobs=False)
-        await world.look(uid)
+        await world.reconcile(uid)
         assert world.finalizers() == [POD_TRACKING]
 
     run(scenario())
@@ -102,7 +102,7 @@ def test_pods_of_a_job_that_is_gone_are_held_back_no_more() -> None:
         world = _World()
         await world.pod("uid-of-a-job-that-was")
         await world.hear()
-        await world.look("uid-of-a-job-that-was")
+        await world.reconcile("uid-of-a-job-that-was")
         assert world.finalizers() == []
 
     run(scenario())
@@ -114,7 +114,7 @@ def test_a_namesake_does_not_count_as_the_job() -> None:
         await world.job()
         await world.pod("uid-of-a-job-that-was")
         await world.hear()
-        await world.look("uid-of-a-job-that-was")
+        await world.reconcile("uid-of-a-job-that-was")
         assert world.finalizers() == []
 
     run(scenario())
@@ -125,7 +125,7 @@ def test_pods_of_other_kinds_are_left_alone() -> None:
         world = _World()
         await world.pod("uid-of-another", api_version="example.com/v1")
         await world.hear()
-        await world.look("uid-of-another")
+        await world.reconcile("uid-of-another")
         assert world.finalizers() == [POD_TRACKING]
 
     run(scenario())
@@ -138,7 +138,7 @@ def test_a_job_that_was_deleted_meanwhile_adopts_nothing() -> None:
         await world.pod()
         await world.hear()
         world.api.remove(BATCH_JOBS, "j", "ns")
-        await world.look(uid)
+        await world.reconcile(uid)
         (pod,) = world.api.all(PODS)
         assert "ownerReferences" not in pod["metadata"]
 
@@ -155,7 +155,7 @@ def test_a_pod_that_failed_and_is_gone_is_still_waited_after() -> None:
         deleted = {"metadata": {"deletionTimestamp": format_time(world.clock.now())}, "status": {"phase": "Failed"}}
         await world.api.patch(PODS, name, deleted, namespace="ns")
         await world.hear()
-        await world.look(uid)
+        await world.reconcile(uid)
         world.api.remove(PODS, name, "ns")
         await world.rest(uid)
         assert world.api.all(PODS) == []

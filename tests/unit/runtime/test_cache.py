@@ -35,7 +35,7 @@ def histories(draw: st.DrawFn) -> list[tuple[str, dict]]:
 @settings(max_examples=200)
 def test_versions_never_go_back_and_the_dead_stay_dead(history, data):
     cache: Cache[dict] = Cache()
-    told: dict[str, int] = {}
+    reported: dict[str, int] = {}
     dead: set[str] = set()
     broken: list[str] = []  # what a listener raises goes to the log
 
@@ -47,9 +47,9 @@ def test_versions_never_go_back_and_the_dead_stay_dead(history, data):
         version = int(change.new["metadata"]["resourceVersion"])
         if uid in dead:
             broken.append(f"{uid} came back at {version}")
-        if version <= told.get(uid, 0):
-            broken.append(f"{uid} went from {told[uid]} to {version}")
-        told[uid] = version
+        if version <= reported.get(uid, 0):
+            broken.append(f"{uid} went from {reported[uid]} to {version}")
+        reported[uid] = version
 
     cache.listen(listen)
     # Late, doubled, and in any order: events of a watch mixed with answers to writes and reads.

@@ -40,7 +40,7 @@ class World:
             random=SeededRandom(2),
             places=lambda pod: pod.spec.scheduler_name == "volcano",
         )
-        self.told: list[tuple[int, str]] = []
+        self.reported: list[tuple[int, str]] = []
         self.binder = ClaimBinder(
             self.api,
             self.claims,
@@ -49,7 +49,7 @@ class World:
             random=SeededRandom(1),
             ready=self._ready,
             failed=self._fail,
-            waits=lambda binds, lacks: self.told.append((len(binds), lacks)),
+            waits=lambda binds, lacks: self.reported.append((len(binds), lacks)),
         )
 
     def _ready(self, binds: Iterable[Bind]) -> None:
@@ -68,12 +68,14 @@ class World:
         for stored in self.api.all(RESOURCECLAIMS):
             self.claims.put(msgspec.convert(stored, ResourceClaim))
 
-    async def tell(self, name: str, **conditions: str) -> None:
+    async def report(self, name: str, **conditions: str) -> None:
         """The driver says of the devices of a claim what is true of them."""
-        told = [{"type": kind, "status": status, "reason": "R", "message": "m"} for kind, status in conditions.items()]
+        reported = [
+            {"type": kind, "status": status, "reason": "R", "message": "m"} for kind, status in conditions.items()
+        ]
         results = self.stored(name)["status"]["allocation"]["devices"]["results"]
         devices = [
-            {**{key: result[key] for key in ("driver", "pool", "device")}, "conditions": told} for result in results
+            {**{key: result[key] for key in ("driver", "pool", "device")}, "conditions": reported} for result in results
         ]
         await self.api.patch(
             RESOURCECLAIMS, name, {"status": {"devices": devices}}, namespace="ns", subresource="status"
@@ -253,12 +255,12 @@ def test_a_gang_is_bound_when_all_of_its_devices_are_ready() -> None:
         assert world.stored("plain")["status"]["allocation"] == ALLOCATION
         world.see()
         await world.clock.sleep(1)
-        assert world.told == [(2, "resourceclaim waits: device gpu-0 lacks attached, warm")]
-        await world.tell("waits", attached="True", warm="False")
+        assert world.reported == [(2, "resourceclaim waits: device gpu-0 lacks attached, warm")]
+        await world.report("waits", attached="True", warm="False")
         await world.clock.sleep(60)
         assert not world.ready
-        assert len(world.told) == 1
-        await world.tell("waits", attached="True", warm="True", broken="False")
+        assert len(world.reported) == 1
+        await world.report("waits", attached="True", warm="True", broken="False")
         await world.clock.sleep(0)
         await world.clock.sleep(0.1)
         assert world.ready == ["p", "q"]
@@ -270,7 +272,7 @@ def test_a_device_that_can_not_be_made_ready_takes_the_gang_back() -> None:
     async def act(world: World) -> None:
         _two(world)
         await world.clock.sleep(5)
-        await world.tell("waits", attached="True", warm="True", broken="True")
+        await world.report("waits", attached="True", warm="True", broken="True")
         await world.clock.sleep(5)
         assert not world.ready
         assert world.failed["uid-q"] == "resourceclaim waits: device gpu-0 has broken (R: m)"
@@ -305,7 +307,7 @@ def test_devices_that_somebody_else_uses_are_not_given_back_with_a_failed_gang()
         theirs = {"resource": "pods", "name": "other", "uid": "uid-other"}
         uid = world.claim("c", allocation=WAITS, reservedFor=[theirs])
         world.see()
-        await world.tell("c", broken="True")
+        await world.report("c", broken="True")
         world.binder.submit([_bind("p", DeviceBinding("ns", "c", uid, None))])
         await world.clock.sleep(5)
         assert set(world.failed) == {"uid-p"}

@@ -370,18 +370,18 @@ async def test_discovery_tells_which_kinds_are_listed():
 @pytest.mark.parametrize("count", [1, 2, 30])
 async def test_the_checks_that_fail_are_read_off_readyz(count: int) -> None:
     """In the words of the local server, which tells an administrator of each failing task."""
-    faults = {f"kubelet: task {number}": f"OSError: no space, said {number} times" for number in range(count)}
+    errors = {f"kubelet: task {number}": f"OSError: no space, said {number} times" for number in range(count)}
     health = Health(SystemClock(), on_failure=lambda _: None)
-    health.faults = lambda: faults  # type: ignore[method-assign]
+    health.errors = lambda: errors  # type: ignore[method-assign]
 
     async def answer(request: web.Request) -> web.Response:
         query = {key: [value] for key, value in request.query.items()}
-        told = health_response(request.path, query, User(name="admin", groups=(ADMINISTRATORS,)), health)
-        assert told is not None and isinstance(told.body, bytes)
-        return web.Response(status=told.code, body=told.body, content_type="text/plain")
+        reported = health_response(request.path, query, User(name="admin", groups=(ADMINISTRATORS,)), health)
+        assert reported is not None and isinstance(reported.body, bytes)
+        return web.Response(status=reported.code, body=reported.body, content_type="text/plain")
 
     async with served(answer) as (api, _):
         found = await api.failing_checks()
-        assert found == [f"{name} failed: {why}" for name, why in faults.items()]
-        faults.clear()
+        assert found == [f"{name} failed: {why}" for name, why in errors.items()]
+        errors.clear()
         assert await api.failing_checks() == ()

@@ -59,7 +59,7 @@ async def for_a_while(controller: Controller, seconds: float) -> None:
 
 
 def test_a_refusal_is_told_and_tried_again_less_and_less_often():
-    looks: list[float] = []
+    reconciles: list[float] = []
     refused: list[str] = []
 
     class Full(FakeApi):
@@ -70,7 +70,7 @@ def test_a_refusal_is_told_and_tried_again_less_and_less_often():
         clock = VirtualClock()
 
         async def decide(uid: str, now: datetime) -> Decision:
-            looks.append(clock.monotonic())
+            reconciles.append(clock.monotonic())
             return Decision(creates=[Create(resource=PODS, body={"metadata": {"name": "p", "namespace": "ns"}})])
 
         controller = make(decide, Full(), clock, refused=refused)
@@ -78,8 +78,8 @@ def test_a_refusal_is_told_and_tried_again_less_and_less_often():
         await for_a_while(controller, 600)
 
     run(main())
-    assert 15 < len(looks) < 40
-    assert looks[-1] - looks[-2] > 20
+    assert 15 < len(reconciles) < 40
+    assert reconciles[-1] - reconciles[-2] > 20
     assert all(text == "u: create Pod: exceeded quota" for text in refused)
 
 
@@ -101,7 +101,7 @@ def test_what_failed_is_counted_with_its_result_and_as_a_retry():
         controller = make(decide, Refusing(), VirtualClock(), meter=meter)
         for uid in ("good", "gone", "refused", "broken"):
             with suppress(RuntimeError):
-                await controller.look(uid)
+                await controller.reconcile(uid)
 
     run(main())
     scrape = Scrape(meter)
@@ -116,13 +116,13 @@ def test_a_stale_picture_is_looked_at_again_at_once():
         clock, server, jobs = VirtualClock(), FakeApi(), Cache()
         stored = server.seed(JOBS, {"metadata": {"name": "j", "namespace": "ns", "uid": "u"}})
         jobs.put(stored)
-        looks = 0
+        reconciles = 0
 
         async def decide(uid: str, now: datetime) -> Decision:
-            nonlocal looks
-            looks += 1
+            nonlocal reconciles
+            reconciles += 1
             held = jobs.get(uid)
-            if looks == 1:
+            if reconciles == 1:
                 await server.patch(JOBS, "j", {"spec": {"x": 1}}, namespace="ns")  # somebody is faster
             ref = ObjectRef(resource=JOBS, namespace="ns", name="j", uid="u")
             version = held["metadata"]["resourceVersion"]
@@ -132,45 +132,45 @@ def test_a_stale_picture_is_looked_at_again_at_once():
         controller.queue.add("u")
         await for_a_while(controller, 1)
         assert server.objects[(JOBS, "ns", "j")]["status"] == {"running": 1}
-        assert looks == 2
+        assert reconciles == 2
 
     run(main())
 
 
 def test_an_object_that_is_gone_is_forgotten():
-    looks: list[str] = []
+    reconciles: list[str] = []
 
     async def main() -> None:
         async def decide(uid: str, now: datetime) -> None:
-            looks.append(uid)
+            reconciles.append(uid)
 
         controller = make(decide, FakeApi(), VirtualClock())
         controller.queue.add("u")
         await for_a_while(controller, 3600)
 
     run(main())
-    assert looks == ["u"]
+    assert reconciles == ["u"]
 
 
 def test_what_cant_be_read_is_left_alone_until_it_changes(caplog: pytest.LogCaptureFixture):
-    looks: list[str] = []
+    reconciles: list[str] = []
 
     async def main() -> None:
         async def decide(uid: str, now: datetime) -> Decision:
-            looks.append(uid)
+            reconciles.append(uid)
             raise MalformedObject("Job: spec.tasks: Input should be a valid list")
 
         controller = make(decide, FakeApi(), VirtualClock())
         controller.queue.add("u")
         await for_a_while(controller, 3600)
-        assert looks == ["u"]
+        assert reconciles == ["u"]
         controller.queue.add("u")
         await for_a_while(controller, 3600)
 
     run(main())
-    assert looks == ["u", "u"]
-    told = "what is to be decided on can't be read: Job: spec.tasks: Input should be a valid list"
-    assert caplog.messages == [told, told]
+    assert reconciles == ["u", "u"]
+    reported = "what is to be decided on can't be read: Job: spec.tasks: Input should be a valid list"
+    assert caplog.messages == [reported, reported]
 
 
 def test_a_wish_to_look_again_survives_a_jump_of_the_wall_clock():
@@ -183,7 +183,7 @@ def test_a_wish_to_look_again_survives_a_jump_of_the_wall_clock():
             if now >= due:
                 done.append(clock.monotonic())
                 return Decision()
-            return Decision(look_again_at=due)
+            return Decision(requeue_at=due)
 
         controller = make(decide, FakeApi(), clock)
         controller.queue.add("u")

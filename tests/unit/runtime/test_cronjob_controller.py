@@ -62,7 +62,7 @@ class _World:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def told(self) -> Mapping[str, int]:
+    def reported(self) -> Mapping[str, int]:
         return {event["reason"]: event["count"] for event in self.api.all(EVENTS)}
 
 
@@ -88,7 +88,7 @@ def test_what_stays_so_is_told_once() -> None:
         for _ in range(3):
             world.controller.controller.queue.add(stored["metadata"]["uid"])
             await world.run_for(1)
-        assert world.told() == {"InvalidTimeZone": 1}
+        assert world.reported() == {"InvalidTimeZone": 1}
 
     run(scenario())
 
@@ -100,7 +100,7 @@ def test_a_refusal_is_told_and_tried_again() -> None:
         world.api.refusal = ApiError(403, "Forbidden", "exceeded quota")
         await world.run_for(62)
         assert not world.api.all(JOBS)
-        assert world.told()["FailedCreate"] >= 1
+        assert world.reported()["FailedCreate"] >= 1
         world.api.refusal = None
         await world.run_for(61)
         assert world.api.all(JOBS)
@@ -118,8 +118,8 @@ def test_what_became_of_a_job_is_told_although_the_next_is_refused_in_the_same_l
         world.jobs.put(await world.api.patch(JOBS, job["metadata"]["name"], _COMPLETED, namespace="ns"))
         world.api.refusal = ApiError(403, "Forbidden", "the queue is closed")
         await world.run_for(2)
-        assert world.told().keys() == {"SuccessfulCreate", "SawCompletedJob", "FailedCreate"}
-        assert world.told()["SawCompletedJob"] == 1
+        assert world.reported().keys() == {"SuccessfulCreate", "SawCompletedJob", "FailedCreate"}
+        assert world.reported()["SawCompletedJob"] == 1
 
     run(scenario())
 
@@ -131,7 +131,7 @@ def test_a_namespace_that_goes_has_its_own_word() -> None:
         details = {"causes": [{"reason": "NamespaceTerminating", "message": "it is being terminated"}]}
         world.api.refusal = ApiError(403, "Forbidden", "it is being terminated", details)
         await world.run_for(62)
-        assert world.told().keys() == {"NamespaceTerminating"}
+        assert world.reported().keys() == {"NamespaceTerminating"}
 
     run(scenario())
 
@@ -143,7 +143,7 @@ def test_a_name_that_somebody_takes_behind_our_back_costs_the_slot() -> None:
         name = f"c-{int(EPOCH.timestamp()) // 60 + 1}"
         await world.api.create(JOBS, {"metadata": {"name": name, "namespace": "ns"}}, namespace="ns")
         await world.run_for(65)
-        assert world.told() == {"ForeignJob": 1}
+        assert world.reported() == {"ForeignJob": 1}
         (stored,) = world.api.all(CRONJOBS)
         assert stored["status"]["lastScheduleTime"] == "2026-01-01T00:01:00Z"
 

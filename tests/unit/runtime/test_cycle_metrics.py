@@ -53,7 +53,7 @@ class Measured:
         return Scrape(self.meter)
 
 
-def told(*results: CycleResult, waiting: Waiting | None = None) -> tuple[CycleMetrics, PrometheusMeter]:
+def reported(*results: CycleResult, waiting: Waiting | None = None) -> tuple[CycleMetrics, PrometheusMeter]:
     meter = PrometheusMeter()
     metrics = CycleMetrics(meter, waiting or Waiting())
     for result in results:
@@ -69,7 +69,7 @@ def amounts(scrape: Scrape, queue: str, resource: str = "milli_cpu") -> dict[str
 def test_gangs_that_wait_are_counted_by_queue_and_reason_until_they_start() -> None:
     waiting = Waiting()
     waiting.now = {("q", WaitReason.IMPOSSIBLE): 2, ("p", WaitReason.QUEUE_LIMIT): 1, ("p", WaitReason.VOLUMES): 0}
-    metrics, meter = told(CycleResult(), waiting=waiting)
+    metrics, meter = reported(CycleResult(), waiting=waiting)
     scrape = Scrape(meter)
     assert scrape.value("vcbatch_gangs_waiting", queue="q", reason="Impossible") == 2
     assert scrape.value("vcbatch_gangs_waiting", queue="p", reason="QueueLimit") == 1
@@ -84,7 +84,7 @@ def test_gangs_that_wait_are_counted_by_queue_and_reason_until_they_start() -> N
 
 def test_evictions_are_counted_by_action_under_both_names() -> None:
     evictions = [Eviction(namespace="ns", name=str(i), uid=str(i), reason="preempt", message="") for i in range(3)]
-    metrics, meter = told(CycleResult(evictions=evictions))
+    metrics, meter = reported(CycleResult(evictions=evictions))
     scrape = Scrape(meter)
     assert scrape.value("vcbatch_evictions_total", action="preempt") == 3
     assert scrape.value("volcano_eviction_transactions_total", action="preempt") == 3
@@ -96,7 +96,7 @@ def test_evictions_are_counted_by_action_under_both_names() -> None:
 
 
 def test_a_cycle_is_timed_in_both_units() -> None:
-    _, meter = told(CycleResult())
+    _, meter = reported(CycleResult())
     scrape = Scrape(meter)
     assert scrape.value("vcbatch_cycles_total") == 1
     assert scrape.value("vcbatch_cycle_seconds_sum") == 0.02
@@ -187,7 +187,7 @@ def test_only_what_changed_is_told() -> None:
     made.cycle()
     made.cluster.gang("more", 1, queue="b")
     figures = made.cluster.cycle().figures
-    assert {told.queue for told in figures.amounts} == {"b"}
+    assert {reported.queue for reported in figures.amounts} == {"b"}
     assert {gang.name for gang in figures.gangs} == {"more"}
     assert not made.cluster.cycle().figures.amounts
 
@@ -232,7 +232,7 @@ def test_a_gang_that_changes_its_queue_leaves_no_series_behind() -> None:
     made.cluster.gang("late", 1, cpu="20")
     made.cycle()
     made.cluster.groups["late"]["spec"]["queue"] = "q"
-    made.cluster.tell_group("late")
+    made.cluster.report_group("late")
     made.cluster.node("m", cpu="32")
     scrape = made.cycle()
     queues = {labels["queue"] for labels in scrape.labels("volcano_e2e_job_scheduling_last_time")}

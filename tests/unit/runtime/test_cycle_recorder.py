@@ -68,11 +68,11 @@ def test_every_recorded_cycle_is_decided_again_as_it_was(tmp_path: Path, seed: i
 def test_a_file_of_this_version_is_decided_again_by_later_builds():
     """Where this fails, and has to: count `VERSION` up, and keep a file of the new one in place of this."""
     found = read_recording(Path(__file__).with_name(f"recording-{VERSION}.jsonl"))
-    told = [
+    reported = [
         (done.same, [bind.name for bind in done.result.binds])
         for done in replay(found, found.scheduler(found.policy()))
     ]
-    assert told == [(True, ["a-worker-0", "a-worker-1"]), (True, [])]
+    assert reported == [(True, ["a-worker-0", "a-worker-1"]), (True, [])]
 
 
 def test_another_policy_is_found_out(tmp_path: Path):

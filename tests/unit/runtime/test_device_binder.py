@@ -11,7 +11,7 @@ from tests.fakes.api import FakeApi
 from tests.support.virtual_time import VirtualClock, run
 from vcbatch.api.resources import CONFIGMAPS, NODES
 from vcbatch.api.timestamps import format_time
-from vcbatch.runtime.scheduling.config_maps import LOOK_SECONDS, ConfigMaps
+from vcbatch.runtime.scheduling.config_maps import CHECK_SECONDS, ConfigMaps
 from vcbatch.runtime.scheduling.device_binder import EXPIRY, DeviceBinder
 from vcbatch.scheduler import Scheduler, build_policy
 from vcbatch.scheduler.model.result import Bind
@@ -133,23 +133,23 @@ def test_only_the_config_maps_that_the_policy_names_are_read_and_what_is_new_wak
         api, clock, wake = FakeApi(), VirtualClock(), asyncio.Event()
         scheduler = Scheduler(policy)
         maps = ConfigMaps(api, scheduler, clock=clock, wake=wake)
-        await maps.look()
+        await maps.refresh()
         scheduler.cycle(clock.now())
         wake.clear()
-        await maps.look()
+        await maps.refresh()
         assert not wake.is_set(), "nothing is there, and nothing is new"
         meta = {"name": "volcano-vgpu-device-config", "namespace": "kube-system"}
         api.seed(CONFIGMAPS, {"metadata": meta, "data": {"device-config.yaml": "nvidia: {}"}})
         api.seed(CONFIGMAPS, {"metadata": {"name": "other", "namespace": "kube-system"}})
         task = asyncio.ensure_future(maps.run())
-        await clock.sleep(LOOK_SECONDS + 1)
+        await clock.sleep(CHECK_SECONDS + 1)
         assert wake.is_set()
         scheduler.cycle(clock.now())
         wake.clear()
-        await clock.sleep(LOOK_SECONDS + 1)
+        await clock.sleep(CHECK_SECONDS + 1)
         assert not wake.is_set(), "it is the same"
         api.remove(CONFIGMAPS, meta["name"], meta["namespace"])
-        await clock.sleep(LOOK_SECONDS + 1)
+        await clock.sleep(CHECK_SECONDS + 1)
         assert wake.is_set(), "it is gone"
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

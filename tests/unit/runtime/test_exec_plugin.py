@@ -55,10 +55,10 @@ def test_a_plugin_is_told_what_it_asks_for(tmp_path: Path, monkeypatch: pytest.M
         "extensions": [{"name": "client.authentication.k8s.io/exec", "extension": {"audience": "me"}}],
     }
     assert run(config, folder=tmp_path, cluster=cluster) == {"token": "t"}
-    told = json.loads(seen.read_text())
-    assert told["argv"] == ["get-token", "--cluster", "7"]
-    assert (told["env"]["PROFILE"], told["env"]["KEPT"], told["in"]) == ("research", "kept", "")
-    assert json.loads(told["env"]["KUBERNETES_EXEC_INFO"]) == {
+    reported = json.loads(seen.read_text())
+    assert reported["argv"] == ["get-token", "--cluster", "7"]
+    assert (reported["env"]["PROFILE"], reported["env"]["KEPT"], reported["in"]) == ("research", "kept", "")
+    assert json.loads(reported["env"]["KUBERNETES_EXEC_INFO"]) == {
         "apiVersion": V1,
         "kind": "ExecCredential",
         "spec": {

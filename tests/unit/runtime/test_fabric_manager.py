@@ -36,8 +36,10 @@ def _secret(**texts: str) -> dict[str, Any]:
     return {"metadata": {"name": "ufm", "namespace": "ns"}, "data": data}
 
 
-def _manager(api: FakeApi, fabric: Fabric | None = None, told: Callable[..., None] = lambda *_: None) -> FabricManager:
-    return FabricManager(api, clock=_Clock(), fabric=fabric, told=told)
+def _manager(
+    api: FakeApi, fabric: Fabric | None = None, reported: Callable[..., None] = lambda *_: None
+) -> FabricManager:
+    return FabricManager(api, clock=_Clock(), fabric=fabric, reported=reported)
 
 
 async def test_links_are_those_of_the_ports_of_nodes() -> None:
@@ -70,15 +72,15 @@ async def _no_ports(_: web.Request) -> web.Response:
 
 
 @pytest.mark.parametrize(
-    ("handler", "fault"),
+    ("handler", "error"),
     [(_redirect, "HTTP 302"), (_refuse, "HTTP 401"), (_garbage, "JSON"), (_no_ports, "Expected `array`")],
 )
-async def test_what_is_no_answer_is_said_with_the_address(handler: Handler, fault: str) -> None:
+async def test_what_is_no_answer_is_said_with_the_address(handler: Handler, error: str) -> None:
     async with handled(handler) as endpoint:
         with pytest.raises(FabricError) as refused:
             await _manager(FakeApi()).links(Fabric(endpoint=endpoint))
     assert str(refused.value).startswith(f"{endpoint}: ")
-    assert fault in str(refused.value)
+    assert error in str(refused.value)
 
 
 async def test_an_answer_without_end_is_cut_short(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,11 +110,11 @@ async def test_a_secret_that_isnt_there_or_no_text_is_said_without_its_content()
 
 async def test_it_is_asked_again_and_another_one_when_the_configuration_changes() -> None:
     answers = [web.Response(status=500), None]
-    told: list[tuple[str, Sequence[Link]]] = []
+    reported: list[tuple[str, Sequence[Link]]] = []
     enough = asyncio.Event()
 
     def note(fabric: Fabric, links: Sequence[Link]) -> None:
-        told.append((fabric.endpoint, links))
+        reported.append((fabric.endpoint, links))
         enough.set()
 
     async def answer(_: web.Request) -> web.Response:
@@ -123,10 +125,10 @@ async def test_it_is_asked_again_and_another_one_when_the_configuration_changes(
         asking = asyncio.ensure_future(manager.run())
         try:
             await asyncio.wait_for(enough.wait(), 30)
-            assert told[0] == (one, [Link("leaf-1", "node-a")])
+            assert reported[0] == (one, [Link("leaf-1", "node-a")])
             enough.clear()
             manager.use(Fabric(endpoint=other))
-            while told[-1][0] != other:
+            while reported[-1][0] != other:
                 await asyncio.wait_for(enough.wait(), 30)
                 enough.clear()
         finally:

@@ -29,22 +29,22 @@ class _World:
         self.path.write_text("1")
         self.file = FollowedFile(self.path, _number, clock=VirtualClock())
         self.taken: list[int] = []
-        self.faults: list[str] = []
+        self.errors: list[str] = []
         self.file.listen(lambda: self.taken.append(self.file.current))
-        self.file.listen_to_faults(self.faults.append)
+        self.file.listen_to_errors(self.errors.append)
 
     def say(self, text: str) -> None:
         self.path.write_text(text)
-        self.file.look()
-        self.file.look()
+        self.file.refresh()
+        self.file.refresh()
 
 
 def test_broken_yaml_is_told_in_one_line_with_its_place(tmp_path: Path) -> None:
     world = _World(tmp_path)
     world.say("a: [1\nb: 2\n")
-    (fault,) = world.faults
-    assert fault.startswith(f"{world.path}:2:2: not valid YAML: ")
-    assert "\n" not in fault
+    (error,) = world.errors
+    assert error.startswith(f"{world.path}:2:2: not valid YAML: ")
+    assert "\n" not in error
 
 
 def test_what_can_be_used_is_taken_and_what_cant_is_told_once(tmp_path: Path) -> None:
@@ -53,24 +53,24 @@ def test_what_can_be_used_is_taken_and_what_cant_is_told_once(tmp_path: Path) ->
     world.say("two")
     world.say("three")
     assert (world.taken, world.file.current) == ([2], 2)
-    assert world.faults == [f"{world.path}: 'two' is no number", f"{world.path}: 'three' is no number"]
+    assert world.errors == [f"{world.path}: 'two' is no number", f"{world.path}: 'three' is no number"]
     world.say("2")
     world.say("three")
     assert world.taken == [2, 2]
-    assert world.faults[2:] == [f"{world.path}: 'three' is no number"]
+    assert world.errors[2:] == [f"{world.path}: 'three' is no number"]
 
 
 def test_a_file_that_is_gone_is_told_of_once_and_read_when_it_is_back(tmp_path: Path) -> None:
     world = _World(tmp_path)
     world.path.unlink()
     for _ in range(3):
-        world.file.look()
-    assert world.faults == [f"{world.path}: No such file or directory"]
+        world.file.refresh()
+    assert world.errors == [f"{world.path}: No such file or directory"]
     world.say("1")
     assert (world.taken, world.file.current) == ([1], 1)
     world.path.unlink()
-    world.file.look()
-    assert len(world.faults) == 2
+    world.file.refresh()
+    assert len(world.errors) == 2
 
 
 @pytest.mark.parametrize("lease", [True, False])

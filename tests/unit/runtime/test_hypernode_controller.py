@@ -136,7 +136,7 @@ def test_hyper_nodes_are_made_from_labels_and_go_with_them(racks: Path) -> None:
             await world.clock.sleep(1)
             assert list((await world.counts()).values()) == [2]
             replace(racks, "{}")
-            discovery.look()
+            discovery.refresh()
             await world.clock.sleep(1)
             assert await world.counts() == {}
 
@@ -175,7 +175,7 @@ def test_hyper_nodes_are_made_from_what_a_fabric_manager_says(racks: Path) -> No
             await world.clock.sleep(1)
             assert "spine-hn" in await world.counts(), "one that somebody deletes comes back"
             replace(racks, "{}")
-            discovery.look()
+            discovery.refresh()
             await world.listed()
             await world.clock.sleep(1)
             assert await world.counts() == {"mine": 0}
@@ -188,7 +188,7 @@ def test_a_file_that_is_none_leaves_the_last_good_one_in_force(racks: Path) -> N
     before = discovery.current
     for text in ("networkTopologyDiscovery: 3", "a: [", "[" * 9000):
         racks.write_text(text)
-        discovery.look()
+        discovery.refresh()
         assert discovery.current == before
     with pytest.raises(ConfigurationError, match="networkTopologyDiscovery: want a list"):
         racks.write_text("networkTopologyDiscovery: 3")

@@ -28,7 +28,7 @@ from vcbatch.runtime.events.recorder import Recorder
 JOB = OwnerReference(api_version=JOBS.api_version, kind=JOBS.kind, name="j", uid="job-uid", controller=True)
 
 
-class Looks:
+class Reconciles:
     def __init__(self) -> None:
         self.counted: Counter[str] = Counter()
 
@@ -48,7 +48,7 @@ class Looks:
 class World:
     def __init__(self, api: Any = None) -> None:
         self.server = FakeApi()
-        self.looks = Looks()
+        self.reconciles = Reconciles()
         clock, random = VirtualClock(), SeededRandom(1)
         api = api or self.server
         children = Children(api, clock=clock)
@@ -74,7 +74,7 @@ class World:
             clock=clock, random=SeededRandom(1), without_status=[PODGROUPS], unfollowed=children.caches,
         )  # fmt: skip
         self.controller = JobController(
-            self.sources, applier, self.recorder, clock=clock, random=random, meter=self.looks
+            self.sources, applier, self.recorder, clock=clock, random=random, meter=self.reconciles
         )
         queue = self.server.seed(QUEUES, {"metadata": {"name": "default"}, "status": {"state": "Open"}})
         self.sources.queues.put(queue)
@@ -120,9 +120,9 @@ def test_a_new_job_gets_its_podgroup_and_a_status_and_then_waits():
         (group,) = world.server.all(PODGROUPS)
         assert group["spec"]["minMember"] == 3
         assert world.server.all(JOBS)[0]["status"]["state"]["phase"] == "Pending"
-        before = world.looks.total
+        before = world.reconciles.total
         await world.run_for(3600)
-        assert world.looks.total == before, "nothing changed, so nothing is looked at"
+        assert world.reconciles.total == before, "nothing changed, so nothing is looked at"
 
     run(main())
 
@@ -137,7 +137,7 @@ def test_a_burst_of_pod_events_is_a_few_looks():
         await asyncio.sleep(10)
         pods = world.server.all(PODS)
         assert len(pods) == 200
-        looks, writes = world.looks.total, len(world.server.writes)
+        reconciles, writes = world.reconciles.total, len(world.server.writes)
         for pod in pods:
             name = pod["metadata"]["name"]
             running = await world.server.patch(PODS, name, {"status": {"phase": "Running"}}, namespace="ns")
@@ -147,7 +147,7 @@ def test_a_burst_of_pod_events_is_a_few_looks():
         assert world.server.all(JOBS)[0]["status"]["running"] == 200
         statuses = [write for write in world.server.writes[writes:] if write[1] == "jobs/status"]
         assert len(statuses) <= 12
-        assert world.looks.total - looks <= 25
+        assert world.reconciles.total - reconciles <= 25
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
@@ -206,10 +206,10 @@ def test_pods_of_somebody_else_are_nobodys_business():
         world = World()
         world.add_job()
         await world.run_for(60)
-        before = world.looks.total
+        before = world.reconciles.total
         world.pod_event(1, 1, owner=OwnerReference(api_version="apps/v1", kind="ReplicaSet", uid="x", controller=True))
         await world.run_for(60)
-        assert world.looks.total == before
+        assert world.reconciles.total == before
 
     run(main())
 
@@ -221,7 +221,7 @@ def test_that_a_scheduler_places_a_pod_is_no_reason_to_look_and_what_its_kubelet
         world.pod_event(0, version=1)
         task = asyncio.ensure_future(world.controller.part().run())
         await asyncio.sleep(60)
-        before = world.looks.total
+        before = world.reconciles.total
         (pod,) = world.sources.pods
         for version, conditions, news in (
             (1010, [PodCondition(type="PodScheduled", status="False", reason="Unschedulable")], False),
@@ -236,7 +236,7 @@ def test_that_a_scheduler_places_a_pod_is_no_reason_to_look_and_what_its_kubelet
             )
             world.sources.pods.put(pod)
             await asyncio.sleep(60)
-            assert (world.looks.total > before) is news
+            assert (world.reconciles.total > before) is news
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
@@ -260,12 +260,12 @@ def test_that_its_gang_starts_is_no_reason_to_look_and_that_it_is_let_in_or_wait
             ({"phase": "Running", "running": 2, "conditions": [scheduled, waits]}, True),
             ({"phase": "Unknown", "running": 2, "conditions": [scheduled, waits]}, True),
         ):
-            before = world.looks.total
+            before = world.reconciles.total
             patch = {"status": status}
             changed = await world.server.patch(PODGROUPS, group["metadata"]["name"], patch, namespace="ns")
             world.sources.podgroups.put(changed)
             await asyncio.sleep(60)
-            assert (world.looks.total > before) is news, status
+            assert (world.reconciles.total > before) is news, status
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
@@ -277,15 +277,15 @@ def test_a_queues_counts_are_no_reason_to_look_and_its_state_is():
         world = World()
         world.add_job()
         await world.run_for(60)
-        before = world.looks.total
+        before = world.reconciles.total
         patched = await world.server.patch(QUEUES, "default", {"status": {"running": 7}}, subresource="status")
         world.sources.queues.put(patched)
         await world.run_for(60)
-        assert world.looks.total == before
+        assert world.reconciles.total == before
         patched = await world.server.patch(QUEUES, "default", {"status": {"state": "Closed"}}, subresource="status")
         world.sources.queues.put(patched)
         await world.run_for(60)
-        assert world.looks.total == before + 1
+        assert world.reconciles.total == before + 1
 
     run(main())
 
@@ -334,9 +334,9 @@ def test_a_quota_is_told_on_the_job():
         await world.run_for(60)
         world.recorder._api = api
         await world.recorder.flush()
-        told = [event for event in api.all(EVENTS) if event["reason"] == "FailedCreate"]
-        assert told and "exceeded quota" in told[0]["message"]
-        assert len(told) == 1, "counted, not repeated"
+        reported = [event for event in api.all(EVENTS) if event["reason"] == "FailedCreate"]
+        assert reported and "exceeded quota" in reported[0]["message"]
+        assert len(reported) == 1, "counted, not repeated"
         status = api.all(JOBS)[0]["status"]
         assert (status["state"]["reason"], status.get("pending")) == ("FailedCreate", None)
         api.full = False
@@ -397,8 +397,8 @@ def test_a_quota_costs_one_request_at_a_time_and_one_event():
         world, api, task = await _refused("exceeded quota: q")
         assert api.tries <= 30, "one at each try, later each time"
         await world.recorder.flush()
-        (told,) = (event for event in api.all(EVENTS) if event["reason"] == "FailedCreate")
-        assert told.get("count", 1) == 1
+        (reported,) = (event for event in api.all(EVENTS) if event["reason"] == "FailedCreate")
+        assert reported.get("count", 1) == 1
         await _end(task)
 
     run(main())
@@ -503,8 +503,8 @@ def test_what_a_job_does_is_told_although_its_pods_cant_be_deleted():
             world.sources.pods.put(msgspec.convert(seen, Pod))
         await asyncio.sleep(60)
         await world.recorder.flush()
-        told = [event for event in api.all(EVENTS) if event["reason"] == "ExecuteAction"]
-        assert [event.get("count", 1) for event in told] == [1]
+        reported = [event for event in api.all(EVENTS) if event["reason"] == "ExecuteAction"]
+        assert [event.get("count", 1) for event in reported] == [1]
         await _end(task)
 
     run(main())

@@ -55,7 +55,7 @@ class _Controller:
         for number in range(jobs):
             self._controller.controller.queue.add(f"other-{number}")
 
-    async def look(self) -> Decision:
+    async def reconcile(self) -> Decision:
         for resource, cache in (
             (JOBS, self._sources.jobs),
             (PODGROUPS, self._sources.podgroups),
@@ -94,16 +94,16 @@ def test_counts_are_written_at_growing_distances() -> None:
         for number in range(1, 10):
             world.now += timedelta(milliseconds=200)
             world.start_pod(world.pods()[f"j-w-{number}"])
-            decision = await controller.look()
+            decision = await controller.reconcile()
             written += decision.status is not None
             if decision.status is None:
-                assert decision.look_again_at is not None
-                assert world.now < decision.look_again_at <= world.now + timedelta(seconds=2)
+                assert decision.requeue_at is not None
+                assert world.now < decision.requeue_at <= world.now + timedelta(seconds=2)
         assert written == 1
         world.now += timedelta(seconds=2)
-        await controller.look()
+        await controller.reconcile()
         assert world.job()["status"]["running"] == 10
-        assert (await controller.look()).look_again_at is None
+        assert (await controller.reconcile()).requeue_at is None
 
     run(scenario())
 
@@ -113,9 +113,9 @@ def test_news_is_written_at_once() -> None:
         world = _starting()
         controller = _Controller(world)
         world.start_pod(world.pods()["j-w-1"])
-        assert (await controller.look()).status is None
+        assert (await controller.reconcile()).status is None
         world.end_pod("j-w-1", 3)
-        assert (await controller.look()).status is not None
+        assert (await controller.reconcile()).status is not None
         assert world.job()["status"]["ledger"]["losses"]
 
     run(scenario())
@@ -126,12 +126,12 @@ def test_a_clock_that_is_set_back_holds_nothing_up() -> None:
         world = _starting()
         controller = _Controller(world)
         world.start_pod(world.pods()["j-w-1"])
-        assert (await controller.look()).status is None
+        assert (await controller.reconcile()).status is None
         for _ in range(2):
             world.now -= timedelta(hours=1)
-            assert (await controller.look()).status is None
+            assert (await controller.reconcile()).status is None
             world.now += timedelta(seconds=1)
-            assert (await controller.look()).status is not None
+            assert (await controller.reconcile()).status is not None
             world.start_pod(world.pods()["j-w-2"])
 
     run(scenario())
@@ -142,12 +142,12 @@ def test_a_new_job_is_pending_before_long() -> None:
         world = World(binds=False)
         world.submit(job_object(tasks=[task("w", 2)]))
         controller = _Controller(world)
-        first = await controller.look()
+        first = await controller.reconcile()
         assert first.status is None
         assert [ensure.resource for ensure in first.ensures] == [PODGROUPS]
-        assert first.look_again_at == world.now + timedelta(milliseconds=500)
+        assert first.requeue_at == world.now + timedelta(milliseconds=500)
         world.now += timedelta(milliseconds=500)
-        assert (await controller.look()).status is not None
+        assert (await controller.reconcile()).status is not None
         assert world.phase() == "Pending"
 
     run(scenario())
@@ -161,10 +161,10 @@ def test_a_job_is_pending_before_it_has_pods_and_what_is_seen_of_them_goes_with_
         creating = await _let_in(world, controller)
         assert creating.status is not None
         assert world.job()["status"]["pending"] == 2
-        assert (await controller.look()).status is None
+        assert (await controller.reconcile()).status is None
         for pod in world.pods().values():
             world.start_pod(pod)
-        assert (await controller.look()).status is not None
+        assert (await controller.reconcile()).status is not None
         assert world.phase() == "Running"
         assert world.job()["status"]["ledger"]["tasks"]["w"]["seen"] == "0-1"
 
@@ -173,9 +173,9 @@ def test_a_job_is_pending_before_it_has_pods_and_what_is_seen_of_them_goes_with_
 
 async def _let_in(world: World, controller: _Controller) -> Decision:
     """The look that makes the pods of a new job, which is carried out."""
-    (ensure,) = (await controller.look()).ensures
+    (ensure,) = (await controller.reconcile()).ensures
     world.put(PODGROUPS, {**ensure.body, "status": {"phase": "Inqueue"}})
-    creating = await controller.look()
+    creating = await controller.reconcile()
     assert len(creating.creates) == 2
     for create in creating.creates:
         world.put(PODS, create.body)
@@ -190,10 +190,10 @@ def test_in_a_crowd_a_job_whose_pods_start_soon_is_written_once() -> None:
         controller.crowd(100)
         assert (await _let_in(world, controller)).status is None
         world.now += timedelta(seconds=1)
-        assert (await controller.look()).status is None
+        assert (await controller.reconcile()).status is None
         for pod in world.pods().values():
             world.start_pod(pod)
-        assert (await controller.look()).status is not None
+        assert (await controller.reconcile()).status is not None
         status = world.job()["status"]
         assert [condition["status"] for condition in status["conditions"]] == ["Pending", "Running"]
         assert status["ledger"]["tasks"]["w"]["seen"] == "0-1"
@@ -208,9 +208,9 @@ def test_in_a_crowd_a_job_tells_later_that_it_is_pending_but_in_five_seconds(oth
         world.submit(job_object(tasks=[task("w", 2)]))
         controller = _Controller(world)
         controller.crowd(others)
-        assert (await controller.look()).look_again_at == world.now + timedelta(seconds=waits)
+        assert (await controller.reconcile()).requeue_at == world.now + timedelta(seconds=waits)
         world.now += timedelta(seconds=waits + 0.1)
-        assert (await controller.look()).status is not None
+        assert (await controller.reconcile()).status is not None
         assert world.phase() == "Pending"
 
     run(scenario())
@@ -221,9 +221,9 @@ def test_what_a_new_job_is_told_is_remembered_at_once() -> None:
         world = World(binds=False)
         world.submit(job_object(tasks=[task("w", 2)], queue="nowhere"))
         controller = _Controller(world)
-        decision = await controller.look()
+        decision = await controller.reconcile()
         assert [event.reason for event in decision.events] == ["QueueNotFound"]
         assert decision.status is not None
-        assert not (await controller.look()).events
+        assert not (await controller.reconcile()).events
 
     run(scenario())

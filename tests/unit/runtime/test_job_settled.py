@@ -119,7 +119,7 @@ def test_time_alone_is_enough() -> None:
     for seconds in (0, 3, 9):
         decision = job.decide(failed + timedelta(seconds=seconds))
         assert decision.nothing_to_do
-        assert decision.look_again_at == failed + timedelta(seconds=10)
+        assert decision.requeue_at == failed + timedelta(seconds=10)
     assert job.decide(failed + timedelta(seconds=10)).deletes
 
 

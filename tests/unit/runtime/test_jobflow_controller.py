@@ -107,7 +107,7 @@ class _World:
     def status(self, resource: Any, name: str) -> Mapping[str, Any]:
         return (self.caches[resource].by_key(f"ns/{name}") or {}).get("status", {})
 
-    async def told(self, reason: str) -> list[str]:
+    async def reported(self, reason: str) -> list[str]:
         events = (await self.api.list(EVENTS, namespace="ns")).items
         return [event["message"] for event in events if event["reason"] == reason]
 
@@ -165,7 +165,7 @@ def test_a_job_that_isnt_taken_keeps_no_other_from_being_made() -> None:
         await world.run_for(30)
         assert world.jobs == ["f-b", "f-c"]
         assert world.status(JOBFLOWS, "f")["state"]["message"] == "a job isn't taken: its queue is closed"
-        assert await world.told("FailedCreate") == ["create Job: its queue is closed"]
+        assert await world.reported("FailedCreate") == ["create Job: its queue is closed"]
         world.api.refused.clear()
         await world.run_for(70)
         assert world.jobs == ["f-a", "f-b", "f-c"]

@@ -43,8 +43,8 @@ def test_two_never_work_at_once_whatever_the_server_does(seed: int, share: float
 
         async def replica(number: int) -> None:
             nonlocal terms
-            faults = by_chance(seed + number, share)
-            api = FaultyApi(server, faults, verbs=("get", "create", "replace"))
+            errors = by_chance(seed + number, share)
+            api = FaultyApi(server, errors, verbs=("get", "create", "replace"))
 
             async def work() -> None:
                 nonlocal terms
@@ -246,19 +246,19 @@ def test_writes_are_barred_from_the_deadline_on_though_nobody_has_told_the_work(
         first = LeaderElector(
             server, LeaseConfig(namespace="ns", name="lease", identity="first"), clock=clock, random=SeededRandom(1)
         )
-        found = [(first.may_write(), first.fault())]
+        found = [(first.may_write(), first.error())]
         assert await first._try()
         first.leading = True  # as in the moment after a process was frozen: no timer has been looked at yet
         for seconds in (9.9, 0.2, 5.0):
             await asyncio.sleep(seconds)
-            found.append((first.may_write(), first.fault()))
+            found.append((first.may_write(), first.error()))
         return found
 
     assert run(main()) == [(False, ""), (True, ""), (False, ""), (False, "lease lease was renewed 15s ago")]
 
 
 @pytest.mark.parametrize(
-    ("times", "fault"),
+    ("times", "error"),
     [
         ({"duration": 10.0}, "renew deadline"),
         ({"duration": 0.0}, "lease duration"),
@@ -267,8 +267,8 @@ def test_writes_are_barred_from_the_deadline_on_though_nobody_has_told_the_work(
         ({"retry_period": 0.0}, "retry period"),
     ],
 )
-def test_times_with_which_two_could_lead_are_refused(times: dict[str, float], fault: str):
-    with pytest.raises(ValueError, match=fault):
+def test_times_with_which_two_could_lead_are_refused(times: dict[str, float], error: str):
+    with pytest.raises(ValueError, match=error):
         LeaseConfig(namespace="ns", name="lease", identity="me", **times)
 
 
@@ -381,10 +381,10 @@ def test_the_lease_carries_what_fails_for_as_long_as_it_does():
         task = asyncio.ensure_future(leader.run(forever))
         await asyncio.sleep(5)
         carried()
-        leader.faults = lambda: "a task: RuntimeError: no luck"
+        leader.errors = lambda: "a task: RuntimeError: no luck"
         await asyncio.sleep(5)
         carried()
-        leader.faults = lambda: ""
+        leader.errors = lambda: ""
         await asyncio.sleep(5)
         carried()
         task.cancel()

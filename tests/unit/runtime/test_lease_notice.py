@@ -52,10 +52,10 @@ def test_a_notice_names_what_differs_from_the_usual() -> None:
 
 
 def test_a_notice_has_no_passwords() -> None:
-    told = LeaseNotice.of("me", SOURCE, Settings(taken=NOW), policy(more=ELASTIC)).annotations()
+    reported = LeaseNotice.of("me", SOURCE, Settings(taken=NOW), policy(more=ELASTIC)).annotations()
     assert "hunter2" in effective(policy(more=ELASTIC))
-    assert "hunter2" not in json.dumps(told)
-    assert "metrics" not in told[POLICY]
+    assert "hunter2" not in json.dumps(reported)
+    assert "metrics" not in reported[POLICY]
 
 
 def test_a_policy_that_is_too_long_is_left_out() -> None:
@@ -92,6 +92,6 @@ def test_a_lease_without_a_notice_has_none() -> None:
     ],
 )
 def test_a_notice_that_is_not_understood_says_why(written: str, said: str) -> None:
-    with pytest.raises(WorldError) as fault:
+    with pytest.raises(WorldError) as error:
         LeaseNotice.read({SCHEDULER_SETUP: written}, now=NOW)
-    assert said in str(fault.value)
+    assert said in str(error.value)

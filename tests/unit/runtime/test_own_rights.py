@@ -47,9 +47,9 @@ def test_a_program_that_may_do_everything_is_well_and_asks_one_question() -> Non
     async def main() -> None:
         server = Server()
         rights = reviewing(server)
-        assert rights.fault() == "not reviewed yet"
+        assert rights.error() == "not reviewed yet"
         await rights.review()
-        assert (rights.fault(), server.asked, server.singles) == ("", [{"namespace": "ours"}], [])
+        assert (rights.error(), server.asked, server.singles) == ("", [{"namespace": "ours"}], [])
 
     run(main())
 
@@ -61,10 +61,10 @@ def test_a_right_that_is_taken_away_is_named_until_it_is_given_back() -> None:
         await rights.review()
         server.rules = [RULE_OF_NODES]
         await rights.review()
-        assert rights.fault() == "may not list pods"
+        assert rights.error() == "may not list pods"
         server.rules = [RULE_OF_PODS, RULE_OF_NODES]
         await rights.review()
-        assert rights.fault() == ""
+        assert rights.error() == ""
 
     run(main())
 
@@ -75,7 +75,7 @@ def test_many_missing_rights_are_counted() -> None:
         server.rules = []
         rights = reviewing(server, *(Right("g", f"kind{number}", "get") for number in range(9)))
         await rights.review()
-        assert rights.fault().endswith("get kind4.g and 4 more")
+        assert rights.error().endswith("get kind4.g and 4 more")
 
     run(main())
 
@@ -87,7 +87,7 @@ def test_what_is_needed_is_asked_for_each_review() -> None:
         await rights.review()
         needed.append(Right("", "pods", "delete"))
         await rights.review()
-        assert rights.fault() == "may not delete pods"
+        assert rights.error() == "may not delete pods"
 
     run(main())
 
@@ -99,10 +99,10 @@ def test_credentials_that_are_refused_count_at_once_and_say_nothing_of_the_accou
         await rights.review()
         server.error = ApiError(401, "Unauthorized", "token of system:serviceaccount:a:b is expired")
         await rights.review()
-        assert rights.fault() == "the server refuses the credentials (401)"
+        assert rights.error() == "the server refuses the credentials (401)"
         server.error = None
         await rights.review()
-        assert rights.fault() == ""
+        assert rights.error() == ""
 
     run(main())
 
@@ -115,13 +115,13 @@ def test_a_server_that_is_silent_counts_after_a_while_and_only_until_it_answers(
         server.error = ApiError(0, "ConnectionLost", "refused")
         await clock.sleep(REVIEW_SECONDS)
         await rights.review()
-        assert rights.fault() == ""
+        assert rights.error() == ""
         await clock.sleep(45)
         await rights.review()
-        assert rights.fault() == "the server hasn't answered for 60s"
+        assert rights.error() == "the server hasn't answered for 60s"
         server.error = None
         await rights.review()
-        assert rights.fault() == ""
+        assert rights.error() == ""
 
     run(main())
 
@@ -132,9 +132,9 @@ def test_how_long_a_server_may_be_silent_is_a_choice() -> None:
         rights = OwnRights(server, lambda: (PODS,), namespace="ours", clock=clock, unanswered=120)
         await rights.review()
         await clock.sleep(115)
-        assert rights.fault() == ""
+        assert rights.error() == ""
         await clock.sleep(10)
-        assert rights.fault() == "the server hasn't answered for 125s"
+        assert rights.error() == "the server hasn't answered for 125s"
 
     run(main())
 
@@ -146,7 +146,7 @@ def test_an_account_that_may_not_review_itself_is_not_held_against_it() -> None:
         server.error = ApiError(403, "Forbidden", "cannot create selfsubjectrulesreviews")
         for _ in range(5):
             await rights.review()
-            assert rights.fault() == ""
+            assert rights.error() == ""
             await clock.sleep(REVIEW_SECONDS)
 
     run(main())
@@ -158,17 +158,17 @@ def test_where_rules_are_incomplete_what_they_lack_is_asked_one_by_one() -> None
         server.rules, server.incomplete = [RULE_OF_PODS], True
         rights = reviewing(server, PODS, NODES, LEASE)
         await rights.review()
-        assert rights.fault() == ""
+        assert rights.error() == ""
         assert [(each["resource"], each["verb"], each["name"], each["namespace"]) for each in server.singles] == [
             ("nodes", "watch", "", ""),
             ("leases", "get", "mine", "ours"),
         ]
         server.allowed = lambda asked: asked["resource"] != "nodes"
         await rights.review()
-        assert rights.fault() == "may not watch nodes"
+        assert rights.error() == "may not watch nodes"
         server.allowed = lambda _: True
         await rights.review()
-        assert rights.fault() == ""
+        assert rights.error() == ""
 
     run(main())
 
@@ -187,6 +187,6 @@ def test_many_single_questions_are_spread_over_reviews_and_each_has_its_turn() -
         server.allowed = lambda asked: asked["resource"] != "kind69"
         for _ in range(3):
             await rights.review()
-        assert rights.fault() == "may not get kind69.g"
+        assert rights.error() == "may not get kind69.g"
 
     run(main())

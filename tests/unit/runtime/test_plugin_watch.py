@@ -21,19 +21,19 @@ NOW = datetime(2026, 6, 1, tzinfo=UTC)
 class Slow(Plugin):
     """Goes on as soon as somebody has said that it doesn't."""
 
-    told = threading.Event()
+    reported = threading.Event()
 
     def open(self, session: Any) -> None:
         self._wait()
 
     def _wait(self) -> None:
-        assert Slow.told.wait(60)
+        assert Slow.reported.wait(60)
 
 
 def _watched(monkeypatch: pytest.MonkeyPatch, extensions: Extensions, *, after: float) -> list[tuple[str, str]]:
     """What was said of one cycle."""
-    Slow.told.clear()
-    monkeypatch.setattr("vcbatch.runtime.scheduling.plugin_watch.log.warning", lambda *_: Slow.told.set())
+    Slow.reported.clear()
+    monkeypatch.setattr("vcbatch.runtime.scheduling.plugin_watch.log.warning", lambda *_: Slow.reported.set())
     found: list[tuple[str, str]] = []
     cluster = Cluster(parse_policy(TEXT, extensions=extensions))
     with PluginWatch(lambda *slow: found.append(slow), after=after).over(extensions):

@@ -84,7 +84,7 @@ class _World:
     def waiting(self) -> int:
         return len(self.controller.controller.queue)
 
-    async def look(self, uid: str) -> None:
+    async def reconcile(self, uid: str) -> None:
         decision = await self.controller.decide(f"ns/podgroup-{uid}", self.clock.now())
         assert decision is not None
         await self.applier.carry_out(decision)
@@ -95,15 +95,15 @@ def test_a_pod_gets_its_group_and_then_its_name() -> None:
         world = _World()
         uid = await world.add("p")
         assert world.waiting() == 1
-        await world.look(uid)
+        await world.reconcile(uid)
         group = await world.api.get(PODGROUPS, f"podgroup-{uid}", namespace="ns")
         assert group["spec"]["minResources"]["requests.cpu"] == "1"
-        await world.look(uid)
+        await world.reconcile(uid)
         pod = await world.api.get(PODS, "p", namespace="ns")
         assert pod["metadata"]["annotations"][GROUP_NAME] == f"podgroup-{uid}"
         writes = len(world.api.writes)
         await world.list_pods()
-        await world.look(uid)
+        await world.reconcile(uid)
         assert len(world.api.writes) == writes
 
     run(scenario())
@@ -125,9 +125,9 @@ def test_a_pod_that_is_gone_needs_no_group() -> None:
         world = _World()
         uid = await world.add("p")
         await world.api.delete(PODS, "p", namespace="ns")
-        await world.look(uid)
+        await world.reconcile(uid)
         await world.api.create(PODS, {"metadata": {"name": "p", "namespace": "ns"}}, namespace="ns")
-        await world.look(uid)
+        await world.reconcile(uid)
         assert not [write for write in world.api.writes if write[1] == "podgroups"]
 
     run(scenario())
@@ -140,10 +140,10 @@ def test_a_workload_that_no_watch_has_told_of_yet_is_asked_for() -> None:
         await world.add("a", owner=owner)
         await world.add("b", owner=owner)
         uid = owner["metadata"]["uid"]
-        await world.look(uid)
+        await world.reconcile(uid)
         group = await world.api.get(PODGROUPS, f"podgroup-{uid}", namespace="ns")
         assert group["spec"]["minMember"] == 2
-        await world.look(uid)
+        await world.reconcile(uid)
         marked = [write for write in world.api.writes if write[:2] == ("patch", "pods")]
         assert sorted(name for _, _, name in marked) == ["a", "b"]
 
@@ -158,7 +158,7 @@ def test_what_is_known_isnt_asked_for_and_one_pod_is_read_for_all() -> None:
         for name in ("a", "b", "c"):
             await world.add(name, owner=owner)
         for _ in range(3):
-            await world.look(owner["metadata"]["uid"])
+            await world.reconcile(owner["metadata"]["uid"])
             await world.list_pods()
         assert [write for write in world.api.writes if write[1] == "podgroups"] == [
             ("create", "podgroups", f"podgroup-{owner['metadata']['uid']}")
@@ -177,18 +177,18 @@ def test_an_edit_of_the_workload_reaches_the_group_and_its_end_ends_it() -> None
         assert world.waiting() == 0, "it has no pods"
         await world.add("a", owner=owner)
         for _ in range(2):
-            await world.look(uid)
+            await world.reconcile(uid)
         edited = {"metadata": {"annotations": {"scheduling.volcano.sh/group-min-member": "4"}}, "spec": {"replicas": 0}}
         await world.api.patch(REPLICASETS, "r", edited, namespace="ns")
         world.replica_sets.replace(await world.api.list(REPLICASETS, model=Workload))
         assert world.waiting() == 1
         await world.list_pods()
-        await world.look(uid)
+        await world.reconcile(uid)
         group = await world.api.get(PODGROUPS, f"podgroup-{uid}", namespace="ns")
         assert (group["spec"]["minMember"], group["spec"]["minResources"]["cpu"]) == (4, "4")
         await world.api.delete(PODS, "a", namespace="ns")
         await world.list_pods()
-        await world.look(uid)
+        await world.reconcile(uid)
         assert world.api.writes[-1] == ("delete", "podgroups", f"podgroup-{uid}")
 
     run(scenario())
@@ -202,17 +202,17 @@ def test_pods_whose_group_isnt_taken_are_told_once_and_again_when_there_is_news(
             await world.add(f"p-{number:02}", owner=owner)
         key = f"ns/podgroup-{owner['metadata']['uid']}"
 
-        async def told_after(refusal: ApiError | None) -> Counter[str]:
+        async def reported_after(refusal: ApiError | None) -> Counter[str]:
             world.api.refusal = refusal
-            await world.controller.controller.look(key)
+            await world.controller.controller.reconcile(key)
             world.api.refusal = None
             await world.recorder.flush()
             return Counter(event["message"].rpartition(": ")[2] for event in world.api.all(EVENTS))
 
         shut = ApiError(403, "Forbidden", "the queue is Closed")
-        assert await told_after(shut) == {"the queue is Closed": 10}
-        assert await told_after(shut) == {"the queue is Closed": 10}
-        assert await told_after(ApiError(500, "InternalError", "no webhook")) == {
+        assert await reported_after(shut) == {"the queue is Closed": 10}
+        assert await reported_after(shut) == {"the queue is Closed": 10}
+        assert await reported_after(ApiError(500, "InternalError", "no webhook")) == {
             "the queue is Closed": 10,
             "no webhook": 10,
         }
@@ -223,7 +223,7 @@ def test_pods_whose_group_isnt_taken_are_told_once_and_again_when_there_is_news(
             "p-00",
         )
         assert event["message"] == "no PodGroup can be made for it: the queue is Closed"
-        await told_after(None)
+        await reported_after(None)
         assert [group["metadata"]["name"] for group in world.api.all(PODGROUPS)] == [key.partition("/")[2]]
 
     run(scenario())
@@ -238,14 +238,14 @@ def test_a_group_that_went_while_nobody_looked_is_made_anew() -> None:
         await world.add("a", owner=owner)
         uid = owner["metadata"]["uid"]
         for _ in range(2):
-            await world.look(uid)
+            await world.reconcile(uid)
         await world.api.delete(PODGROUPS, f"podgroup-{uid}", namespace="ns")
 
         started = _World(world.api)
         started.replica_sets.replace(await world.api.list(REPLICASETS, model=Workload))
         await started.list_pods()
         assert started.waiting() == 1
-        await started.look(uid)
+        await started.reconcile(uid)
         assert (await world.api.get(PODGROUPS, f"podgroup-{uid}", namespace="ns"))["spec"]["minMember"] == 1
 
     run(scenario())

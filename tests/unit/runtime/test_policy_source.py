@@ -78,7 +78,7 @@ def test_a_config_map_is_in_force_within_three_seconds_and_a_bad_one_leaves_the_
         config_map(server, BAD)
         await asyncio.sleep(3)
         assert followed.taken[-1].actions == ("enqueue", "allocate")
-        assert "line 2, column 27: policy.tiers[0].plugins[0].name: unknown plugin 'gagn'" in followed.policy.fault
+        assert "line 2, column 27: policy.tiers[0].plugins[0].name: unknown plugin 'gagn'" in followed.policy.error
         assert followed.metric("policy_refused") == 1
         await asyncio.sleep(60)
         assert followed.metric("policy_reloads_total", result="refused") == 1, "told once"
@@ -90,7 +90,7 @@ def test_a_config_map_is_in_force_within_three_seconds_and_a_bad_one_leaves_the_
         assert refused["message"].startswith("the last good policy stays in force: ConfigMap ns/conf: line 2")
         config_map(server, GOOD)
         await asyncio.sleep(3)
-        assert (followed.policy.fault, followed.metric("policy_refused")) == ("", 0)
+        assert (followed.policy.error, followed.metric("policy_refused")) == ("", 0)
         assert followed.taken[-1].actions == ("allocate",)
 
     following(PolicyConfigMap.parse(server, "ns/conf"), script, server=server)
@@ -101,7 +101,7 @@ def test_nothing_is_scheduled_by_a_policy_that_nobody_asked_for():
 
     async def script(followed: Followed) -> None:
         assert followed.taken == []
-        assert followed.policy.fault.startswith("ConfigMap ns/conf: ")
+        assert followed.policy.error.startswith("ConfigMap ns/conf: ")
         config_map(server, BAD)
         await asyncio.sleep(3)
         assert followed.taken == []
@@ -127,13 +127,13 @@ def test_a_file_is_followed_and_what_is_wrong_with_it_said_on_the_lease(tmp_path
         assert followed.taken[-1].actions == ("enqueue", "allocate")
         path.unlink()
         await asyncio.sleep(10)
-        assert followed.policy.fault == f"{path}: No such file or directory"
+        assert followed.policy.error == f"{path}: No such file or directory"
         path.write_bytes(b"\xff")
         await asyncio.sleep(3)
-        assert "not UTF-8" in followed.policy.fault
+        assert "not UTF-8" in followed.policy.error
         path.write_text(OTHER)
         await asyncio.sleep(3)
-        assert followed.policy.fault == ""
+        assert followed.policy.error == ""
         assert [kind for kind, _, _ in await followed.events()] == ["Lease"] * 3
         counts = [(event["reason"], event["count"]) for event in server.all(EVENTS)]
         assert counts == [("PolicyApplied", 2), ("PolicyRefused", 1), ("PolicyRefused", 1)]
@@ -157,7 +157,7 @@ def test_the_key_of_a_config_map(data: Any, key: str, said: str):
     server.seed(CONFIGMAPS, {"metadata": {"name": "conf", "namespace": "ns"}, "data": data})
 
     async def script(followed: Followed) -> None:
-        assert followed.policy.fault.endswith(said) if said else followed.policy.fault == ""
+        assert followed.policy.error.endswith(said) if said else followed.policy.error == ""
         assert bool(followed.taken) is not bool(said)
 
     following(PolicyConfigMap.parse(server, f"ns/conf{key}"), script, server=server)
@@ -203,10 +203,10 @@ def test_a_config_map_that_goes_leaves_the_last_good_and_may_come_back_as_it_was
     async def script(followed: Followed) -> None:
         server.remove(CONFIGMAPS, "conf", "ns")
         await asyncio.sleep(3)
-        assert followed.policy.fault.startswith("ConfigMap ns/conf: ")
+        assert followed.policy.error.startswith("ConfigMap ns/conf: ")
         assert (followed.metric("policy_refused"), len(followed.taken)) == (1, 1)
         config_map(server, GOOD)
         await asyncio.sleep(3)
-        assert (followed.policy.fault, followed.metric("policy_refused")) == ("", 0)
+        assert (followed.policy.error, followed.metric("policy_refused")) == ("", 0)
 
     following(PolicyConfigMap.parse(server, "ns/conf"), script, server=server)

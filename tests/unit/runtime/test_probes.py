@@ -186,13 +186,13 @@ class _Pods:
 
 
 def _probing(pods: _Pods, act: Callable[[Prober, list[str]], object]) -> list[str]:
-    told: list[str] = []
+    reported: list[str] = []
 
     async def go() -> None:
         prober = Prober(pods, clock=VirtualClock())
-        prober.changed = told.append
+        prober.changed = reported.append
         running = asyncio.ensure_future(prober.run())
-        result = act(prober, told)
+        result = act(prober, reported)
         assert asyncio.iscoroutine(result)
         await result
         running.cancel()
@@ -200,16 +200,16 @@ def _probing(pods: _Pods, act: Callable[[Prober, list[str]], object]) -> list[st
 
     run(go())
     assert pods.closed
-    return told
+    return reported
 
 
 def test_a_flow_is_told_of_each_change() -> None:
     pods = _Pods()
 
-    async def act(prober: Prober, told: list[str]) -> None:
+    async def act(prober: Prober, reported: list[str]) -> None:
         prober.want("f", [_probe(pod="a")])
         await asyncio.sleep(0.1)
-        assert (told, dict(prober.answers("f"))) == (["f"], {_probe(pod="a"): False})
+        assert (reported, dict(prober.answers("f"))) == (["f"], {_probe(pod="a"): False})
         pods.up.add("a")
         await asyncio.sleep(5)
         assert prober.answers("f")[_probe(pod="a")]

@@ -31,12 +31,12 @@ _ACTIONS = st.lists(
 def test_the_cache_becomes_the_truth_under_any_loss(actions, seed, share, streams):
     async def main() -> None:
         server, clock = StreamingFakeApi() if streams else FakeApi(), VirtualClock()
-        faults = by_chance(seed, share, (Fault.REFUSED, Fault.BUSY, Fault.BROKEN, Fault.LOST))
+        errors = by_chance(seed, share, (Fault.REFUSED, Fault.BUSY, Fault.BROKEN, Fault.LOST))
         faulty = {"on": True}
 
         def plan():
             while True:
-                yield next(faults) if faulty["on"] else Fault.NONE
+                yield next(errors) if faulty["on"] else Fault.NONE
 
         cache: Cache[dict] = Cache()
         api = FaultyApi(server, plan(), verbs=("list", "watch", "watch_list"))
@@ -112,20 +112,20 @@ def test_deletions_that_happened_during_an_outage_are_told():
 def test_a_server_that_comes_back_without_its_history_is_listed_at_once():
     async def main() -> None:
         server, clock = FakeApi(), VirtualClock()
-        told: list[tuple[str, float]] = []
+        reported: list[tuple[str, float]] = []
 
         class Away:
             down = False
 
             async def list(self, *args: Any, **options: Any) -> Any:
-                told.append(("list", clock.monotonic()))
+                reported.append(("list", clock.monotonic()))
                 return await server.list(*args, **options)
 
             async def watch(self, *_: object, **__: object) -> AsyncIterator[Any]:
                 await clock.sleep(2)
                 if self.down:
                     raise ApiError(0, "ConnectionLost", "connection refused")
-                told.append(("expired", clock.monotonic()))
+                reported.append(("expired", clock.monotonic()))
                 raise ApiError(410, "Expired", "too old resource version")
                 yield
 
@@ -138,11 +138,11 @@ def test_a_server_that_comes_back_without_its_history_is_listed_at_once():
         await clock.sleep(3600)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        expired, relisted = told[1:3]
+        expired, relisted = reported[1:3]
         assert (expired[0], relisted[0]) == ("expired", "list")
         assert relisted[1] == expired[1]
         # A server that lists and then never knows its own list isn't asked without a pause for ever.
-        assert len(told) < 1000
+        assert len(reported) < 1000
 
     run(main())
 
@@ -309,7 +309,7 @@ def test_a_cache_that_is_followed_has_no_fault_however_little_happens():
         reflector = Reflector(server, PODS, Cache[dict](), clock=clock, random=SeededRandom(1))
         task = asyncio.ensure_future(reflector.run())
         for _ in range(40):
-            assert reflector.fault() == ""
+            assert reflector.error() == ""
             await clock.sleep(30)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -331,7 +331,7 @@ def test_those_whom_api_servers_ask_are_well_while_one_restarts_and_afterwards(a
         async def watch(seconds: int) -> None:
             for _ in range(4 * seconds):
                 await clock.sleep(0.25)
-                assert reflector.fault(ASKED) == ""
+                assert reflector.error(ASKED) == ""
 
         server.error = ApiError(0, "ConnectionLost", "refused")
         server.break_watches()
@@ -344,10 +344,10 @@ def test_those_whom_api_servers_ask_are_well_while_one_restarts_and_afterwards(a
         server.error = ApiError(403, "Forbidden", 'User "x" cannot watch')
         server.break_watches()
         await clock.sleep(45)
-        assert reflector.fault(ASKED) == "pods: the server forbids it (403)"
+        assert reflector.error(ASKED) == "pods: the server forbids it (403)"
         server.error = ApiError(0, "ConnectionLost", "refused")
         await clock.sleep(120)
-        assert reflector.fault(ASKED).startswith("pods: not followed for")
+        assert reflector.error(ASKED).startswith("pods: not followed for")
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
@@ -373,17 +373,17 @@ def test_a_cache_that_cant_be_followed_says_so_until_it_is(error: ApiError, seco
         server.error = error
         server.break_watches()
         await clock.sleep(seconds)
-        assert reflector.fault().startswith(message)
-        assert bool(reflector.fault()) is bool(message)
+        assert reflector.error().startswith(message)
+        assert bool(reflector.error()) is bool(message)
         server.error = None
         await clock.sleep(30)
-        assert reflector.fault() == ""
+        assert reflector.error() == ""
         # What was is over: a short trouble later isn't added to it.
         await clock.sleep(3600)
         server.error = ApiError(0, "ConnectionLost", "refused")
         server.break_watches()
         await clock.sleep(5)
-        assert reflector.fault() == ""
+        assert reflector.error() == ""
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 

@@ -12,10 +12,10 @@ from vcbatch.interfaces.api import ApiError, Json
 from vcbatch.runtime.apply import NotAppliedError
 from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.controllers.departed import Departed
-from vcbatch.runtime.controllers.refusals import Refusals, Told
+from vcbatch.runtime.controllers.refusals import Refusals, Report
 from vcbatch.runtime.events.recorder import Recorder
 
-TOLD = {"create Pod": Told("FailedCreate"), "delete Pod": Told("FailedDelete", "Error deleting: ")}
+REPORTED = {"create Pod": Report("FailedCreate"), "delete Pod": Report("FailedDelete", "Error deleting: ")}
 
 
 class _Recorder(Recorder):
@@ -31,7 +31,7 @@ def _refusals() -> tuple[Refusals, list[str]]:
     jobs: Cache[Json] = Cache()
     jobs.put({"metadata": {"uid": "u", "name": "j", "namespace": "ns", "resourceVersion": "1"}})
     recorder = _Recorder()
-    return Refusals(JOBS, jobs, recorder, TOLD), recorder.said
+    return Refusals(JOBS, jobs, recorder, REPORTED), recorder.said
 
 
 def _refused(part: str, message: str = "no", *, code: int = 403, reason: str = "Forbidden") -> NotAppliedError:

@@ -35,7 +35,7 @@ def test_a_pod_never_has_the_name_of_one_that_is_gone() -> None:
         body: Json = {"metadata": {"name": "rs", "namespace": "ns"}, "spec": _SPEC}
         uid = (await api.create(REPLICASETS, body, namespace="ns"))["metadata"]["uid"]
 
-        async def look() -> set[str]:
+        async def reconcile() -> set[str]:
             sets.replace(await api.list(REPLICASETS))
             pods.replace(await api.list(PODS, model=Pod))
             decision = await controller.decide(uid, clock.now())
@@ -43,12 +43,12 @@ def test_a_pod_never_has_the_name_of_one_that_is_gone() -> None:
             await applier.carry_out(decision)
             return {pod["metadata"]["name"] for pod in api.all(PODS)}
 
-        used = there = await look()
+        used = there = await reconcile()
         for _ in range(4):
             gone = max(there)
             api.remove(PODS, gone, "ns")
             await clock.sleep(10)
-            made = await look() - there
+            made = await reconcile() - there
             assert len(made) == 1
             assert not made & used
             there = (there | made) - {gone}

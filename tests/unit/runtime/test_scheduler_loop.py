@@ -38,7 +38,7 @@ class Scripted:
     """In the scheduler's place: remembers what it is told, and answers cycles from a list."""
 
     def __init__(self, *results: CycleResult) -> None:
-        self.told: list[tuple[str, str, str]] = []
+        self.reported: list[tuple[str, str, str]] = []
         self.results: list[CycleResult | Exception] = list(results)
         self.failed: list[tuple[str, str]] = []
         self.unwritten: list[str] = []
@@ -50,7 +50,7 @@ class Scripted:
         self.scheduler_names = frozenset({"volcano"})
 
     def apply(self, resource: Resource, event: str, obj: Any) -> None:
-        self.told.append((resource.plural, event, obj.metadata.name))
+        self.reported.append((resource.plural, event, obj.metadata.name))
         self.dirty = True
 
     def cycle(self, now: datetime) -> CycleResult:
@@ -149,14 +149,14 @@ def test_nothing_is_decided_before_the_picture_is_complete_and_nothing_without_n
         server = world()
         scheduler = Scripted()
         async with looping(server, scheduler):
-            assert {plural for plural, _, _ in scheduler.told} == {"nodes", "queues", "podgroups", "pods"}
+            assert {plural for plural, _, _ in scheduler.reported} == {"nodes", "queues", "podgroups", "pods"}
             before = len(scheduler.cycles)
             await asyncio.sleep(3600)
             assert len(scheduler.cycles) == before
             server.seed(PODS, {"metadata": {"name": "late", "namespace": "ns"}})
             server.remove(PODS, "p", "ns")
             await asyncio.sleep(1)
-            assert scheduler.told[-2:] == [("pods", "ADDED", "late"), ("pods", "DELETED", "p")]
+            assert scheduler.reported[-2:] == [("pods", "ADDED", "late"), ("pods", "DELETED", "p")]
             assert len(scheduler.cycles) == before + 1, "a burst is one cycle"
 
     run(main())
@@ -185,7 +185,7 @@ def test_a_moment_that_the_last_cycle_named_is_kept():
     async def main() -> None:
         server = world()
         later = VirtualClock().now() + timedelta(seconds=300)
-        scheduler = Scripted(CycleResult(look_again_at=later))
+        scheduler = Scripted(CycleResult(requeue_at=later))
         async with looping(server, scheduler):
             await asyncio.sleep(600)
             assert scheduler.cycles[-1] >= later
@@ -233,8 +233,8 @@ def test_a_bind_whose_answer_was_lost_is_looked_up_and_counts():
 
 
 def test_a_busy_server_is_asked_again():
-    faults = [Fault.BUSY, Fault.BROKEN, Fault.REFUSED]
-    server, scheduler = after(bind, api=lambda server: FaultyApi(server, iter(faults), verbs=("bind",)))
+    errors = [Fault.BUSY, Fault.BROKEN, Fault.REFUSED]
+    server, scheduler = after(bind, api=lambda server: FaultyApi(server, iter(errors), verbs=("bind",)))
     assert server.objects[(PODS, "ns", "p")]["spec"]["nodeName"] == "n1"
     assert scheduler.failed == []
 
@@ -426,8 +426,8 @@ def test_what_a_busy_server_refuses_is_written_again():
         )
         return CycleResult(pod_conditions=[update], queue_statuses=[queue])
 
-    faults = [Fault.BUSY, Fault.CONFLICT, Fault.BROKEN, Fault.REFUSED, Fault.LOST]
-    server, _ = after(script, api=lambda server: FaultyApi(server, iter(faults), verbs=("patch",)))
+    errors = [Fault.BUSY, Fault.CONFLICT, Fault.BROKEN, Fault.REFUSED, Fault.LOST]
+    server, _ = after(script, api=lambda server: FaultyApi(server, iter(errors), verbs=("patch",)))
     (condition,) = server.objects[(PODS, "ns", "p")]["status"]["conditions"]
     assert condition["message"] == "no room"
     assert server.objects[(QUEUES, "", "q")]["status"]["allocated"] == {"cpu": "3"}

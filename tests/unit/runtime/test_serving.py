@@ -101,7 +101,7 @@ def test_a_loop_that_hangs_is_told_by_its_own_server() -> None:
         clock = HandClock()
         pulse = Pulse(clock)
         server = HealthServer(
-            alive=Checks("healthz", {"event-loop": pulse.fault}),
+            alive=Checks("healthz", {"event-loop": pulse.error}),
             ready=Checks("readyz"),
             metrics=lambda: ("text/plain", b""),
         )
@@ -131,7 +131,7 @@ def test_a_loop_that_turns_is_well_for_ever() -> None:
         beating = asyncio.ensure_future(pulse.run())
         await asyncio.sleep(3600)
         beating.cancel()
-        return pulse.fault()
+        return pulse.error()
 
     assert run(main()) == ""
 

@@ -58,11 +58,11 @@ class _World:
         await self.api.create(PODS, body, namespace="ns")
         self.pods.replace(await self.api.list(PODS, model=Pod))
 
-    async def shards_after_a_look(self) -> dict[str, list[str]]:
+    async def shards_after_reconcile(self) -> dict[str, list[str]]:
         decision = await self.controller.decide("", self.clock.now())
         assert decision is not None
-        assert decision.look_again_at is not None
-        assert (decision.look_again_at - self.clock.now()) == self.configuration.current.period
+        assert decision.requeue_at is not None
+        assert (decision.requeue_at - self.clock.now()) == self.configuration.current.period
         await self.applier.carry_out(decision)
         return {each["metadata"]["name"]: each["spec"]["nodesDesired"] for each in self.api.all(NODESHARDS)}
 
@@ -74,14 +74,14 @@ def test_a_node_moves_when_its_pods_ask_for_more(tmp_path: Path) -> None:
             await world.node(name)
         await world.pod("half", "a", "2")
         await world.pod("over", "b", "4", phase="Succeeded")
-        assert await world.shards_after_a_look() == {"busy": ["a"], "volcano": ["b"]}
-        assert await world.shards_after_a_look() == {"busy": ["a"], "volcano": ["b"]}
+        assert await world.shards_after_reconcile() == {"busy": ["a"], "volcano": ["b"]}
+        assert await world.shards_after_reconcile() == {"busy": ["a"], "volcano": ["b"]}
         assert [write for write in world.api.writes if write[1] == "nodeshards"] == [
             ("create", "nodeshards", "busy"),
             ("create", "nodeshards", "volcano"),
         ]
         await world.pod("much", "b", "3")
-        assert await world.shards_after_a_look() == {"busy": ["a", "b"], "volcano": []}
+        assert await world.shards_after_reconcile() == {"busy": ["a", "b"], "volcano": []}
 
     run(scenario())
 
@@ -90,11 +90,11 @@ def test_another_configuration_takes_the_shards_of_the_old_away(tmp_path: Path) 
     async def scenario() -> None:
         world = _World(tmp_path)
         await world.node("a")
-        await world.shards_after_a_look()
+        await world.shards_after_reconcile()
         world.file.write_text("schedulerConfigs: [{name: other, policies: [{name: node-limit}]}]\n")
         waiting = len(world.controller.controller.queue)
-        world.configuration.look()
-        assert await world.shards_after_a_look() == {"other": ["a"]}
+        world.configuration.refresh()
+        assert await world.shards_after_reconcile() == {"other": ["a"]}
         assert waiting == 1
 
     run(scenario())
@@ -107,18 +107,18 @@ def test_that_nodes_are_missing_is_told_once(tmp_path: Path) -> None:
         world = _World(tmp_path, few)
         await world.node("a")
 
-        async def told_after_a_look() -> int:
-            assert await world.controller.controller.look("")
+        async def reported_after_reconcile() -> int:
+            assert await world.controller.controller.reconcile("")
             await world.recorder.flush()
             return sum(event["count"] for event in world.api.all(EVENTS))
 
-        assert await told_after_a_look() == 0, "the NodeShard was only just made"
-        assert await told_after_a_look() == 1
-        assert await told_after_a_look() == 1
+        assert await reported_after_reconcile() == 0, "the NodeShard was only just made"
+        assert await reported_after_reconcile() == 1
+        assert await reported_after_reconcile() == 1
         await world.node("b")
-        await told_after_a_look()
+        await reported_after_reconcile()
         await world.api.delete(NODES, "b")
         world.nodes.replace(await world.api.list(NODES, model=Node))
-        assert await told_after_a_look() == 2
+        assert await reported_after_reconcile() == 2
 
     run(scenario())

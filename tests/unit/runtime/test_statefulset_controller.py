@@ -41,7 +41,7 @@ def test_a_pod_is_told_of_when_it_is_made_and_not_while_its_name_rests() -> None
         body: Json = {"metadata": {"name": "db", "namespace": "ns"}, "spec": _SPEC}
         uid = (await api.create(STATEFULSETS, body, namespace="ns"))["metadata"]["uid"]
 
-        async def look() -> Decision:
+        async def reconcile() -> Decision:
             sets.replace(await api.list(STATEFULSETS))
             revisions.replace(await api.list(CONTROLLERREVISIONS))
             pods.replace(await api.list(PODS, model=Pod))
@@ -50,15 +50,15 @@ def test_a_pod_is_told_of_when_it_is_made_and_not_while_its_name_rests() -> None
             await applier.carry_out(decision)
             return decision
 
-        assert [event.reason for event in (await look()).events] == ["SuccessfulCreate"]
+        assert [event.reason for event in (await reconcile()).events] == ["SuccessfulCreate"]
         api.remove(PODS, "db-0", "ns")
-        early = await look()
+        early = await reconcile()
         assert not early.events
         assert not api.all(PODS)
-        assert early.look_again_at is not None
-        assert timedelta(0) < early.look_again_at - clock.now() < timedelta(seconds=1)
-        await clock.sleep((early.look_again_at - clock.now()).total_seconds())
-        assert [event.reason for event in (await look()).events] == ["SuccessfulCreate"]
+        assert early.requeue_at is not None
+        assert timedelta(0) < early.requeue_at - clock.now() < timedelta(seconds=1)
+        await clock.sleep((early.requeue_at - clock.now()).total_seconds())
+        assert [event.reason for event in (await reconcile()).events] == ["SuccessfulCreate"]
         assert len(api.all(PODS)) == 1
 
     run(scenario())

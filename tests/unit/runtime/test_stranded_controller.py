@@ -47,7 +47,7 @@ class _World:
         self.nodes.replace(await self.api.list(NODES, model=Node))
         self.pods.replace(await self.api.list(PODS, model=Pod))
 
-    async def look(self, uid: str) -> Decision | None:
+    async def reconcile(self, uid: str) -> Decision | None:
         decision = await self.controller.decide(uid, self.clock.now())
         if decision is not None:
             await self.applier.carry_out(decision)
@@ -64,17 +64,17 @@ def test_pods_of_a_node_that_goes_fail_and_are_removed() -> None:
         await world.node()
         uid = await world.pod()
         await world.hear()
-        assert await world.look(uid) is None
+        assert await world.reconcile(uid) is None
         world.api.remove(NODES, "n")
         await world.hear()
         assert world.waiting == 1
-        early = await world.look(uid)
+        early = await world.reconcile(uid)
         assert early is not None
-        assert early.look_again_at is not None
-        assert (early.look_again_at - world.clock.now()).total_seconds() == 40
+        assert early.requeue_at is not None
+        assert (early.requeue_at - world.clock.now()).total_seconds() == 40
         assert [pod["status"]["phase"] for pod in world.api.all(PODS)] == ["Running"]
         await world.clock.sleep(40)
-        last = await world.look(uid)
+        last = await world.reconcile(uid)
         assert last is not None
         (mark,) = last.marks
         assert mark.subresource == "status"
@@ -94,9 +94,9 @@ def test_a_pod_that_had_ended_goes_as_it_is() -> None:
         world = _World()
         uid = await world.pod(phase="Succeeded")
         await world.hear()
-        await world.look(uid)
+        await world.reconcile(uid)
         await world.clock.sleep(40)
-        last = await world.look(uid)
+        last = await world.reconcile(uid)
         assert last is not None
         assert not last.marks
         assert not world.api.all(PODS)
@@ -109,17 +109,17 @@ def test_a_node_that_comes_back_keeps_its_pods() -> None:
         world = _World()
         uid = await world.pod()
         await world.hear()
-        await world.look(uid)
+        await world.reconcile(uid)
         await world.clock.sleep(39)
         await world.node()
         await world.hear()
-        assert await world.look(uid) is None
+        assert await world.reconcile(uid) is None
         world.api.remove(NODES, "n")
         await world.hear()
         await world.clock.sleep(2)
-        again = await world.look(uid)
+        again = await world.reconcile(uid)
         assert again is not None
-        assert again.look_again_at is not None, "it is missed anew from now on"
+        assert again.requeue_at is not None, "it is missed anew from now on"
 
     run(scenario())
 
@@ -129,10 +129,10 @@ def test_a_node_that_wasnt_heard_of_yet_is_asked_for() -> None:
         world = _World()
         uid = await world.pod()
         await world.hear()
-        await world.look(uid)
+        await world.reconcile(uid)
         await world.clock.sleep(40)
         await world.node()
-        assert await world.look(uid) is None
+        assert await world.reconcile(uid) is None
         assert [pod["status"]["phase"] for pod in world.api.all(PODS)] == ["Running"]
 
     run(scenario())

@@ -60,7 +60,7 @@ def job(version: int, *, context: str = CONTEXT, created: datetime, **status: in
     }
 
 
-async def _told_of(*statuses: dict[str, int], context: str = CONTEXT) -> tuple[Spans, list[datetime]]:
+async def _reported_of(*statuses: dict[str, int], context: str = CONTEXT) -> tuple[Spans, list[datetime]]:
     """The spans of a job that gets these statuses, ten seconds apart, and when it got them."""
     clock, spans, jobs = VirtualClock(), Spans(), Cache[dict[str, Any]]()
     listening = JobSpans(spans, jobs, clock=clock)
@@ -75,12 +75,12 @@ async def _told_of(*statuses: dict[str, int], context: str = CONTEXT) -> tuple[S
 
 def test_a_job_tells_when_its_pods_exist_and_when_all_run() -> None:
     async def main() -> None:
-        spans, times = await _told_of({"pending": 2}, {"pending": 4}, {"pending": 1, "running": 3}, {"running": 4})
-        assert [(span.name, span.parent) for span in spans.told] == [
+        spans, times = await _reported_of({"pending": 2}, {"pending": 4}, {"pending": 1, "running": 3}, {"running": 4})
+        assert [(span.name, span.parent) for span in spans.reported] == [
             ("pods.created", CONTEXT),
             ("gang.running", CONTEXT),
         ]
-        created, running = spans.told
+        created, running = spans.reported
         assert created.end == times[2]
         assert created.begin == times[0].replace(microsecond=0)
         assert (running.begin, running.end) == (times[2], times[4])
@@ -92,16 +92,16 @@ def test_a_job_tells_when_its_pods_exist_and_when_all_run() -> None:
 
 def test_a_job_that_is_quick_or_changes_later_tells_each_once() -> None:
     async def main() -> None:
-        spans, _ = await _told_of({"running": 1, "succeeded": 3}, {"succeeded": 4}, {"succeeded": 4})
-        assert [span.name for span in spans.told] == ["pods.created", "gang.running"]
+        spans, _ = await _reported_of({"running": 1, "succeeded": 3}, {"succeeded": 4}, {"succeeded": 4})
+        assert [span.name for span in spans.reported] == ["pods.created", "gang.running"]
 
     run(main())
 
 
 def test_a_job_that_is_restarted_tells_of_its_next_attempt() -> None:
     async def main() -> None:
-        spans, _ = await _told_of({"running": 4}, {"terminating": 1}, {}, {"running": 4})
-        assert [span.name for span in spans.told] == ["pods.created", "gang.running"] * 2
+        spans, _ = await _reported_of({"running": 4}, {"terminating": 1}, {}, {"running": 4})
+        assert [span.name for span in spans.reported] == ["pods.created", "gang.running"] * 2
 
     run(main())
 
@@ -109,8 +109,8 @@ def test_a_job_that_is_restarted_tells_of_its_next_attempt() -> None:
 def test_of_a_job_without_a_context_nothing_is_told() -> None:
     async def main() -> None:
         for context in ("", "garbage"):
-            spans, _ = await _told_of({"pending": 4}, {"running": 4}, context=context)
-            assert spans.told == []
+            spans, _ = await _reported_of({"pending": 4}, {"running": 4}, context=context)
+            assert spans.reported == []
 
     run(main())
 
@@ -148,11 +148,11 @@ def test_a_gang_tells_when_it_is_admitted_and_placed() -> None:
         gangs.of(figures())
         gangs.of(figures())
         groups.observe("MODIFIED", group(3, "Running", created=created))
-        assert [(span.name, span.parent, span.begin, span.end) for span in spans.told] == [
+        assert [(span.name, span.parent, span.begin, span.end) for span in spans.reported] == [
             ("gang.enqueued", CONTEXT, created, enqueued),
             ("gang.scheduled", CONTEXT, enqueued, clock.now()),
         ]
-        assert spans.told[1].attributes["vcbatch.queue"] == "q"
+        assert spans.reported[1].attributes["vcbatch.queue"] == "q"
 
     run(main())
 
@@ -167,7 +167,7 @@ def test_of_gangs_without_a_context_or_from_before_nothing_is_told() -> None:
         groups.observe("MODIFIED", group(2, "Pending", context="", created=clock.now()))
         groups.observe("MODIFIED", group(3, "Inqueue", context="", created=clock.now()))
         gangs.of(figures())
-        assert spans.told == []
+        assert spans.reported == []
 
     run(main())
 
@@ -185,8 +185,8 @@ def test_a_cycle_has_its_actions_below_it() -> None:
             await clock.sleep(1)
             bind = Bind(namespace="ns", name="p", uid="p", node="n")
             cycle.of(CycleResult(binds=[bind], figures=figures(tried=True, lacking=3)))
-        assert [span.name for span in spans.told] == ["scheduler.cycle", "action.allocate"] * 2
-        whole, action = spans.told[2:]
+        assert [span.name for span in spans.reported] == ["scheduler.cycle", "action.allocate"] * 2
+        whole, action = spans.reported[2:]
         assert action.parent == whole.context
         assert (whole.end - whole.begin, action.end - action.begin) == (timedelta(seconds=4), timedelta(seconds=2))
         assert whole.attributes == {
@@ -203,6 +203,6 @@ def test_the_actions_of_a_cycle_that_isnt_sampled_are_left_out() -> None:
         cycle.start()
         cycle.lap(Part.ACTION, "allocate")
         cycle.of(CycleResult())
-        assert spans.told == []
+        assert spans.reported == []
 
     run(main())

@@ -43,13 +43,13 @@ def _nodes(*names: str) -> Cache[Node]:
 
 @asynccontextmanager
 async def _source(
-    address: str, nodes: Cache[Node], told: Callable[[str, NodeUsage], None] = lambda event, usage: None
+    address: str, nodes: Cache[Node], reported: Callable[[str, NodeUsage], None] = lambda event, usage: None
 ) -> AsyncIterator[UsageSource]:
     clock = _Clock()
     api = HttpApi(Connection(server=address), clock=clock, random=SeededRandom(1), limits=ClientLimits(retries=0))
 
     async with api:
-        yield UsageSource(api, nodes, clock=clock, section=None, told=told)
+        yield UsageSource(api, nodes, clock=clock, section=None, reported=reported)
 
 
 async def _measured(handler: Handler, kind: MetricsType, *nodes: str, **options: Any) -> dict[str, tuple[float, ...]]:
@@ -187,7 +187,7 @@ async def test_a_server_that_never_answers_is_given_up(monkeypatch: pytest.Monke
 
 async def test_rounds_go_on_after_failures_and_tell_of_nodes_that_are_gone() -> None:
     refused = [True]
-    told: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
+    reported: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
     nodes = _nodes("a", "b")
 
     async def handler(_: web.Request) -> web.Response:
@@ -198,19 +198,19 @@ async def test_rounds_go_on_after_failures_and_tell_of_nodes_that_are_gone() -> 
             a={"metric": {"instance": "a"}, "value": [1, "0.5"]}, b={"metric": {"instance": "b"}, "value": [1, "0.5"]}
         )
 
-    def tell(event: str, usage: NodeUsage) -> None:
-        told.put_nowait((event, usage.metadata.name))
+    def report(event: str, usage: NodeUsage) -> None:
+        reported.put_nowait((event, usage.metadata.name))
 
     async def next_gone() -> str:
         while True:
-            event, name = await told.get()
+            event, name = await reported.get()
             if event == "DELETED":
                 return name
 
-    async with handled(handler) as address, _source(address, nodes, tell) as source:
+    async with handled(handler) as address, _source(address, nodes, report) as source:
         running = asyncio.ensure_future(source.run())
         source.use(MetricsSection(address=address))
-        assert [await told.get(), await told.get()] == [("MODIFIED", "a"), ("MODIFIED", "b")]
+        assert [await reported.get(), await reported.get()] == [("MODIFIED", "a"), ("MODIFIED", "b")]
         nodes.discard("node-b")
         async with asyncio.timeout(60):
             assert await next_gone() == "b"

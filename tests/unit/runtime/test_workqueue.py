@@ -18,8 +18,8 @@ def make_queue(**options: object) -> WorkQueue[str]:
     return WorkQueue(clock=VirtualClock(), random=SeededRandom(1), **options)  # type: ignore[arg-type]
 
 
-async def drain(queue: WorkQueue[str], look, *, workers: int, seconds: float) -> None:
-    task = asyncio.ensure_future(queue.run(look, workers=workers))
+async def drain(queue: WorkQueue[str], reconcile, *, workers: int, seconds: float) -> None:
+    task = asyncio.ensure_future(queue.run(reconcile, workers=workers))
     await asyncio.sleep(seconds)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
@@ -41,7 +41,7 @@ def test_a_key_is_never_worked_on_twice_at_once_and_every_add_is_followed_by_a_l
         clock = VirtualClock()
         queue = make_queue()
 
-        async def look(key: str) -> bool:
+        async def reconcile(key: str) -> bool:
             assert key not in active
             active.add(key)
             begun[key].append(clock.monotonic())
@@ -62,7 +62,7 @@ def test_a_key_is_never_worked_on_twice_at_once_and_every_add_is_followed_by_a_l
                     queue.add_after(key, pause)
             await clock.sleep(1000)
 
-        task = asyncio.ensure_future(queue.run(look, workers=workers))
+        task = asyncio.ensure_future(queue.run(reconcile, workers=workers))
         await feed()
         assert len(queue) == 0 and not active
         task.cancel()
@@ -76,41 +76,41 @@ def test_a_key_is_never_worked_on_twice_at_once_and_every_add_is_followed_by_a_l
 
 
 def test_a_burst_of_adds_is_one_look():
-    looks: list[str] = []
+    reconciles: list[str] = []
 
     async def main() -> None:
         queue = make_queue()
 
-        async def look(key: str) -> bool:
-            looks.append(key)
+        async def reconcile(key: str) -> bool:
+            reconciles.append(key)
             return True
 
         for _ in range(100):
             queue.add("a")
-        await drain(queue, look, workers=4, seconds=1)
+        await drain(queue, reconcile, workers=4, seconds=1)
 
     run(main())
-    assert looks == ["a"]
+    assert reconciles == ["a"]
 
 
 def test_an_add_during_a_look_is_another_look_after_it():
-    looks: list[str] = []
+    reconciles: list[str] = []
 
     async def main() -> None:
         queue = make_queue()
 
-        async def look(key: str) -> bool:
-            looks.append(key)
-            if len(looks) == 1:
+        async def reconcile(key: str) -> bool:
+            reconciles.append(key)
+            if len(reconciles) == 1:
                 queue.add(key)
                 queue.add(key)
             return True
 
         queue.add("a")
-        await drain(queue, look, workers=3, seconds=1)
+        await drain(queue, reconcile, workers=3, seconds=1)
 
     run(main())
-    assert looks == ["a", "a"]
+    assert reconciles == ["a", "a"]
 
 
 def test_failures_wait_longer_each_time_and_success_ends_the_row():
@@ -121,13 +121,13 @@ def test_failures_wait_longer_each_time_and_success_ends_the_row():
         clock = VirtualClock()
         queue = make_queue(retry=Backoff(initial=1.0, limit=8.0, jitter=0.0))
 
-        async def look(key: str) -> bool:
+        async def reconcile(key: str) -> bool:
             times.append(clock.monotonic())
             failing["left"] -= 1
             return failing["left"] < 0
 
         queue.add("a")
-        await drain(queue, look, workers=1, seconds=100)
+        await drain(queue, reconcile, workers=1, seconds=100)
         assert queue.failures("a") == 0
 
     run(main())
@@ -141,45 +141,45 @@ def test_of_several_delays_the_earliest_counts_and_counts_once():
         clock = VirtualClock()
         queue = make_queue()
 
-        async def look(key: str) -> bool:
+        async def reconcile(key: str) -> bool:
             times.append(clock.monotonic())
             return True
 
         queue.add_after("a", 30)
         queue.add_after("a", 5)
         queue.add_after("a", 10)
-        await drain(queue, look, workers=1, seconds=100)
+        await drain(queue, reconcile, workers=1, seconds=100)
 
     run(main())
     assert [round(moment) for moment in times] == [5]
 
 
 def test_a_forgotten_key_isnt_looked_at_when_its_delay_is_over():
-    looks: list[str] = []
+    reconciles: list[str] = []
 
     async def main() -> None:
         queue = make_queue()
 
-        async def look(key: str) -> bool:
-            looks.append(key)
+        async def reconcile(key: str) -> bool:
+            reconciles.append(key)
             return True
 
         queue.add_after("a", 5)
         queue.forget("a")
-        await drain(queue, look, workers=1, seconds=100)
+        await drain(queue, reconcile, workers=1, seconds=100)
 
     run(main())
-    assert looks == []
+    assert reconciles == []
 
 
 def test_a_key_that_yields_lets_the_others_go_first_but_not_for_ever():
-    looks: list[str] = []
+    reconciles: list[str] = []
 
     async def main() -> None:
         queue = make_queue(yields=str.isupper)
 
-        async def look(key: str) -> bool:
-            looks.append(key)
+        async def reconcile(key: str) -> bool:
+            reconciles.append(key)
             return True
 
         for key in "AB":
@@ -187,30 +187,30 @@ def test_a_key_that_yields_lets_the_others_go_first_but_not_for_ever():
         for key in "abcdefghijklmnopq":
             queue.add(key)
         assert len(queue) == 19
-        await drain(queue, look, workers=1, seconds=1)
+        await drain(queue, reconcile, workers=1, seconds=1)
 
     run(main())
-    assert "".join(looks) == "abcdefgAhijklmnBopq"
+    assert "".join(reconciles) == "abcdefgAhijklmnBopq"
 
 
 def test_without_others_keys_that_yield_are_looked_at_in_their_order():
-    looks: list[str] = []
+    reconciles: list[str] = []
 
     async def main() -> None:
         queue = make_queue(yields=str.isupper)
 
-        async def look(key: str) -> bool:
-            looks.append(key)
+        async def reconcile(key: str) -> bool:
+            reconciles.append(key)
             if key == "A":
                 queue.add("a")
             return True
 
         for key in "ABC":
             queue.add(key)
-        await drain(queue, look, workers=1, seconds=1)
+        await drain(queue, reconcile, workers=1, seconds=1)
 
     run(main())
-    assert looks == ["A", "a", "B", "C"]
+    assert reconciles == ["A", "a", "B", "C"]
 
 
 def test_a_queue_says_for_how_long_nothing_was_taken_from_it():

@@ -72,7 +72,7 @@ class Cluster:
         for index in range(size):
             self.pod(name, index, cpu=cpu, **pod)
 
-    def tell_group(self, name: str) -> None:
+    def report_group(self, name: str) -> None:
         """The PodGroup changed, as `groups` has it now."""
         self._send(PODGROUPS, PodGroupView, "MODIFIED", self.groups[name])
 

@@ -44,7 +44,7 @@ class SlowCluster(Cluster):
     def step(self) -> CycleResult:
         """One cycle. Pods say what they are to, those that are bound run, those that are evicted begin to end."""
         result = self.cycle()
-        self.tell(result)
+        self.report(result)
         for bind in result.binds:
             self.change(bind.name, phase="Running")
         for eviction in result.evictions:
@@ -52,12 +52,12 @@ class SlowCluster(Cluster):
             self.ending.append(eviction.name)
         return result
 
-    def tell(self, result: CycleResult) -> None:
+    def report(self, result: CycleResult) -> None:
         """Pods say which nodes are kept for them."""
-        for told in result.pod_conditions:
-            if told.nominated is not None and told.name in self.pods:
-                self.pods[told.name]["status"] |= {"nominatedNodeName": told.nominated}
-                self.change(told.name)
+        for reported in result.pod_conditions:
+            if reported.nominated is not None and reported.name in self.pods:
+                self.pods[reported.name]["status"] |= {"nominatedNodeName": reported.nominated}
+                self.change(reported.name)
 
     def end_all(self) -> None:
         """All that were evicted are gone."""

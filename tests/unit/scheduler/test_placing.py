@@ -29,9 +29,9 @@ def test_a_gang_waits_for_pods_that_are_ending_and_nobody_takes_their_room() -> 
     result = cluster.cycle()
     assert not result.binds
     assert [(h.name, h.node, h.promised) for h in result.held] == [("first-worker-0", "a", True)]
-    told = cluster.scheduler.explain("ns", "first")
-    assert told is not None
-    assert told.reason is WaitReason.WAITING_FOR_RELEASE
+    reported = cluster.scheduler.explain("ns", "first")
+    assert reported is not None
+    assert reported.reason is WaitReason.WAITING_FOR_RELEASE
     cluster.delete("old-worker-0")
     assert cluster.placed("first") == {}
     cluster.cycle()
@@ -114,8 +114,8 @@ def test_a_gang_that_can_not_start_as_things_are_holds_up_nobody_in_a_line() -> 
     cluster.gang("third", 1, queue="q")
     cluster.cycle()
     assert not cluster.placed("third"), "the second may start one day, so it is the first in line"
-    told = cluster.scheduler.explain("ns", "third")
-    assert told is not None and "queue q is first in, first out: ns/second is first" in told.message
+    reported = cluster.scheduler.explain("ns", "third")
+    assert reported is not None and "queue q is first in, first out: ns/second is first" in reported.message
     cluster.node("b", cpu="3")
     cluster.cycle()
     assert cluster.placed("huge"), "it is the first as soon as it can start"
@@ -187,9 +187,9 @@ def test_host_ports_are_taken_once_per_node() -> None:
     cluster.gang("third", 1, pod=ports)
     cluster.cycle()
     assert sorted(cluster.placed("two").values()) == ["a", "b"]
-    told = cluster.scheduler.explain("ns", "third")
-    assert told is not None
-    assert told.nodes == {"node(s) didn't have free ports for the requested pod ports": 2}
+    reported = cluster.scheduler.explain("ns", "third")
+    assert reported is not None
+    assert reported.nodes == {"node(s) didn't have free ports for the requested pod ports": 2}
     cluster.delete("two-worker-0")
     cluster.cycle()
     assert len(cluster.placed("third")) == 1
@@ -209,10 +209,10 @@ def test_anti_affinity_spreads_and_keeps_others_out() -> None:
     assert sorted(cluster.placed("g").values()) == ["a", "b"]
     cluster.gang("h", 1, pod={"affinity": _anti("kubernetes.io/hostname", "g")})
     assert not cluster.cycle().binds
-    told = cluster.scheduler.explain("ns", "h")
-    assert told is not None
-    assert told.nodes == {"node(s) didn't match pod anti-affinity rules": 2}
-    assert "the nodes with room for h-worker-0 refuse it" in told.message
+    reported = cluster.scheduler.explain("ns", "h")
+    assert reported is not None
+    assert reported.nodes == {"node(s) didn't match pod anti-affinity rules": 2}
+    assert "the nodes with room for h-worker-0 refuse it" in reported.message
 
 
 def test_a_member_that_its_own_gang_keeps_away_counts_for_its_own_rule() -> None:
@@ -221,9 +221,9 @@ def test_a_member_that_its_own_gang_keeps_away_counts_for_its_own_rule() -> None
         cluster.node(name)
     cluster.gang("g", 3, pod={"affinity": _anti("kubernetes.io/hostname", "g")})
     assert not cluster.cycle().binds
-    told = cluster.scheduler.explain("ns", "g")
-    assert told is not None
-    assert told.nodes == {"node(s) didn't match pod anti-affinity rules": 2}
+    reported = cluster.scheduler.explain("ns", "g")
+    assert reported is not None
+    assert reported.nodes == {"node(s) didn't match pod anti-affinity rules": 2}
 
 
 def test_anti_affinity_of_pods_that_are_there_counts() -> None:
@@ -359,9 +359,9 @@ def test_a_plugin_of_ones_own_decides_on_arrays() -> None:
     assert cluster.placed("g") == {"g-worker-0": "b"}
     cluster.gang("h", 2)
     cluster.cycle()
-    told = cluster.scheduler.explain("ns", "h")
-    assert told is not None
-    assert told.nodes == {"node(s) are kept free": 1, "Insufficient cpu": 2}
+    reported = cluster.scheduler.explain("ns", "h")
+    assert reported is not None
+    assert reported.nodes == {"node(s) are kept free": 1, "Insufficient cpu": 2}
 
 
 def test_a_new_policy_counts_from_the_next_cycle() -> None:

@@ -66,10 +66,10 @@ def test_a_gang_about_which_a_plugin_raises_is_set_aside_and_the_others_start():
     assert (failure.name, failure.hook, failure.gang) == ("mine", "job_key", "ns/bad-1")
     assert failure.error == "KeyError: 'no label'"
     assert failure.place.endswith(f"test_plugin_failures.py:{KeyOfBad.job_key.__code__.co_firstlineno + 2}")
-    told = made.scheduler.explain("ns", "bad-1")
-    assert told is not None
-    assert told.reason == "PluginFailed"
-    assert "mine.job_key (" in told.message
+    reported = made.scheduler.explain("ns", "bad-1")
+    assert reported is not None
+    assert reported.reason == "PluginFailed"
+    assert "mine.job_key (" in reported.message
     assert made.cycle().failures == (), "it isn't asked again"
 
 
@@ -78,7 +78,7 @@ def test_it_is_tried_again_when_its_podgroup_or_the_policy_changes():
     made.gang("bad", 1)
     assert made.cycle().failures
     made.groups["bad"]["spec"]["minMember"] = 0
-    made.tell_group("bad")
+    made.report_group("bad")
     assert made.cycle().failures
     made.scheduler.set_policy(parse_policy("actions: enqueue, allocate\ntiers: [{plugins: [{name: gang}]}]"))
     assert [bind.name for bind in made.cycle().binds] == ["bad-worker-0"]
@@ -132,8 +132,8 @@ def test_a_cycle_that_a_plugin_spoils_decides_nothing_and_is_tried_again_later(h
     assert [(f.name, f.gang) for f in result.failures] == [("mine", "")]
     assert same(before, picture(made))
     assert not made.scheduler.dirty
-    assert result.look_again_at == made.now + timedelta(seconds=1)
-    assert made.cycle().look_again_at == made.now + timedelta(seconds=2), "twice as long the second time"
+    assert result.requeue_at == made.now + timedelta(seconds=1)
+    assert made.cycle().requeue_at == made.now + timedelta(seconds=2), "twice as long the second time"
     Fails.hook = ""
     assert {bind.name for bind in made.cycle().binds} == {"a-worker-0", "a-worker-1", "a-worker-2"}
 

@@ -224,8 +224,8 @@ async def test_a_server_that_stays_away_is_told_of_once(caplog: pytest.LogCaptur
         with pytest.raises(WaitTimeout, match="Running") as caught:
             await client.job("a").wait(timeout=3)
         assert "cancel()" in caught.value.hint
-    (told,) = [record.getMessage() for record in caplog.records if record.name == "vcbatch"]
-    assert "doesn't answer" in told and "Trying again" in told
+    (reported,) = [record.getMessage() for record in caplog.records if record.name == "vcbatch"]
+    assert "doesn't answer" in reported and "Trying again" in reported
 
 
 @pytest.mark.parametrize(("others", "works"), [(0, True), (7, True), (8, False)])

@@ -26,17 +26,17 @@ from vcbatch.core.job.pods import creates
 from vcbatch.local.apiserver.schema.pruning import prune
 from vcbatch.local.apiserver.schema.structural import compile_schema
 from vcbatch.local.apiserver.schema.validation import validate_schema
-from vcbatch.sdk.compose import Array, CannotCompose, Framework, Volume, VolumeKind, Wish, compose
+from vcbatch.sdk.compose import Array, CannotCompose, Framework, JobRequest, Volume, VolumeKind, compose
 from vcbatch.sdk.compose.program import literal
-from vcbatch.sdk.compose.wish import time_limit_seconds
+from vcbatch.sdk.compose.request import time_limit_seconds
 
 Json = dict[str, Any]
 SCHEMA = compile_schema(render("Job")["spec"]["versions"][0]["schema"]["openAPIV3Schema"])
 WORLD = World(known=[queue("research"), queue("default")], priority_classes=frozenset({"high"}))
 
 
-def composed(*command: str, **wish: Any) -> Json:
-    return compose(Wish(**{"command": command or ("train.py",), "image": "train:1", **wish}))
+def composed(*command: str, **wanted: Any) -> Json:
+    return compose(JobRequest(**{"command": command or ("train.py",), "image": "train:1", **wanted}))
 
 
 def pods(job: Json) -> dict[str, Json]:
@@ -168,8 +168,8 @@ def test_a_member_of_an_array_is_tried_again_by_itself(
     _, said = done.communicate(timeout=60)
     assert done.returncode == code
     assert (tmp_path / "seen").read_text() == "7\n" * tries
-    told = [f"try {number} of {retries + 1} ended with exit code 7" for number in range(1, tries)]
-    assert said.splitlines() == told
+    reported = [f"try {number} of {retries + 1} ended with exit code 7" for number in range(1, tries)]
+    assert said.splitlines() == reported
 
 
 def test_the_retries_of_an_array_are_not_those_of_the_job() -> None:
@@ -242,7 +242,7 @@ def test_amounts_volumes_environment_and_limits() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "option", "told"),
+    ("wanted", "option", "reported"),
     [
         ({"image": ""}, "image", "image is required"),
         ({"nodes": 0}, "nodes", "must be at least 1, got 0"),
@@ -263,9 +263,9 @@ def test_amounts_volumes_environment_and_limits() -> None:
         ({"command": ()}, "command", "program is required"),
     ],
 )
-def test_what_cannot_be_is_refused_by_the_option_to_change(wish: Json, option: str, told: str) -> None:
-    with pytest.raises(CannotCompose, match=told) as refused:
-        compose(Wish(**{"command": ("train.py",), "image": "i", **wish}))
+def test_what_cannot_be_is_refused_by_the_option_to_change(wanted: Json, option: str, reported: str) -> None:
+    with pytest.raises(CannotCompose, match=reported) as refused:
+        compose(JobRequest(**{"command": ("train.py",), "image": "i", **wanted}))
     assert refused.value.option == option
 
 
@@ -351,8 +351,8 @@ _volumes = st.builds(
     path=_names.map(lambda name: f"/{name}"),
     read_only=st.booleans(),
 )
-_wishes = st.builds(
-    Wish,
+_preferences = st.builds(
+    JobRequest,
     command=_commands,
     name=st.one_of(st.just(""), _names),
     framework=st.sampled_from([None, *Framework]),
@@ -383,12 +383,12 @@ _wishes = st.builds(
 )
 
 
-@given(_wishes)
-def test_admission_takes_every_job_that_is_composed(wish: Wish) -> None:
+@given(_preferences)
+def test_admission_takes_every_job_that_is_composed(wanted: JobRequest) -> None:
     try:
-        job = compose(wish)
+        job = compose(wanted)
     except CannotCompose as refused:
-        assert hasattr(wish, refused.option)
+        assert hasattr(wanted, refused.option)
         return
     metadata = {"namespace": "ns", **job["metadata"]}
     name = metadata.get("name", "")
@@ -400,7 +400,7 @@ def test_admission_takes_every_job_that_is_composed(wish: Wish) -> None:
     verdict = admission.review(
         Request(resource=JOBS, operation=Operation.CREATE, name=name, namespace="ns", object=defaulted), WORLD
     )
-    assert list(verdict.faults) == []
+    assert list(verdict.errors) == []
     assert validate_schema(defaulted, SCHEMA) == []
     assert prune(defaulted, SCHEMA) == []
-    assert yaml.safe_load(yaml.safe_dump(job)) == compose(wish)
+    assert yaml.safe_load(yaml.safe_dump(job)) == compose(wanted)

@@ -62,7 +62,7 @@ def test_a_missing_right_is_told_with_what_gives_it():
 def test_a_refusal_by_admission_names_its_fields():
     error = error_of(ApiError(422, "Invalid", "all of it", CAUSES), "")
     assert isinstance(error, AdmissionDenied)
-    assert (error.field, error.reason, error.faults) == (
+    assert (error.field, error.reason, error.errors) == (
         "spec.queue",
         "no such queue",
         (("spec.queue", "no such queue"),),

@@ -221,10 +221,10 @@ def generates():
 
 
 @pytest.mark.parametrize(
-    ("work", "told"), [(asynchronous, "asyncio.run"), (generates, "returns a list"), (3, "want a function, got 3")]
+    ("work", "reported"), [(asynchronous, "asyncio.run"), (generates, "returns a list"), (3, "want a function, got 3")]
 )
-def test_what_no_pod_could_run_is_refused_at_once(work: Any, told: str):
-    with pytest.raises(TypeError, match=told):
+def test_what_no_pod_could_run_is_refused_at_once(work: Any, reported: str):
+    with pytest.raises(TypeError, match=reported):
         task(work)
 
 

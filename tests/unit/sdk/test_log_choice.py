@@ -22,7 +22,7 @@ def test_one_name_stands_for_a_list_of_one():
 
 
 @pytest.mark.parametrize(
-    ("tasks", "indices", "containers", "told", "hint"),
+    ("tasks", "indices", "containers", "reported", "hint"),
     [
         ("wrk", None, None, "no task 'wrk'", "work, worker"),
         (["work", "b"], None, None, "no task 'b'", "work, worker"),
@@ -33,7 +33,7 @@ def test_one_name_stands_for_a_list_of_one():
         (None, [], None, "no pod", "highest is 2"),
     ],
 )
-def test_what_the_job_does_not_have_is_said(tasks: Any, indices: Any, containers: Any, told: str, hint: str):
-    with pytest.raises(NotFound, match=told) as caught:
+def test_what_the_job_does_not_have_is_said(tasks: Any, indices: Any, containers: Any, reported: str, hint: str):
+    with pytest.raises(NotFound, match=reported) as caught:
         chosen(JOB, tasks, indices, containers)
     assert hint in caught.value.hint and "n/a" in caught.value.message

@@ -20,7 +20,7 @@ from vcbatch.sdk import logs
 from vcbatch.sdk.logs import LogLine, follow_job
 
 
-def told(api: GangApi, **options: Any) -> AsyncIterator[LogLine]:
+def reported(api: GangApi, **options: Any) -> AsyncIterator[LogLine]:
     return follow_job(api, namespace="default", name="train", clock=VirtualClock(), random=SeededRandom(1), **options)
 
 
@@ -36,7 +36,7 @@ async def read(api: GangApi, story: Any = None, **options: Any) -> list[LogLine]
                 await asyncio.sleep(step)
 
     happening = asyncio.create_task(happen())
-    lines = [line async for line in told(api, **options)]
+    lines = [line async for line in reported(api, **options)]
     await happening
     return lines
 
@@ -114,7 +114,7 @@ def test_a_run_that_is_over_before_it_was_seen_is_read_as_the_previous_one():
         def two_runs() -> None:
             api.start(pod)
             api.print(pod, "first")
-            api.exit(pod, told=False)
+            api.exit(pod, reported=False)
             api.start(pod)
             api.print(pod, "second")
 
@@ -325,7 +325,7 @@ def test_a_slow_reader_slows_the_gang_down_instead_of_filling_the_memory(monkeyp
             held.append(self._held)
 
         monkeypatch.setattr(logs._Funnel, "put", observed)
-        async with aclosing(told(api)) as lines:  # type: ignore[type-var]
+        async with aclosing(reported(api)) as lines:  # type: ignore[type-var]
             async for _ in lines:
                 await asyncio.sleep(1.0)
                 count += 1
@@ -410,14 +410,14 @@ def test_pods_that_only_pretend_to_run_are_told_of_once_and_not_asked_again(foll
         pods = [api.pod(index) for index in range(3)]
         for pod in pods:
             api.start(pod)
-        told_of: list[str] = []
+        reported_of: list[str] = []
         story = [
             60.0,
             *(lambda pod=pod: api.exit(pod, phase="Succeeded") for pod in pods),
             lambda: api.phase("Completed"),
         ]
-        assert await read(api, story, follow=follow, on_silence=told_of.append) == []
-        assert told_of == ["what train has on virtual nodes prints nothing: they only pretend to run it"]
+        assert await read(api, story, follow=follow, on_silence=reported_of.append) == []
+        assert reported_of == ["what train has on virtual nodes prints nothing: they only pretend to run it"]
         assert api.connections == 3
 
     run(main())
@@ -427,7 +427,7 @@ def test_a_pod_that_is_deleted_before_its_log_is_read_is_told_of():
     async def main() -> None:
         api = GangApi()
         first = api.pod(0)
-        told_of: list[str] = []
+        reported_of: list[str] = []
 
         def fails_at_once() -> None:
             api.start(first)
@@ -451,9 +451,9 @@ def test_a_pod_that_is_deleted_before_its_log_is_read_is_told_of():
             lambda: api.vanish(first),  # and never started
             lambda: api.phase("Failed"),
         ]
-        assert texts(await read(api, story, on_silence=told_of.append)) == ["read"]
+        assert texts(await read(api, story, on_silence=reported_of.append)) == ["read"]
         said = "is lost: its pod was deleted before its log could be read"
-        assert told_of == [f"what worker/0 printed {said}", f"what worker/0 printed in restart 3 {said}"]
+        assert reported_of == [f"what worker/0 printed {said}", f"what worker/0 printed in restart 3 {said}"]
 
     run(main())
 
@@ -464,7 +464,7 @@ def test_streams_are_closed_with_the_iterator():
         pod = api.pod(0)
         api.start(pod)
         api.print(pod, "a")
-        async with aclosing(told(api)) as lines:  # type: ignore[type-var]
+        async with aclosing(reported(api)) as lines:  # type: ignore[type-var]
             async for _ in lines:
                 break
         assert api.open == 0

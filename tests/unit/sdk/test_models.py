@@ -20,7 +20,7 @@ class Whole:
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "reported"),
     [
         (lambda: Task(command="python train.py"), r"Task\(command=\.\.\.\): want a list, got 'python train.py'"),  # type: ignore[arg-type]
         (lambda: Task(args="-v"), "args"),
@@ -32,8 +32,8 @@ class Whole:
         (lambda: Job(name="a").replace(tasks=None), "tasks"),
     ],
 )
-def test_what_is_no_list_is_refused_at_once(make: Callable[[], Any], told: str):
-    with pytest.raises(TypeError, match=told):
+def test_what_is_no_list_is_refused_at_once(make: Callable[[], Any], reported: str):
+    with pytest.raises(TypeError, match=reported):
         make()
 
 

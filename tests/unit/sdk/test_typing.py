@@ -48,6 +48,6 @@ def test_pyright(folder: Path):
     (folder / "pyrightconfig.json").write_text(json.dumps(settings))
     command = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
-    told = json.loads(done.stdout)["generalDiagnostics"]
-    found = {(Path(one["file"]).stem, one["range"]["start"]["line"] + 1) for one in told}
-    assert found == {("wrong", number) for number in WRONG}, told
+    reported = json.loads(done.stdout)["generalDiagnostics"]
+    found = {(Path(one["file"]).stem, one["range"]["start"]["line"] + 1) for one in reported}
+    assert found == {("wrong", number) for number in WRONG}, reported

@@ -20,7 +20,7 @@ def job(name: str, *, uid: str = "", **spec: Any) -> dict[str, Any]:
     return {"metadata": metadata, "spec": spec}
 
 
-class Told:
+class Report:
     """What `changes` told so far."""
 
     def __init__(self, api: FakeApi, **options: Any) -> None:
@@ -38,12 +38,12 @@ class Told:
 def test_what_exists_comes_first_even_when_it_is_nothing():
     async def main() -> None:
         api = FakeApi()
-        told = Told(api)
+        reported = Report(api)
         await asyncio.sleep(1)
         api.seed(JOBS, job("a"))
         await asyncio.sleep(1)
-        assert told.batches == [[], ["uid-1"]]
-        told.task.cancel()
+        assert reported.batches == [[], ["uid-1"]]
+        reported.task.cancel()
 
     run(main())
 
@@ -53,15 +53,15 @@ def test_a_forgotten_history_is_compared_deletions_first():
         api = FakeApi()
         api.seed(JOBS, job("a"))
         api.seed(JOBS, job("b"))
-        told = Told(api)
+        reported = Report(api)
         await asyncio.sleep(1)
         api.break_watches()
         api.remove(JOBS, "a", "default")
         api.seed(JOBS, job("a"))
         api.forget_history()
         await asyncio.sleep(60)
-        assert told.batches == [["uid-1", "uid-2"], ["-uid-1", "uid-3"]]
-        told.task.cancel()
+        assert reported.batches == [["uid-1", "uid-2"], ["-uid-1", "uid-3"]]
+        reported.task.cancel()
 
     run(main())
 
@@ -69,15 +69,15 @@ def test_a_forgotten_history_is_compared_deletions_first():
 def test_a_broken_watch_goes_on_where_it_was():
     async def main() -> None:
         api = FakeApi()
-        told = Told(api)
+        reported = Report(api)
         for number in range(3):
             await asyncio.sleep(60)
             api.break_watches()
             api.seed(JOBS, job(f"job-{number}"))
         await asyncio.sleep(60)
-        assert told.batches == [[], ["uid-1"], ["uid-2"], ["uid-3"]]
+        assert reported.batches == [[], ["uid-1"], ["uid-2"], ["uid-3"]]
         assert api.lists == 1
-        told.task.cancel()
+        reported.task.cancel()
 
     run(main())
 
@@ -105,14 +105,14 @@ class Refusing(FakeApi):
 def test_a_server_that_stays_out_of_reach_is_an_error_in_the_end(error: ApiError):
     async def main() -> None:
         api = Refusing(error)
-        told = Told(api, patience=100.0)
+        reported = Report(api, patience=100.0)
         if error.expired:  # which is no sign that it is out of reach: each list works
             await asyncio.sleep(1000)
-            assert not told.task.done()
-            told.task.cancel()
+            assert not reported.task.done()
+            reported.task.cancel()
         else:
             with pytest.raises(ApiError):
-                await told.task
+                await reported.task
         assert 10 < api.tries < 300  # it was tried again, with pauses
 
     run(main())
@@ -121,19 +121,19 @@ def test_a_server_that_stays_out_of_reach_is_an_error_in_the_end(error: ApiError
 def test_watches_that_end_at_once_are_opened_with_pauses():
     async def main() -> None:
         api = Refusing(None)
-        told = Told(api)
+        reported = Report(api)
         await asyncio.sleep(100)
         assert api.tries < 50
-        told.task.cancel()
+        reported.task.cancel()
 
     run(main())
 
 
 def test_a_refusal_is_raised_at_once():
     async def main() -> None:
-        told = Told(Refusing(ApiError(403, "Forbidden", "no")))
+        reported = Report(Refusing(ApiError(403, "Forbidden", "no")))
         with pytest.raises(ApiError):
-            await told.task
+            await reported.task
 
     run(main())
 
@@ -155,11 +155,11 @@ def test_trouble_is_told_once_trying_again_did_not_help():
             return await FakeApi.list(api, JOBS)
 
         api.list = list_  # type: ignore[method-assign]
-        one = Told(api, on_trouble=lambda error: heard.append(error.code))
+        one = Report(api, on_trouble=lambda error: heard.append(error.code))
         await asyncio.sleep(1)
         assert (one.batches, heard) == ([[]], [])
         failures = 3
-        two = Told(api, on_trouble=lambda error: heard.append(error.code))
+        two = Report(api, on_trouble=lambda error: heard.append(error.code))
         await asyncio.sleep(60)
         assert (two.batches, heard) == ([[]], [503, 503])
         one.task.cancel()

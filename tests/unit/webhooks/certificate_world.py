@@ -74,9 +74,9 @@ class Replica:
         for resource, cache in self.watched.caches.items():
             cache.replace(await self.api.list(resource))
 
-    async def look(self) -> None:
+    async def reconcile(self) -> None:
         await self.hear()
-        await self.managed.look()
+        await self.managed.reconcile()
 
     @property
     def shown(self) -> bytes:

@@ -83,14 +83,14 @@ def test_a_flow_is_for_so_many_queues_that_they_can_be_asked_about() -> None:
     many = flow(*(f"q{number}" for number in range(admission.MOST_QUEUES + 1)))
     for number, entry in enumerate([*most["spec"]["flows"], *many["spec"]["flows"]]):
         entry["name"] = f"t{number}"
-    faults = [
+    errors = [
         admission.review(
             Request(resource=JOBFLOWS, operation=Operation.CREATE, name="f", namespace="ns", object=made),
             KnownWorld(known=[]),
         ).message
         for made in (most, many)
     ]
-    assert faults == ["", "spec.flows: jobs for 101 queues, want at most 100 new ones at a time"]
+    assert errors == ["", "spec.flows: jobs for 101 queues, want at most 100 new ones at a time"]
 
 
 def pod(scheduler: str) -> Json:

@@ -152,7 +152,7 @@ async def test_too_many_at_once_are_turned_away_at_once() -> None:
 
 
 async def test_a_background_task_that_fails_makes_it_not_ready() -> None:
-    app = app_over(KnownWorld(), fault="keeping the certificates: RuntimeError: no luck")
+    app = app_over(KnownWorld(), error="keeping the certificates: RuntimeError: no luck")
     reply = await ask(app, "GET", "/readyz")
     assert reply.code == 503
     assert reply.body.decode().splitlines() == [

@@ -18,9 +18,9 @@ from vcbatch.interfaces.api import ApiError
 from webhooks.certificates.trust import Trust
 from webhooks.configurations import MUTATING, NAMES, RULES, RULES_VERSION, VALIDATING, covers, shipped
 from webhooks.kept_configurations import (
+    CHECK_SECONDS,
     LEASE,
     LEASE_SECONDS,
-    LOOK_SECONDS,
     SETTLED_SECONDS,
     KeptConfigurations,
     RulesLease,
@@ -80,11 +80,11 @@ class Replica:
             for configuration in SHIPPED
         ]
 
-    async def look(self) -> None:
+    async def reconcile(self) -> None:
         """Hear what is stored, and look."""
         for resource in NAMES:
             self.watched.follow(resource).replace(await self.api.list(resource))
-        await self.kept.look()
+        await self.kept.reconcile()
 
     async def run(self, seconds: float) -> None:
         await run(self.clock, seconds, self)
@@ -95,8 +95,8 @@ async def run(clock: SetClock, seconds: float, *replicas: Replica) -> None:
     end = clock.at + timedelta(seconds=seconds)
     while clock.at < end:
         for replica in replicas:
-            await replica.look()
-        clock.at += timedelta(seconds=LOOK_SECONDS)
+            await replica.reconcile()
+        clock.at += timedelta(seconds=CHECK_SECONDS)
 
 
 def everything(api: Server) -> bool:
@@ -118,7 +118,7 @@ async def test_nothing_is_written_before_the_service_has_been_ready_for_a_while(
     await one.run(SETTLED_SECONDS)
     assert api.configuration_writes() == []
     one.well = False
-    await one.run(LOOK_SECONDS)
+    await one.run(CHECK_SECONDS)
     one.well = True
     await one.run(SETTLED_SECONDS)
     assert api.configuration_writes() == [], "it wasn't ready in between"
@@ -130,11 +130,11 @@ async def test_what_is_filled_in_is_written_before_what_is_judged() -> None:
     api, clock = Server(), SetClock()
     one = Replica(api, clock)
     while not api.filled(MUTATING):
-        await one.look()
+        await one.reconcile()
         assert not api.filled(VALIDATING)
-        clock.at += timedelta(seconds=LOOK_SECONDS)
+        clock.at += timedelta(seconds=CHECK_SECONDS)
     assert sorted(api.filled(MUTATING)) == sorted(NAMES[MUTATING])
-    await one.run(2 * LOOK_SECONDS)
+    await one.run(2 * CHECK_SECONDS)
     assert everything(api)
 
 
@@ -180,7 +180,7 @@ async def test_what_somebody_changes_is_changed_back(change: Json) -> None:
     one = Replica(api, clock)
     await one.run(60)
     await api.patch(MUTATING, FIRST, change)
-    await one.look()
+    await one.reconcile()
     (wanted,) = (made for made in one.wanted() if made["metadata"]["name"] == FIRST)
     assert covers(api.stored()["webhooks"], wanted["webhooks"])
     assert rules_of(api.stored()) == RULES_VERSION
@@ -230,7 +230,7 @@ async def test_of_equal_replicas_one_writes_and_another_goes_on_after_it() -> No
     assert (one.lease.held_since is None) is not (other.lease.held_since is None)
     assert len(api.configuration_writes()) == sum(map(len, NAMES.values())), "each was written once"
     await api.patch(MUTATING, FIRST, {"webhooks": []})
-    await run(clock, LEASE_SECONDS + SETTLED_SECONDS + 3 * LOOK_SECONDS, other)  # the first one died
+    await run(clock, LEASE_SECONDS + SETTLED_SECONDS + 3 * CHECK_SECONDS, other)  # the first one died
     assert everything(api)
 
 
@@ -256,7 +256,7 @@ async def test_at_a_rollback_the_older_rules_hold_before_the_older_replica_is_re
     assert in_force(api) == {2}
     old = Replica(api, clock, "b", rules=1)
     old.well = False
-    await old.look()
+    await old.reconcile()
     assert not old.kept.usable.is_set(), "it doesn't serve all that is asked"
     await run(clock, 30, new, old)
     assert in_force(api) == {1}
@@ -288,7 +288,7 @@ async def test_a_lease_that_isnt_let_to_us_keeps_nobody_from_being_ready() -> No
 
     one.lease._api = type("Refusing", (), {"get": refused})()  # type: ignore[assignment]
     with pytest.raises(ApiError, match="no leases"):
-        await one.look()
+        await one.reconcile()
     assert one.kept.usable.is_set()
     assert api.configuration_writes() == []
 
@@ -296,10 +296,10 @@ async def test_a_lease_that_isnt_let_to_us_keeps_nobody_from_being_ready() -> No
 async def test_who_ends_gives_the_lease_back() -> None:
     api, clock = Server(), SetClock()
     one, other = Replica(api, clock, "a"), Replica(api, clock, "b")
-    await one.look()
+    await one.reconcile()
     await one.lease.release()
     assert api.objects[LEASES, NAMESPACE, LEASE]["spec"]["holderIdentity"] == ""
-    await other.look()
+    await other.reconcile()
     assert other.lease.held_since is not None
 
 

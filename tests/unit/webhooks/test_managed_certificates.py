@@ -50,7 +50,7 @@ def secret_writes(api: FakeApi) -> int:
 async def test_the_first_look_makes_everything() -> None:
     api, clock = cluster(), SetClock()
     one = replica(api, clock)
-    await one.look()
+    await one.reconcile()
     (bundle,) = bundles(api)
     assert trusts(bundle, one.shown, clock.at)
     assert one.managed.serving.is_set() and one.managed.trusted.is_set()
@@ -62,11 +62,11 @@ async def test_the_first_look_makes_everything() -> None:
 async def test_a_look_without_anything_due_writes_nothing() -> None:
     api, clock = cluster(), SetClock()
     one = replica(api, clock)
-    await one.look()
+    await one.reconcile()
     before = list(api.writes)
     for _ in range(5):
         clock.at += days(1)
-        await one.look()
+        await one.reconcile()
     assert api.writes == before
 
 
@@ -76,7 +76,7 @@ async def test_replicas_that_start_together_agree() -> None:
     for one in replicas:
         await one.hear()
     for one in replicas:
-        await one.managed.look()
+        await one.managed.reconcile()
     assert len({one.shown for one in replicas}) == 1
     assert secret_writes(api) == 1
     assert len(bundles(api)) == 1
@@ -93,7 +93,7 @@ class _Racing(FakeApi):
     async def replace(self, resource: Any, body: Any, **more: Any) -> Any:
         other, self._other = self._other, None
         if other is not None:
-            await other.look()
+            await other.reconcile()
         return await super().replace(resource, body, **more)
 
 
@@ -104,7 +104,7 @@ async def test_the_loser_takes_over_what_the_winner_wrote() -> None:
     api = _Racing(plain, winner)
     winner.api = winner.managed._api = winner.managed._trust._api = api  # both speak to the same server
     loser = replica(api, clock)
-    await loser.look()
+    await loser.reconcile()
     assert loser.shown == winner.shown
     assert trusts(bundles(api).pop(), loser.shown, clock.at)
 
@@ -112,13 +112,13 @@ async def test_the_loser_takes_over_what_the_winner_wrote() -> None:
 async def test_a_leaf_is_renewed_at_two_thirds_of_its_life_by_the_same_authority() -> None:
     api, clock = cluster(), SetClock()
     one = replica(api, clock)
-    await one.look()
+    await one.reconcile()
     first, authorities = one.shown, list(held(api).authorities)
     clock.at = EPOCH + LEAF_LIFE * 0.6
-    await one.look()
+    await one.reconcile()
     assert one.shown == first
     clock.at = EPOCH + LEAF_LIFE * 0.7
-    await one.look()
+    await one.reconcile()
     assert one.shown != first
     assert list(held(api).authorities) == authorities
     assert trusts(bundles(api).pop(), one.shown, clock.at)
@@ -127,27 +127,27 @@ async def test_a_leaf_is_renewed_at_two_thirds_of_its_life_by_the_same_authority
 async def test_an_authority_is_trusted_for_a_while_before_it_signs_and_the_old_one_until_it_expires() -> None:
     api, clock = cluster(), SetClock()
     one, other = replica(api, clock), replica(api, clock)
-    await one.look()
+    await one.reconcile()
     (old,) = held(api).authorities
     clock.at = EPOCH + AUTHORITY_LIFE * 0.6
-    await one.look()
+    await one.reconcile()
     assert held(api).authorities == [old]
     clock.at = EPOCH + AUTHORITY_LIFE * 0.7
-    await one.look()
+    await one.reconcile()
     new, still = held(api).authorities
     assert still == old
     leaf = held(api).leaf
     assert leaf is not None and leaf.issuer == old.fingerprint, "API servers haven't heard of the new one yet"
-    await other.look()
+    await other.reconcile()
     before = other.shown
     clock.at += SETTLING + timedelta(seconds=1)
-    await one.look()
+    await one.reconcile()
     leaf = held(api).leaf
     assert leaf is not None and leaf.issuer == new.fingerprint
     (bundle,) = bundles(api)
     assert trusts(bundle, one.shown, clock.at) and trusts(bundle, before, clock.at), "the other hasn't looked yet"
     clock.at = old.span.ends
-    await one.look()
+    await one.reconcile()
     assert held(api).authorities == [new]
     assert trusts(bundles(api).pop(), one.shown, clock.at)
 
@@ -157,20 +157,20 @@ async def test_no_leaf_is_made_by_an_authority_that_couldnt_be_put_into_the_conf
     one = replica(api, clock)
     for life in (0.0, 0.2, 0.4, 0.6):
         clock.at = EPOCH + AUTHORITY_LIFE * life
-        await one.look()
+        await one.reconcile()
     clock.at = EPOCH + AUTHORITY_LIFE * 0.7
     allowed, api.patch = api.patch, _forbidden  # type: ignore[method-assign]
     for _ in range(3):
         with pytest.raises(TrustError, match="forbidden"):
-            await one.look()
+            await one.reconcile()
         clock.at += SETTLING * 2
     old = held(api).authorities[-1]
     leaf = held(api).leaf
     assert leaf is not None and leaf.issuer == old.fingerprint
     assert trusts(bundles(api).pop(), one.shown, clock.at)
     api.patch = allowed  # type: ignore[method-assign]
-    await one.look()
-    await one.look()
+    await one.reconcile()
+    await one.reconcile()
     leaf = held(api).leaf
     assert leaf is not None and leaf.issuer != old.fingerprint
     assert trusts(bundles(api).pop(), one.shown, clock.at)
@@ -184,14 +184,14 @@ async def test_a_secret_that_was_taken_away_is_a_rotation_without_a_gap() -> Non
     api, clock = cluster(), SetClock()
     one, other = replica(api, clock), replica(api, clock)
     for each in (one, other):
-        await each.look()
+        await each.reconcile()
     first = one.shown
     api.remove(SECRETS, SECRET, NAMESPACE)
-    await one.look()
+    await one.reconcile()
     assert trusts(bundles(api).pop(), other.shown, clock.at)
     clock.at += SETTLING + timedelta(seconds=1)
     for each in (one, other):
-        await each.look()
+        await each.reconcile()
         assert each.shown != first
         assert trusts(bundles(api).pop(), each.shown, clock.at)
 
@@ -209,13 +209,13 @@ async def test_a_secret_that_was_taken_away_is_a_rotation_without_a_gap() -> Non
 async def test_whatever_is_wrong_with_the_secret_is_mended(spoiled: dict[str, Any], fresh: bool) -> None:
     api, clock = cluster(), SetClock()
     one = replica(api, clock)
-    await one.look()
+    await one.reconcile()
     api.objects[(SECRETS, NAMESPACE, SECRET)]["data"].update(spoiled)
     another = replica(api, clock) if fresh else one
-    await another.look()
+    await another.reconcile()
     assert trusts(bundles(api).pop(), another.shown, clock.at)
     before = list(api.writes)
-    await another.look()
+    await another.reconcile()
     assert api.writes == before
 
 
@@ -223,12 +223,12 @@ async def test_another_name_is_added_to_those_that_are_there() -> None:
     """Two replicas outside of the cluster, each asked under its own address, don't replace each other's certificate."""
     api, clock = cluster(), SetClock()
     one, other = replica(api, clock), replica(api, clock, names=SERVICE | {"192.0.2.7"})
-    await one.look()
-    await other.look()
+    await one.reconcile()
+    await other.reconcile()
     leaf = held(api).leaf
     assert leaf is not None and leaf.names == SERVICE | {"192.0.2.7"}
     before = secret_writes(api)
-    await one.look()
+    await one.reconcile()
     assert secret_writes(api) == before
 
 
@@ -238,12 +238,12 @@ async def test_volcanos_own_secret_is_taken_over_without_a_gap() -> None:
     api = cluster(_of_volcano())
     one = replica(api, clock)
     theirs = stored(api)
-    await one.look()
+    await one.reconcile()
     assert one.shown == theirs.certificate
     (bundle,) = bundles(api)
     assert trusts(bundle, one.shown, clock.at)
     clock.at += SETTLING + timedelta(seconds=1)
-    await one.look()
+    await one.reconcile()
     assert one.shown != theirs.certificate
     assert trusts(bundles(api).pop(), one.shown, clock.at)
 
@@ -278,7 +278,7 @@ def _of_volcano() -> Material:
 async def test_what_else_is_in_the_secret_stays() -> None:
     api, clock = cluster(), SetClock()
     api.objects[(SECRETS, NAMESPACE, SECRET)]["data"]["note"] = "bWluZQ=="
-    await replica(api, clock).look()
+    await replica(api, clock).reconcile()
     assert api.objects[(SECRETS, NAMESPACE, SECRET)]["data"]["note"] == "bWluZQ=="
     assert api.objects[(SECRETS, NAMESPACE, SECRET)]["type"] == "Opaque"
 
@@ -287,13 +287,13 @@ async def test_a_missing_right_is_told_with_what_grants_it() -> None:
     api = cluster()
     api.get = _forbidden  # type: ignore[method-assign,assignment]
     with pytest.raises(CertificateError, match=r"rbac/webhooks\.yaml"):
-        await replica(api, SetClock()).look()
+        await replica(api, SetClock()).reconcile()
 
 
 async def test_a_configuration_that_was_made_anew_gets_its_bundle_and_a_change_in_between_isnt_undone() -> None:
     api, clock = cluster(), SetClock()
     one = replica(api, clock)
-    await one.look()
+    await one.reconcile()
     name = NAMES[MUTATING][0]
     stale = api.objects[(MUTATING, "", name)]["metadata"]["resourceVersion"]
     fresh: dict[str, Any] = {
@@ -301,9 +301,9 @@ async def test_a_configuration_that_was_made_anew_gets_its_bundle_and_a_change_i
         "webhooks": [{"name": "w", "clientConfig": {"url": "https://h"}}],
     }
     await api.replace(MUTATING, fresh)
-    await one.managed.look()  # its watch hasn't told yet
+    await one.managed.reconcile()  # its watch hasn't told yet
     assert "caBundle" not in api.objects[(MUTATING, "", name)]["webhooks"][0]["clientConfig"]
-    await one.look()
+    await one.reconcile()
     assert api.objects[(MUTATING, "", name)]["webhooks"][0]["clientConfig"] == {
         "url": "https://h", "caBundle": base64.b64encode(stored(api).bundle).decode(),
     }  # fmt: skip
@@ -313,26 +313,26 @@ async def test_a_configuration_that_was_made_anew_gets_its_bundle_and_a_change_i
 
 async def test_without_configurations_it_serves_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
     one = replica(cluster(configurations=False), SetClock())
-    await one.look()
+    await one.reconcile()
     assert one.managed.trusted.is_set()
     assert "nobody will ask" in caplog.text
 
 
 async def test_what_is_left_of_both_is_told() -> None:
-    told: dict[str, float] = {}
+    reported: dict[str, float] = {}
 
     class Meter:
         def gauge(self, name: str, value: float, **labels: str) -> None:
             assert name == "certificate_remaining_seconds"
-            told[labels["certificate"]] = value
+            reported[labels["certificate"]] = value
 
     api, clock = cluster(), SetClock()
     one = replica(api, clock, meter=Meter())
-    await one.look()
-    assert told == {"leaf": LEAF_LIFE.total_seconds(), "authority": AUTHORITY_LIFE.total_seconds()}
+    await one.reconcile()
+    assert reported == {"leaf": LEAF_LIFE.total_seconds(), "authority": AUTHORITY_LIFE.total_seconds()}
     clock.at += days(1)
-    await one.look()
-    assert told["leaf"] == (LEAF_LIFE - days(1)).total_seconds()
+    await one.reconcile()
+    assert reported["leaf"] == (LEAF_LIFE - days(1)).total_seconds()
 
 
 async def test_what_is_made_is_what_a_strict_client_takes() -> None:
@@ -342,7 +342,7 @@ async def test_what_is_made_is_what_a_strict_client_takes() -> None:
 
     api, clock = cluster(), SetClock(at=_now())
     one = replica(api, clock, names=SERVICE | {"127.0.0.1"})
-    await one.look()
+    await one.reconcile()
     client = ssl.create_default_context(cadata=stored(api).bundle.decode())
     client.verify_flags |= ssl.VERIFY_X509_STRICT
     here, there = socket.socketpair()

@@ -20,7 +20,7 @@ def followed(file: Path | None) -> FollowedSettings:
 
 def test_without_a_file_there_are_no_groups() -> None:
     settings = followed(None)
-    settings.look()
+    settings.refresh()
     assert settings.current() == Settings(schedulers=("mine",))
 
 
@@ -30,7 +30,7 @@ def test_a_changed_file_holds_from_the_next_look_on(tmp_path: Path) -> None:
     settings = followed(file)
     assert settings.current().resource_groups == ()
     file.write_text(GPU)
-    settings.look()
+    settings.refresh()
     assert [group.name for group in settings.current().resource_groups] == ["gpu"]
     assert settings.current().schedulers == ("mine",)
 
@@ -43,7 +43,7 @@ def test_a_broken_file_is_told_once_and_the_last_good_one_holds(
     settings = followed(file)
     file.write_text("resourceGroups: 7")
     for _ in range(3):
-        settings.look()
+        settings.refresh()
     assert caplog.text.count("the last good configuration holds") == 1
     assert [group.name for group in settings.current().resource_groups] == ["gpu"]
 

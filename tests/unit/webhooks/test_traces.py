@@ -52,7 +52,7 @@ async def context_of(tracer: Spans | None, body: Json, **more: Any) -> str | Non
 async def test_a_new_job_gets_a_context_and_its_admission_is_the_first_span_below_it() -> None:
     spans = Spans()
     context = await context_of(spans, job())
-    whole, admitted, review = spans.told
+    whole, admitted, review = spans.reported
     assert (whole.name, whole.context, whole.parent) == ("job", context, "")
     assert (admitted.name, admitted.parent) == ("job.admitted", context)
     assert admitted.attributes == {"k8s.namespace.name": "ns", "vcbatch.job.name": "j"}
@@ -63,15 +63,15 @@ async def test_a_new_job_gets_a_context_and_its_admission_is_the_first_span_belo
 async def test_the_trace_of_the_author_goes_on() -> None:
     spans = Spans()
     context = await context_of(spans, job(**{TRACEPARENT: AUTHORS, "other": "stays"}))
-    assert spans.told[0].parent == AUTHORS
+    assert spans.reported[0].parent == AUTHORS
     assert context is not None and context[3:35] == AUTHORS[3:35]
 
 
 async def test_a_context_that_cant_be_read_is_replaced() -> None:
     spans = Spans()
     context = await context_of(spans, job(**{TRACEPARENT: "garbage"}))
-    assert context == spans.told[0].context
-    assert spans.told[0].parent == ""
+    assert context == spans.reported[0].context
+    assert spans.reported[0].parent == ""
 
 
 @pytest.mark.parametrize("tracer", [None, Spans(sampled=False)])
@@ -82,7 +82,7 @@ async def test_without_tracing_or_where_it_isnt_sampled_nothing_is_written(trace
 async def test_an_update_begins_no_trace() -> None:
     spans = Spans()
     assert await context_of(spans, job(), operation=Operation.UPDATE, old=job()) is None
-    assert [span.name for span in spans.told] == ["admission.review"]
+    assert [span.name for span in spans.reported] == ["admission.review"]
 
 
 async def test_other_kinds_begin_no_trace() -> None:
@@ -90,4 +90,4 @@ async def test_other_kinds_begin_no_trace() -> None:
     queue = {"metadata": {"name": "q"}, "spec": {}}
     review = review_of(Request(resource=QUEUES, operation=Operation.CREATE, name="q", object=queue))
     await answer_of(app(spans), "/queues/mutate", review)
-    assert [span.name for span in spans.told] == ["admission.review"]
+    assert [span.name for span in spans.reported] == ["admission.review"]

@@ -401,8 +401,8 @@ async def test_the_classes_of_jobs_and_their_pods_are_looked_up() -> None:
     async with service_on(api, following=False) as app:
         review = submitted(queue="default", tasks=[task], priorityClassName="never")
         answer = await answer_of(app, "/jobs/validate", review)
-        told = " ".join(text for text in answer["warnings"] if "PriorityClass" in text)
-        assert (answer["allowed"], "never" in told, "late" in told) == (True, True, True)
+        reported = " ".join(text for text in answer["warnings"] if "PriorityClass" in text)
+        assert (answer["allowed"], "never" in reported, "late" in reported) == (True, True, True)
         for name in ("late", "never"):
             api.seed(PRIORITYCLASSES, {"metadata": {"name": name}, "value": 1})
         answer = await answer_of(app, "/jobs/validate", review)

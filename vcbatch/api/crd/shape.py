@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final, cast
 
-from vcbatch.api import faults
-from vcbatch.api.faults import FieldError
+from vcbatch.api import field_errors
+from vcbatch.api.field_errors import FieldError
 from vcbatch.api.model import Json
 
 _TYPES: Final[dict[str, tuple[type, ...]]] = {
@@ -21,21 +21,21 @@ _TYPES: Final[dict[str, tuple[type, ...]]] = {
 _MOST: Final = 20
 
 
-def shape_faults(value: Any, schema: Json, path: str, *, given: Callable[[Any], Any] | None = None) -> list[FieldError]:
+def shape_errors(value: Any, schema: Json, path: str, *, given: Callable[[Any], Any] | None = None) -> list[FieldError]:
     """Values of another type than `schema` wants, at most twenty. A null stands for an absent value. `given` says what
     the message shows of a value; without it that is the name of its type, as in Kubernetes."""
     found: list[FieldError] = []
     if _fits(value, schema):
         return found
-    for fault in _faults(value, schema, path, given or _type_name):
-        found.append(fault)
+    for error in _errors(value, schema, path, given or _type_name):
+        found.append(error)
         if len(found) == _MOST:
             break
     return found
 
 
 def _fits(value: Any, schema: Json) -> bool:
-    """Whether `_faults` would find nothing, which is nearly always so and found out without a path for every value."""
+    """Whether `_errors` would find nothing, which is nearly always so and found out without a path for every value."""
     if value is None:
         return True
     if schema.get("x-kubernetes-int-or-string"):
@@ -56,33 +56,33 @@ def _fits(value: Any, schema: Json) -> bool:
     return True
 
 
-def _faults(value: Any, schema: Json, path: str, given: Callable[[Any], Any]) -> Iterator[FieldError]:
+def _errors(value: Any, schema: Json, path: str, given: Callable[[Any], Any]) -> Iterator[FieldError]:
     if value is None:
         return
     wanted = schema.get("type")
     if schema.get("x-kubernetes-int-or-string"):
         if not isinstance(value, (int, float, str)) or isinstance(value, bool):
-            yield faults.invalid(path, given(value), "must be a number or a string")
+            yield field_errors.invalid(path, given(value), "must be a number or a string")
         return
     if wanted is not None and not _is(value, wanted):
-        yield faults.invalid(path, given(value), f"must be of type {wanted}")
+        yield field_errors.invalid(path, given(value), f"must be of type {wanted}")
     elif isinstance(value, dict):
-        yield from _object_faults(cast(Json, value), schema, path, given)
+        yield from _object_errors(cast(Json, value), schema, path, given)
     elif isinstance(value, list) and "items" in schema:
         for index, item in enumerate(cast("list[Any]", value)):
             if item is None:
-                yield faults.invalid(f"{path}[{index}]", "null", "must not be null")
-            yield from _faults(item, schema["items"], f"{path}[{index}]", given)
+                yield field_errors.invalid(f"{path}[{index}]", "null", "must not be null")
+            yield from _errors(item, schema["items"], f"{path}[{index}]", given)
 
 
-def _object_faults(value: Json, schema: Json, path: str, given: Callable[[Any], Any]) -> Iterator[FieldError]:
+def _object_errors(value: Json, schema: Json, path: str, given: Callable[[Any], Any]) -> Iterator[FieldError]:
     properties: Json = schema.get("properties") or {}
     others: Any = schema.get("additionalProperties")
     for key, item in value.items():
         if key in properties:
-            yield from _faults(item, properties[key], f"{path}.{key}", given)
+            yield from _errors(item, properties[key], f"{path}.{key}", given)
         elif isinstance(others, dict):
-            yield from _faults(item, cast(Json, others), f"{path}.{key}", given)
+            yield from _errors(item, cast(Json, others), f"{path}.{key}", given)
 
 
 def _is(value: Any, wanted: str) -> bool:

@@ -88,8 +88,8 @@ def parse_path(text: str) -> Path:
     parts = parse(f"{{{inner}}}")
     if len(parts) != 1:
         raise MalformedPath(f"{text[:64]!r}: want one path, without text around it")
-    for fault in _faults(parts):
-        raise MalformedPath(fault)
+    for error in _errors(parts):
+        raise MalformedPath(error)
     return Path(inner, parts)
 
 
@@ -100,8 +100,8 @@ def parse_template(text: str) -> Template:
     if not text:
         return Template(())
     parts = parse(text) if "{" in text else parse(f"{{{text if text[0] in '.[$@' else f'.{text}'}}}")
-    for fault in _faults(parts):
-        raise MalformedPath(fault)
+    for error in _errors(parts):
+        raise MalformedPath(error)
     return Template(parts)
 
 
@@ -111,7 +111,7 @@ def parse_column(text: str) -> Path:
     return Path(text, parse(f"{{{text}}}"), visits=_VISITS_OF_COLUMN)
 
 
-def _faults(parts: Sequence[Part]) -> Iterator[str]:
+def _errors(parts: Sequence[Part]) -> Iterator[str]:
     """What no object can be evaluated with."""
     depth = 0
     for part in parts:

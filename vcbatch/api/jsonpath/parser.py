@@ -208,14 +208,14 @@ def _unquoted(text: str, quote: str) -> str:
     inner = text[1:-1]
     if "\\" not in inner and quote not in inner:
         return inner
-    fault = MalformedPath(f"unquote string {text} error invalid syntax")
+    error = MalformedPath(f"unquote string {text} error invalid syntax")
     out = bytearray()
     at = 0
     while at < len(inner):
         letter = inner[at]
         at += 1
         if letter == quote:
-            raise fault
+            raise error
         if letter != "\\":
             out += letter.encode(errors="replace")
             continue
@@ -226,28 +226,28 @@ def _unquoted(text: str, quote: str) -> str:
         elif escape in _HEX_ESCAPES:
             digits = inner[at : at + _HEX_ESCAPES[escape]]
             at += len(digits)
-            out += _code(digits, 16, _HEX_ESCAPES[escape], fault)
+            out += _code(digits, 16, _HEX_ESCAPES[escape], error)
         elif escape and escape in "01234567":
             digits = inner[at - 1 : at + 2]
             at += 2
-            out += _code(digits, 8, 3, fault)
+            out += _code(digits, 8, 3, error)
         elif escape == quote:
             out += escape.encode()
         else:
-            raise fault
+            raise error
     return out.decode(errors="replace")
 
 
-def _code(digits: str, base: int, length: int, fault: MalformedPath) -> bytes:
+def _code(digits: str, base: int, length: int, error: MalformedPath) -> bytes:
     """The character that an escape names: two or three digits are a byte, more of them a code point."""
     allowed = "01234567" if base == 8 else "0123456789abcdefABCDEF"
     if len(digits) != length or any(digit not in allowed for digit in digits):
-        raise fault
+        raise error
     value = int(digits, base)
     if length <= 3:
         if value > 0xFF:
-            raise fault
+            raise error
         return bytes([value])
     if value > 0x10FFFF or 0xD800 <= value < 0xE000:
-        raise fault
+        raise error
     return chr(value).encode()

@@ -1,4 +1,4 @@
-"""Faults of requests and limits, and the service class they give a pod.
+"""Errors of requests and limits, and the service class they give a pod.
 
 Source: kubernetes `pkg/apis/core/validation` (`validateResourceRequirements`) and `pkg/apis/core/helper/qos`.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from vcbatch.api import faults, name_rules, quantities
-from vcbatch.api.faults import FieldError
+from vcbatch.api import field_errors, name_rules, quantities
+from vcbatch.api.field_errors import FieldError
 from vcbatch.api.loose import listed, part
 from vcbatch.api.model import Json
 from vcbatch.api.podspec.defaults import containers
@@ -29,37 +29,37 @@ def _overcommits(resource: str) -> bool:
     return is_native(resource) and not resource.startswith(_HUGE_PAGES)
 
 
-def name_faults(resource: str, path: str) -> list[FieldError]:
-    """Faults of a container's resource name."""
-    found = faults.invalid_each(path, resource, name_rules.qualified_name(resource))
+def name_errors(resource: str, path: str) -> list[FieldError]:
+    """Errors of a container's resource name."""
+    found = field_errors.invalid_each(path, resource, name_rules.qualified_name(resource))
     if found:
         return found
     if "/" not in resource:
         if resource in _CONTAINER_RESOURCES or resource.startswith(_HUGE_PAGES):
             return []
         return [
-            faults.invalid(path, resource, "must be a standard resource type or fully qualified"),
-            faults.invalid(path, resource, "must be a standard resource for containers"),
+            field_errors.invalid(path, resource, "must be a standard resource type or fully qualified"),
+            field_errors.invalid(path, resource, "must be a standard resource for containers"),
         ]
     if not is_native(resource) and resource.startswith("requests."):
-        return [faults.invalid(path, resource, "doesn't follow extended resource name standard")]
+        return [field_errors.invalid(path, resource, "doesn't follow extended resource name standard")]
     return []
 
 
-def amount_faults(resource: str, amount: Any, path: str) -> list[FieldError]:
-    """Faults of an amount: none at all, negative, or a part of something that can't be parted."""
+def amount_errors(resource: str, amount: Any, path: str) -> list[FieldError]:
+    """Errors of an amount: none at all, negative, or a part of something that can't be parted."""
     try:
         parse_quantity(amount)
     except MalformedQuantity as error:
-        return [faults.invalid(path, amount, str(error))]
+        return [field_errors.invalid(path, amount, str(error))]
     if quantities.compare(amount, "0") < 0:
-        return [faults.invalid(path, quantities.text(amount), faults.NEGATIVE)]
+        return [field_errors.invalid(path, quantities.text(amount), field_errors.NEGATIVE)]
     if not is_native(resource) and quantities.read(amount).milli() % 1000:
-        return [faults.invalid(path, quantities.text(amount), "must be an integer")]
-    return _page_faults(resource, amount, path)
+        return [field_errors.invalid(path, quantities.text(amount), "must be an integer")]
+    return _page_errors(resource, amount, path)
 
 
-def _page_faults(resource: str, amount: Any, path: str) -> list[FieldError]:
+def _page_errors(resource: str, amount: Any, path: str) -> list[FieldError]:
     """Huge pages come whole."""
     if not resource.startswith(_HUGE_PAGES):
         return []
@@ -71,62 +71,64 @@ def _page_faults(resource: str, amount: Any, path: str) -> list[FieldError]:
     given = quantities.read(amount).value()
     if size > 0 and given % size == 0:
         return []
-    return [faults.invalid(path, text, f"{text} is not positive integer multiple of {resource}")]
+    return [field_errors.invalid(path, text, f"{text} is not positive integer multiple of {resource}")]
 
 
-def requirements_faults(resources: Json, path: str, *, claims: Collection[str]) -> list[FieldError]:
-    """Faults of a ResourceRequirements; `claims` are the names of the pod's resource claims."""
+def requirements_errors(resources: Json, path: str, *, claims: Collection[str]) -> list[FieldError]:
+    """Errors of a ResourceRequirements; `claims` are the names of the pod's resource claims."""
     limits, requests = part(resources, "limits"), part(resources, "requests")
     found: list[FieldError] = []
     for name in sorted(limits):
         place = f"{path}.limits[{name}]"
-        found += name_faults(name, place)
-        found += amount_faults(name, limits[name], place)
+        found += name_errors(name, place)
+        found += amount_errors(name, limits[name], place)
     for name in sorted(requests):
         place = f"{path}.requests[{name}]"
-        found += name_faults(name, place)
-        found += amount_faults(name, requests[name], place)
+        found += name_errors(name, place)
+        found += amount_errors(name, requests[name], place)
         found += _against_limit(name, requests[name], limits, path)
     named = {*limits, *requests}
     if any(name.startswith(_HUGE_PAGES) for name in named) and not named & {"cpu", "memory"}:
-        found.append(faults.forbidden(path, "HugePages require cpu or memory"))
-    return found + _claims_faults(resources, f"{path}.claims", claims)
+        found.append(field_errors.forbidden(path, "HugePages require cpu or memory"))
+    return found + _claims_errors(resources, f"{path}.claims", claims)
 
 
 def _against_limit(name: str, amount: Any, limits: Mapping[str, Any], path: str) -> list[FieldError]:
     if name not in limits:
         if _overcommits(name):
             return []
-        return [faults.required(f"{path}.limits", "Limit must be set for non overcommitable resources")]
+        return [field_errors.required(f"{path}.limits", "Limit must be set for non overcommitable resources")]
     order, place = quantities.compare(amount, limits[name]), f"{path}.requests"
     limit, shown = quantities.text(limits[name]), quantities.text(amount)
     if order != 0 and not _overcommits(name):
-        return [faults.invalid(place, shown, f"must be equal to {name} limit of {limit}")]
+        return [field_errors.invalid(place, shown, f"must be equal to {name} limit of {limit}")]
     if order > 0:
-        return [faults.invalid(place, shown, f"must be less than or equal to {name} limit of {limit}")]
+        return [field_errors.invalid(place, shown, f"must be less than or equal to {name} limit of {limit}")]
     return []
 
 
-def _claims_faults(resources: Json, path: str, claims: Collection[str]) -> list[FieldError]:
+def _claims_errors(resources: Json, path: str, claims: Collection[str]) -> list[FieldError]:
     found: list[FieldError] = []
     seen: set[str] = set()
     for index, claim in enumerate(listed(resources, "claims")):
         place, name = f"{path}[{index}]", claim.get("name", "")
         if not name:
-            found.append(faults.required(place))
+            found.append(field_errors.required(place))
         else:
             request = claim.get("request", "")
             key = f"{name}/{request}" if request else name
-            found += faults.invalid_each(f"{place}.request", request, name_rules.dns_label(request)) if request else []
+            found += (
+                field_errors.invalid_each(f"{place}.request", request, name_rules.dns_label(request)) if request else []
+            )
             if key in seen or name in seen:
-                found.append(faults.duplicate(place, key))
+                found.append(field_errors.duplicate(place, key))
             elif name not in claims:
-                found.append(faults.missing(place, name, _claims_told(claims)))
+                found.append(field_errors.missing(place, name, _claims_reported(claims)))
             seen.add(key)
     return found
 
 
-def _claims_told(claims: Collection[str]) -> str:
+def _claims_reported(claims: Collection[str]) -> str:
     names = ", ".join(sorted(name for name in claims if name))
     known = f": {names}" if names else " which is empty"
     return f"must be one of the names in pod.spec.resourceClaims{known}"

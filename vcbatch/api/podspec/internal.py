@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from vcbatch.api.faults import FieldError, ordered
+from vcbatch.api.field_errors import FieldError, ordered
 from vcbatch.api.model import Json
 
 _TABLE = """

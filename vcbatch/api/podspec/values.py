@@ -1,4 +1,4 @@
-"""Faults of small values inside pods: ports, paths, environment names, addresses, references to fields.
+"""Errors of small values inside pods: ports, paths, environment names, addresses, references to fields.
 
 Source: k8s.io/apimachinery `pkg/util/validation`, kubernetes `pkg/apis/core/validation`.
 """
@@ -10,11 +10,11 @@ import re
 from collections.abc import Collection
 from typing import Any
 
-from vcbatch.api import faults, name_rules, quantities
-from vcbatch.api.faults import FieldError
+from vcbatch.api import field_errors, name_rules, quantities
+from vcbatch.api.field_errors import FieldError
 from vcbatch.api.model import Json
 
-PORT_RANGE = faults.between(1, 65535)
+PORT_RANGE = field_errors.between(1, 65535)
 FILE_MODE = "must be a number between 0 and 0777 (octal), both inclusive"
 
 _SUBSCRIPT = re.compile(r"(.*)\['(.*)'\]")
@@ -59,20 +59,20 @@ _RESOURCES = (
 _BYTES = ("1", *(f"1{unit}" for unit in ["k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"]))
 
 
-def label_faults(path: str, value: str) -> list[FieldError]:
-    return faults.invalid_each(path, value, name_rules.dns_label(value))
+def label_errors(path: str, value: str) -> list[FieldError]:
+    return field_errors.invalid_each(path, value, name_rules.dns_label(value))
 
 
-def subdomain_faults(path: str, value: str) -> list[FieldError]:
-    return faults.invalid_each(path, value, name_rules.dns_subdomain(value))
+def subdomain_errors(path: str, value: str) -> list[FieldError]:
+    return field_errors.invalid_each(path, value, name_rules.dns_subdomain(value))
 
 
-def port_number_faults(path: str, value: Any) -> list[FieldError]:
-    return [] if 1 <= value <= 65535 else [faults.invalid(path, value, PORT_RANGE)]
+def port_number_errors(path: str, value: Any) -> list[FieldError]:
+    return [] if 1 <= value <= 65535 else [field_errors.invalid(path, value, PORT_RANGE)]
 
 
-def port_name_faults(path: str, value: str) -> list[FieldError]:
-    """Faults of an IANA service name."""
+def port_name_errors(path: str, value: str) -> list[FieldError]:
+    """Errors of an IANA service name."""
     found: list[str] = []
     if len(value) > 15:
         found.append(name_rules.too_long(15))
@@ -84,84 +84,84 @@ def port_name_faults(path: str, value: str) -> list[FieldError]:
         found.append("must not contain consecutive hyphens")
     if value and (value[0] == "-" or value[-1] == "-"):
         found.append("must not begin or end with a hyphen")
-    return faults.invalid_each(path, value, found)
+    return field_errors.invalid_each(path, value, found)
 
 
-def port_faults(path: str, value: Any) -> list[FieldError]:
-    """Faults of a port that is a number or the name of one."""
-    return port_name_faults(path, value) if isinstance(value, str) else port_number_faults(path, value or 0)
+def port_errors(path: str, value: Any) -> list[FieldError]:
+    """Errors of a port that is a number or the name of one."""
+    return port_name_errors(path, value) if isinstance(value, str) else port_number_errors(path, value or 0)
 
 
-def env_name_faults(path: str, value: str) -> list[FieldError]:
+def env_name_errors(path: str, value: str) -> list[FieldError]:
     if value and all(" " <= char <= "~" and char != "=" for char in value):
         return []
     detail = "a valid environment variable name must consist only of printable ASCII characters other than '='"
-    return [faults.invalid(path, value, detail)]
+    return [field_errors.invalid(path, value, detail)]
 
 
-def ip_faults(path: str, value: str) -> list[FieldError]:
+def ip_errors(path: str, value: str) -> list[FieldError]:
     try:
         ipaddress.ip_address(value)
     except ValueError:
-        return [faults.invalid(path, value, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")]
+        return [field_errors.invalid(path, value, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")]
     return []
 
 
-def backstep_faults(path: str, value: str) -> list[FieldError]:
-    return [faults.invalid(path, value, "must not contain '..'")] if ".." in value.split("/") else []
+def backstep_errors(path: str, value: str) -> list[FieldError]:
+    return [field_errors.invalid(path, value, "must not contain '..'")] if ".." in value.split("/") else []
 
 
-def relative_path_faults(path: str, value: str) -> list[FieldError]:
-    found = [faults.invalid(path, value, "must be a relative path")] if value.startswith("/") else []
-    return found + backstep_faults(path, value)
+def relative_path_errors(path: str, value: str) -> list[FieldError]:
+    found = [field_errors.invalid(path, value, "must be a relative path")] if value.startswith("/") else []
+    return found + backstep_errors(path, value)
 
 
-def file_path_faults(path: str, value: str) -> list[FieldError]:
-    """Faults of a file's place inside a volume."""
-    found = relative_path_faults(path, value)
+def file_path_errors(path: str, value: str) -> list[FieldError]:
+    """Errors of a file's place inside a volume."""
+    found = relative_path_errors(path, value)
     if value.startswith("..") and not value.startswith("../"):
-        found.append(faults.invalid(path, value, "must not start with '..'"))
+        found.append(field_errors.invalid(path, value, "must not start with '..'"))
     return found
 
 
-def mode_faults(path: str, value: Any) -> list[FieldError]:
-    return [] if value is None or 0 <= value <= 0o777 else [faults.invalid(path, value, FILE_MODE)]
+def mode_errors(path: str, value: Any) -> list[FieldError]:
+    return [] if value is None or 0 <= value <= 0o777 else [field_errors.invalid(path, value, FILE_MODE)]
 
 
-def field_ref_faults(reference: Json, path: str, allowed: Collection[str]) -> list[FieldError]:
-    """Faults of an `ObjectFieldSelector`."""
+def field_ref_errors(reference: Json, path: str, allowed: Collection[str]) -> list[FieldError]:
+    """Errors of an `ObjectFieldSelector`."""
     version, field = reference.get("apiVersion", ""), reference.get("fieldPath", "")
     if not version:
-        return [faults.required(f"{path}.apiVersion")]
+        return [field_errors.required(f"{path}.apiVersion")]
     place = f"{path}.fieldPath"
     if not field:
-        return [faults.required(place)]
+        return [field_errors.required(place)]
     if version != "v1":
-        return [faults.invalid(place, field, f"error converting fieldPath: unsupported pod version: {version}")]
+        return [field_errors.invalid(place, field, f"error converting fieldPath: unsupported pod version: {version}")]
     subscript = _SUBSCRIPT.fullmatch(field)
     base = subscript[1] if subscript else "spec.nodeName" if field == "spec.host" else field
     if base not in _FIELDS or (subscript and base not in ("metadata.annotations", "metadata.labels")):
-        return [faults.invalid(place, field, f"error converting fieldPath: field label not supported: {field}")]
+        return [field_errors.invalid(place, field, f"error converting fieldPath: field label not supported: {field}")]
     if subscript:
         key = subscript[2].lower() if base == "metadata.annotations" else subscript[2]
-        return faults.invalid_each(path, key, name_rules.qualified_name(key))
-    return [] if base in allowed else [faults.unsupported(place, base, sorted(allowed))]
+        return field_errors.invalid_each(path, key, name_rules.qualified_name(key))
+    return [] if base in allowed else [field_errors.unsupported(place, base, sorted(allowed))]
 
 
-def resource_ref_faults(reference: Json, path: str, *, volume: bool) -> list[FieldError]:
-    """Faults of a `ResourceFieldSelector`; in a volume it must name its container."""
+def resource_ref_errors(reference: Json, path: str, *, volume: bool) -> list[FieldError]:
+    """Errors of a `ResourceFieldSelector`; in a volume it must name its container."""
     found: list[FieldError] = []
     resource = reference.get("resource", "")
     if volume and not reference.get("containerName"):
-        found.append(faults.required(f"{path}.containerName"))
+        found.append(field_errors.required(f"{path}.containerName"))
     elif not resource:
-        found.append(faults.required(f"{path}.resource"))
+        found.append(field_errors.required(f"{path}.resource"))
     elif resource not in _RESOURCES and not resource.startswith(("requests.hugepages-", "limits.hugepages-")):
-        found.append(faults.unsupported(f"{path}.resource", resource, _RESOURCES))
-    return found + _divisor_faults(resource, reference.get("divisor"), f"{path}.divisor")
+        found.append(field_errors.unsupported(f"{path}.resource", resource, _RESOURCES))
+    return found + _divisor_errors(resource, reference.get("divisor"), f"{path}.divisor")
 
 
-def _divisor_faults(resource: str, divisor: Any, path: str) -> list[FieldError]:
+def _divisor_errors(resource: str, divisor: Any, path: str) -> list[FieldError]:
     if divisor is None or not quantities.read(divisor):
         return []
     _, _, name = resource.partition(".")
@@ -173,4 +173,4 @@ def _divisor_faults(resource: str, divisor: Any, path: str) -> list[FieldError]:
         allowed, what = _BYTES, f"{', '.join(_BYTES)} are supported with the {shown} resource"
     else:
         return []
-    return [] if text in allowed else [faults.invalid(path, resource, f"only divisor's values {what}")]
+    return [] if text in allowed else [field_errors.invalid(path, resource, f"only divisor's values {what}")]

@@ -1,16 +1,16 @@
-"""Faults of a pod's volumes. Source: kubernetes `pkg/apis/core/validation`, `ValidateVolumes`."""
+"""Errors of a pod's volumes. Source: kubernetes `pkg/apis/core/validation`, `ValidateVolumes`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from vcbatch.api import faults, name_rules, quantities
-from vcbatch.api.faults import FieldError
+from vcbatch.api import field_errors, name_rules, quantities
+from vcbatch.api.field_errors import FieldError
 from vcbatch.api.loose import listed, part
 from vcbatch.api.model import Json
 from vcbatch.api.podspec import values
-from vcbatch.api.podspec.claims import claim_spec_faults
+from vcbatch.api.podspec.claims import claim_spec_errors
 
 _HOST_PATH_TYPES = (
     "",
@@ -25,18 +25,18 @@ _HOST_PATH_TYPES = (
 _SECOND = "may not specify more than 1 volume type"
 
 
-def volumes_faults(volumes: list[Json], path: str, *, pod_name: str) -> tuple[dict[str, Json], list[FieldError]]:
-    """The sound volumes by name, and the faults of the others."""
+def volumes_errors(volumes: list[Json], path: str, *, pod_name: str) -> tuple[dict[str, Json], list[FieldError]]:
+    """The sound volumes by name, and the errors of the others."""
     sound: dict[str, Json] = {}
     found: list[FieldError] = []
     made = {f"{pod_name}-{item.get('name')}" for item in volumes if item.get("ephemeral") is not None and pod_name}
     for index, volume in enumerate(volumes):
         place = f"{path}[{index}]"
         name = volume.get("name", "")
-        faulty = _source_faults(volume, place, pod_name)
-        faulty += values.label_faults(f"{place}.name", name) if name else [faults.required(f"{place}.name")]
+        faulty = _source_errors(volume, place, pod_name)
+        faulty += values.label_errors(f"{place}.name", name) if name else [field_errors.required(f"{place}.name")]
         if name in sound:
-            faulty.append(faults.duplicate(f"{place}.name", name))
+            faulty.append(field_errors.duplicate(f"{place}.name", name))
         if faulty:
             found += faulty
         else:
@@ -44,11 +44,11 @@ def volumes_faults(volumes: list[Json], path: str, *, pod_name: str) -> tuple[di
         claim = part(volume, "persistentVolumeClaim").get("claimName", "")
         if claim in made:
             detail = "must not reference a PVC that gets created for an ephemeral volume"
-            found.append(faults.invalid(f"{place}.persistentVolumeClaim.claimName", claim, detail))
+            found.append(field_errors.invalid(f"{place}.persistentVolumeClaim.claimName", claim, detail))
     return sound, found
 
 
-def _source_faults(volume: Json, path: str, pod_name: str) -> list[FieldError]:
+def _source_errors(volume: Json, path: str, pod_name: str) -> list[FieldError]:
     found: list[FieldError] = []
     chosen = False
     for kind, check in _SOURCES.items():
@@ -56,17 +56,17 @@ def _source_faults(volume: Json, path: str, pod_name: str) -> list[FieldError]:
         if source is None:
             continue
         if chosen:
-            found.append(faults.forbidden(f"{path}.{_MISNAMED.get(kind, kind)}", _SECOND))
+            found.append(field_errors.forbidden(f"{path}.{_MISNAMED.get(kind, kind)}", _SECOND))
             continue
         chosen = True
         found += check(source, f"{path}.{kind}")
         if kind == "ephemeral" and pod_name and volume.get("name"):
             claim = f"{pod_name}-{volume['name']}"
-            for fault in name_rules.dns_subdomain(claim):
-                detail = f"PVC name {faults.go_quote(claim)}: {fault}"
-                found.append(faults.invalid(f"{path}.name", volume["name"], detail))
+            for error in name_rules.dns_subdomain(claim):
+                detail = f"PVC name {field_errors.go_quote(claim)}: {error}"
+                found.append(field_errors.invalid(f"{path}.name", volume["name"], detail))
     if not chosen:
-        found.append(faults.required(path, "must specify a volume type"))
+        found.append(field_errors.required(path, "must specify a volume type"))
     return found
 
 
@@ -75,84 +75,84 @@ def _any(_source: Json, _path: str) -> list[FieldError]:
 
 
 def _needs(*keys: str) -> Callable[[Json, str], list[FieldError]]:
-    return lambda source, path: [faults.required(f"{path}.{key}") for key in keys if not source.get(key)]
+    return lambda source, path: [field_errors.required(f"{path}.{key}") for key in keys if not source.get(key)]
 
 
 def _empty_dir(source: Json, path: str) -> list[FieldError]:
     limit = source.get("sizeLimit")
     if limit is not None and quantities.compare(limit, "0") < 0:
-        return [faults.forbidden(f"{path}.sizeLimit", "SizeLimit field must be a valid resource quantity")]
+        return [field_errors.forbidden(f"{path}.sizeLimit", "SizeLimit field must be a valid resource quantity")]
     return []
 
 
 def _host_path(source: Json, path: str) -> list[FieldError]:
     if not source.get("path"):
-        return [faults.required(f"{path}.path")]
-    found = values.backstep_faults(f"{path}.path", source["path"])
+        return [field_errors.required(f"{path}.path")]
+    found = values.backstep_errors(f"{path}.path", source["path"])
     kind = source.get("type")
     if kind is not None and kind not in _HOST_PATH_TYPES:
-        found.append(faults.unsupported(f"{path}.type", kind, _HOST_PATH_TYPES))
+        found.append(field_errors.unsupported(f"{path}.type", kind, _HOST_PATH_TYPES))
     return found
 
 
 def _keys(items: list[Json] | None, path: str) -> list[FieldError]:
-    """Faults of `KeyToPath` items."""
+    """Errors of `KeyToPath` items."""
     found: list[FieldError] = []
     for index, item in enumerate(items or ()):
         place = f"{path}[{index}]"
         if not item.get("key"):
-            found.append(faults.required(f"{place}.key"))
+            found.append(field_errors.required(f"{place}.key"))
         if not item.get("path"):
-            found.append(faults.required(f"{place}.path"))
-        found += values.file_path_faults(f"{place}.path", item.get("path", ""))
-        found += values.mode_faults(f"{place}.mode", item.get("mode"))
+            found.append(field_errors.required(f"{place}.path"))
+        found += values.file_path_errors(f"{place}.path", item.get("path", ""))
+        found += values.mode_errors(f"{place}.mode", item.get("mode"))
     return found
 
 
 def _secret(source: Json, path: str) -> list[FieldError]:
-    found = [] if source.get("secretName") else [faults.required(f"{path}.secretName")]
-    found += values.mode_faults(f"{path}.defaultMode", source.get("defaultMode"))
+    found = [] if source.get("secretName") else [field_errors.required(f"{path}.secretName")]
+    found += values.mode_errors(f"{path}.defaultMode", source.get("defaultMode"))
     return found + _keys(source.get("items"), f"{path}.items")
 
 
 def _config_map(source: Json, path: str) -> list[FieldError]:
-    found = [] if source.get("name") else [faults.required(f"{path}.name")]
-    found += values.mode_faults(f"{path}.defaultMode", source.get("defaultMode"))
+    found = [] if source.get("name") else [field_errors.required(f"{path}.name")]
+    found += values.mode_errors(f"{path}.defaultMode", source.get("defaultMode"))
     return found + _keys(source.get("items"), f"{path}.items")
 
 
 def _nfs(source: Json, path: str) -> list[FieldError]:
-    found = [faults.required(f"{path}.{key}") for key in ("server", "path") if not source.get(key)]
+    found = [field_errors.required(f"{path}.{key}") for key in ("server", "path") if not source.get(key)]
     if not source.get("path", "").startswith("/"):
-        found.append(faults.invalid(f"{path}.path", source.get("path", ""), "must be an absolute path"))
+        found.append(field_errors.invalid(f"{path}.path", source.get("path", ""), "must be an absolute path"))
     return found
 
 
 def _downward(source: Json, path: str) -> list[FieldError]:
-    found = values.mode_faults(f"{path}.defaultMode", source.get("defaultMode"))
+    found = values.mode_errors(f"{path}.defaultMode", source.get("defaultMode"))
     for item in listed(source, "items"):
         found += _downward_file(item, path)
     return found
 
 
 def _downward_file(item: Json, path: str) -> list[FieldError]:
-    found = [] if item.get("path") else [faults.required(f"{path}.path")]
-    found += values.file_path_faults(f"{path}.path", item.get("path", ""))
+    found = [] if item.get("path") else [field_errors.required(f"{path}.path")]
+    found += values.file_path_errors(f"{path}.path", item.get("path", ""))
     field, resource = item.get("fieldRef"), item.get("resourceFieldRef")
     if field is not None:
-        found += values.field_ref_faults(field, f"{path}.fieldRef", values.VOLUME_FIELDS)
+        found += values.field_ref_errors(field, f"{path}.fieldRef", values.VOLUME_FIELDS)
         if resource is not None:
             detail = "fieldRef and resourceFieldRef can not be specified simultaneously"
-            found.append(faults.invalid(path, "resource", detail))
+            found.append(field_errors.invalid(path, "resource", detail))
     elif resource is not None:
-        found += values.resource_ref_faults(resource, f"{path}.resourceFieldRef", volume=True)
+        found += values.resource_ref_errors(resource, f"{path}.resourceFieldRef", volume=True)
     else:
-        found.append(faults.required(path, "one of fieldRef and resourceFieldRef is required"))
-    return found + values.mode_faults(f"{path}.mode", item.get("mode"))
+        found.append(field_errors.required(path, "one of fieldRef and resourceFieldRef is required"))
+    return found + values.mode_errors(f"{path}.mode", item.get("mode"))
 
 
 def _projected(source: Json, path: str) -> list[FieldError]:
-    found = values.mode_faults(f"{path}.defaultMode", source.get("defaultMode"))
+    found = values.mode_errors(f"{path}.defaultMode", source.get("defaultMode"))
     taken: set[str] = set()
     for index, projection in enumerate(listed(source, "sources")):
         found += _projection(projection, path, f"{path}.sources[{index}]", taken)
@@ -167,7 +167,7 @@ def _projection(projection: Json, path: str, place: str, taken: set[str]) -> lis
         if source is None:
             continue
         if not source.get("name"):
-            found.append(faults.required(f"{place}.{kind}.name"))
+            found.append(field_errors.required(f"{place}.{kind}.name"))
         found += _keys(source.get("items"), f"{place}.{kind}.items")
         for item in listed(source, "items"):
             found += _claimed(item.get("path", ""), taken, path, shown=source.get("name", ""))
@@ -178,7 +178,7 @@ def _projection(projection: Json, path: str, place: str, taken: set[str]) -> lis
     if token is not None:
         found += _token(token, path, f"{place}.serviceAccountToken")
     if len(kinds) > 1:
-        found.append(faults.forbidden(place, "may not specify more than 1 volume type per source"))
+        found.append(field_errors.forbidden(place, "may not specify more than 1 volume type per source"))
     return found
 
 
@@ -187,7 +187,7 @@ def _claimed(file: str, taken: set[str], path: str, *, shown: str) -> list[Field
     if not file:
         return []
     if file in taken:
-        return [faults.invalid(path, shown, "conflicting duplicate paths")]
+        return [field_errors.invalid(path, shown, "conflicting duplicate paths")]
     taken.add(file)
     return []
 
@@ -197,30 +197,30 @@ def _token(token: Json, path: str, place: str) -> list[FieldError]:
     seconds = token.get("expirationSeconds") or 0
     if seconds < 600:
         detail = "may not specify a duration less than 10 minutes"
-        found.append(faults.invalid(f"{place}.expirationSeconds", seconds, detail))
+        found.append(field_errors.invalid(f"{place}.expirationSeconds", seconds, detail))
     if seconds > 1 << 32:
         detail = "may not specify a duration larger than 2^32 seconds"
-        found.append(faults.invalid(f"{place}.expirationSeconds", seconds, detail))
+        found.append(field_errors.invalid(f"{place}.expirationSeconds", seconds, detail))
     if not token.get("path"):
-        found.append(faults.required(f"{path}.path"))
+        found.append(field_errors.required(f"{path}.path"))
     else:
-        found += values.file_path_faults(f"{path}.path", token["path"])
+        found += values.file_path_errors(f"{path}.path", token["path"])
     return found
 
 
 def _ephemeral(source: Json, path: str) -> list[FieldError]:
     template = source.get("volumeClaimTemplate")
     if template is None:
-        return [faults.required(f"{path}.volumeClaimTemplate")]
-    return claim_spec_faults(part(template, "spec"), f"{path}.volumeClaimTemplate.spec")
+        return [field_errors.required(f"{path}.volumeClaimTemplate")]
+    return claim_spec_errors(part(template, "spec"), f"{path}.volumeClaimTemplate.spec")
 
 
 def _csi(source: Json, path: str) -> list[FieldError]:
     if not source.get("driver"):
-        return [faults.required(f"{path}.driver")]
+        return [field_errors.required(f"{path}.driver")]
     reference = source.get("nodePublishSecretRef")
     if reference is not None and not reference.get("name"):
-        return [faults.required(f"{path}.nodePublishSecretRef.name")]
+        return [field_errors.required(f"{path}.nodePublishSecretRef.name")]
     return []
 
 
@@ -262,10 +262,10 @@ _MISNAMED = {"downwardAPI": "downwarAPI", "cephfs": "cephFS"}
 """Paths that Kubernetes itself writes differently here."""
 
 
-def selector_key_faults(reference: Json, path: str) -> list[FieldError]:
-    """Faults of a reference to a key of a ConfigMap or a Secret."""
+def selector_key_errors(reference: Json, path: str) -> list[FieldError]:
+    """Errors of a reference to a key of a ConfigMap or a Secret."""
     name, key = reference.get("name", ""), reference.get("key", "")
-    found = values.subdomain_faults(f"{path}.name", name)
+    found = values.subdomain_errors(f"{path}.name", name)
     if not key:
-        return [*found, faults.required(f"{path}.key")]
-    return found + faults.invalid_each(f"{path}.key", key, name_rules.config_key(key))
+        return [*found, field_errors.required(f"{path}.key")]
+    return found + field_errors.invalid_each(f"{path}.key", key, name_rules.config_key(key))

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from vcbatch.api.names import ALLOWED_NAMESPACES
 from vcbatch.api.queue import Queue
-from vcbatch.api.validate.fault import Cause, Fault
+from vcbatch.api.validate.errors import Cause, ValidationError
 from vcbatch.api.validate.lookup import Lookup
 
 MOST_ALLOWED = 1000
@@ -27,18 +27,20 @@ def allowed_namespaces(queue: Queue) -> list[str] | None:
     return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
 
 
-def annotation_faults(queue: Queue) -> Iterator[Fault]:
+def annotation_errors(queue: Queue) -> Iterator[ValidationError]:
     """The annotation is a list of names and patterns."""
     patterns = allowed_namespaces(queue) or []
     if len(patterns) > MOST_ALLOWED:
-        yield Fault(_FIELD, f"{_FIELD}: {len(patterns)} namespaces, want at most {MOST_ALLOWED}", Cause.TOO_MANY)
+        yield ValidationError(
+            _FIELD, f"{_FIELD}: {len(patterns)} namespaces, want at most {MOST_ALLOWED}", Cause.TOO_MANY
+        )
     for pattern in patterns[:MOST_ALLOWED]:
         if _PATTERN.fullmatch(pattern) is None:
             want = "want names of namespaces, in which * stands for any characters"
-            yield Fault(_FIELD, f'{_FIELD}: Invalid value: "{pattern}": {want}')
+            yield ValidationError(_FIELD, f'{_FIELD}: Invalid value: "{pattern}": {want}')
 
 
-def namespace_faults(name: str, namespace: str, lookup: Lookup, field: str) -> Iterator[Fault]:
+def namespace_errors(name: str, namespace: str, lookup: Lookup, field: str) -> Iterator[ValidationError]:
     """Whether objects of `namespace` may go to the queue `name`. A queue that doesn't exist is another rule's."""
     seen: set[str] = set()
     while name and name not in seen:
@@ -50,6 +52,8 @@ def namespace_faults(name: str, namespace: str, lookup: Lookup, field: str) -> I
         if patterns is not None and not any(fnmatch.fnmatchcase(namespace, pattern) for pattern in patterns):
             allowed = ", ".join(patterns[:10]) or "nobody"
             text = f"namespace `{namespace}` may not submit to queue `{queue.name}`"
-            yield Fault(field, f"{text}, whose annotation {ALLOWED_NAMESPACES} allows {allowed}", Cause.FORBIDDEN)
+            yield ValidationError(
+                field, f"{text}, whose annotation {ALLOWED_NAMESPACES} allows {allowed}", Cause.FORBIDDEN
+            )
             return
         name = queue.spec.parent

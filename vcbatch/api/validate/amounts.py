@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from vcbatch.api.model import ResourceList
 from vcbatch.api.quantity import ZERO, MalformedQuantity, Quantity, parse_quantity
-from vcbatch.api.validate.fault import Fault
+from vcbatch.api.validate.errors import ValidationError
 
 Amounts = Mapping[str, Quantity]
 
 
 def read(resources: ResourceList) -> dict[str, Quantity]:
-    """The amounts; a malformed one, which `amount_faults` reports, counts as nothing."""
+    """The amounts; a malformed one, which `amount_errors` reports, counts as nothing."""
     return {name: _quantity(given) for name, given in resources.items()}
 
 
@@ -25,19 +25,19 @@ def total(listed: Iterable[Amounts]) -> dict[str, Quantity]:
     return result
 
 
-def amount_faults(resources: ResourceList, path: str) -> Iterator[Fault]:
+def amount_errors(resources: ResourceList, path: str) -> Iterator[ValidationError]:
     """Amounts are quantities, not negative, and whole where the resource only comes whole."""
     for name, given in resources.items():
         field = f"{path}.{name}"
         try:
             amount = parse_quantity(given)
         except MalformedQuantity as error:
-            yield Fault(field, f'{field}: Invalid value: "{given}": {error}')
+            yield ValidationError(field, f'{field}: Invalid value: "{given}": {error}')
             continue
         if amount < ZERO:
-            yield Fault(field, f'{field}: Invalid value: "{amount}": must be greater than or equal to 0')
+            yield ValidationError(field, f'{field}: Invalid value: "{amount}": must be greater than or equal to 0')
         if _is_whole(name) and amount.milli() % 1000:
-            yield Fault(field, f'{field}: Invalid value: "{amount}": must be an integer')
+            yield ValidationError(field, f'{field}: Invalid value: "{amount}": must be an integer')
 
 
 def shown(amounts: Amounts) -> str:

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from vcbatch.api.job import Job
 from vcbatch.api.loose import part
-from vcbatch.api.validate.fault import Fault
-from vcbatch.api.validate.pod import BUDGETS, pod_faults
+from vcbatch.api.validate.errors import ValidationError
+from vcbatch.api.validate.pod import BUDGETS, pod_errors
 
 
 def budget_of_pods(annotations: Mapping[str, str]) -> dict[str, str]:
@@ -17,16 +17,16 @@ def budget_of_pods(annotations: Mapping[str, str]) -> dict[str, str]:
     return {name: annotations[name]} if name is not None else {}
 
 
-def job_budget_faults(job: Job) -> Iterator[Fault]:
+def job_budget_errors(job: Job) -> Iterator[ValidationError]:
     """What `/pods/validate` says of the budgets of the pods that the job would have. What the job gives counts more
     than what a template has."""
     given = budget_of_pods(job.metadata.annotations)
-    own = pod_faults(given)
+    own = pod_errors(given)
     yield from own
-    told = {fault.message for fault in own}
+    reported = {error.message for error in own}
     for index, task in enumerate(job.spec.tasks):
         path = f"spec.tasks[{index}].template"
-        for fault in pod_faults({**part(task.pod_metadata, "annotations"), **given}):
-            if fault.message not in told:
-                told.add(fault.message)
-                yield replace(fault, field=f"{path}.{fault.field}", message=f"{path}: {fault.message}")
+        for error in pod_errors({**part(task.pod_metadata, "annotations"), **given}):
+            if error.message not in reported:
+                reported.add(error.message)
+                yield replace(error, field=f"{path}.{error.field}", message=f"{path}: {error.message}")

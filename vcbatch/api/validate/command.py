@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from vcbatch.api.loose import part
 from vcbatch.api.model import Json
 from vcbatch.api.resources import QUEUES
-from vcbatch.api.validate.fault import Cause, Fault
+from vcbatch.api.validate.errors import Cause, ValidationError
 
 
 def commanded_queue(command: Json | None) -> str:
@@ -19,9 +19,9 @@ def commanded_queue(command: Json | None) -> str:
     return str(target.get("name") or "")
 
 
-def command_faults(command: Json) -> Iterator[Fault]:
+def command_errors(command: Json) -> Iterator[ValidationError]:
     """A Command to a queue names the UID of the queue, so that it is never carried out on another of the same name."""
     queue = commanded_queue(command)
     if queue and not part(command, "target").get("uid"):
         text = f"target.uid: Required value: want the UID of queue {queue} (kubectl get queue {queue} -o yaml)"
-        yield Fault("target.uid", text, Cause.REQUIRED)
+        yield ValidationError("target.uid", text, Cause.REQUIRED)

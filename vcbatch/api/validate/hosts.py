@@ -10,7 +10,7 @@ from vcbatch.api.flags import PLUGIN_FLAGS, Flags, parse_flags
 from vcbatch.api.host_lists import INJECT_HOSTS, HostList, host_lists, in_environment
 from vcbatch.api.job import JobSpec
 from vcbatch.api.names import Plugin
-from vcbatch.api.validate.fault import Cause, Fault
+from vcbatch.api.validate.errors import Cause, ValidationError
 
 LARGEST_CONFIG_MAP: Final = 1024 * 1024
 """Bytes of all values, of a Secret's too (k8s.io/kubernetes `pkg/apis/core/validation`, `MaxSecretSize`)."""
@@ -20,7 +20,7 @@ _KEYS_SIZE: Final = 4096  # more than a key pair of the ssh plugin's has
 _ROLES: Final = ("ps", "worker", "chief", "evaluator")
 
 
-def host_list_faults(spec: JobSpec, job: str, path: str) -> Iterator[Fault]:
+def host_list_errors(spec: JobSpec, job: str, path: str) -> Iterator[ValidationError]:
     """Lists that are too large for where a plugin of the job puts them, with their sizes."""
     lists = host_lists(spec, job)
     for plugin, check in ((Plugin.SVC, _svc), (Plugin.SSH, _ssh), (Plugin.MPI, _mpi), (Plugin.TENSORFLOW, _tensorflow)):
@@ -29,7 +29,7 @@ def host_list_faults(spec: JobSpec, job: str, path: str) -> Iterator[Fault]:
             continue
         field = f"{path}.plugins[{plugin}]"
         for text in check(lists, arguments):
-            yield Fault(field, f"{field}: {text}", Cause.TOO_LONG)
+            yield ValidationError(field, f"{field}: {text}", Cause.TOO_LONG)
 
 
 def _svc(lists: Sequence[HostList], arguments: Sequence[str]) -> Iterator[str]:

@@ -7,23 +7,23 @@ from typing import Final
 
 from vcbatch.api.hypernode import HyperNode, Member
 from vcbatch.api.re2 import MalformedPattern, compile_pattern, cost_of
-from vcbatch.api.validate.fault import Cause, Fault
+from vcbatch.api.validate.errors import Cause, ValidationError
 
 MOST_PATTERN_COST: Final = 200_000
 """Of the different patterns of one HyperNode, in instructions of RE2: a fraction of a second, and some 1,500 patterns
 such as `^rack-12-node-[0-9]+$`."""
 
 
-def hypernode_faults(hypernode: HyperNode) -> list[Fault]:
+def hypernode_errors(hypernode: HyperNode) -> list[ValidationError]:
     """There are members, and patterns are patterns. That each member is selected in exactly one way is a rule of the
     schema (CEL), in Volcano as here."""
     if not hypernode.spec.members:
         text = "spec.members: Invalid value: []: member must have at least one member"
-        return [Fault("spec.members", text, Cause.REQUIRED)]
-    return list(_pattern_faults(hypernode.spec.members))
+        return [ValidationError("spec.members", text, Cause.REQUIRED)]
+    return list(_pattern_errors(hypernode.spec.members))
 
 
-def _pattern_faults(members: Sequence[Member]) -> Iterator[Fault]:
+def _pattern_errors(members: Sequence[Member]) -> Iterator[ValidationError]:
     """Each different pattern is compiled once. All together may cost no more than `MOST_PATTERN_COST`."""
     judged: dict[str, str] = {}
     left = MOST_PATTERN_COST
@@ -36,7 +36,9 @@ def _pattern_faults(members: Sequence[Member]) -> Iterator[Fault]:
                 text = (
                     f"Too many: the different patterns of the first {index} members are all that one HyperNode may have"
                 )
-                yield Fault("spec.members", f"spec.members: {text}; use labelMatch, or HyperNodes below this one")
+                yield ValidationError(
+                    "spec.members", f"spec.members: {text}; use labelMatch, or HyperNodes below this one"
+                )
                 return
             try:
                 found = compile_pattern(pattern)
@@ -46,4 +48,4 @@ def _pattern_faults(members: Sequence[Member]) -> Iterator[Fault]:
             left -= cost_of(found)
         if judged[pattern]:
             text = f'Invalid value: "{pattern}": member regexMatch pattern is invalid: {judged[pattern]}'
-            yield Fault(field, f"{field}: {text}")
+            yield ValidationError(field, f"{field}: {text}")

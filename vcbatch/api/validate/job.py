@@ -1,6 +1,6 @@
 """Whether a new Job can work (volcano-sh/volcano `pkg/webhooks/admission/jobs/validate`).
 
-All faults are found at once. Sentences are Volcano's where it has the same rule, since tools and habits match on them.
+All errors are found at once. Sentences are Volcano's where it has the same rule, since tools and habits match on them.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from typing import Any, Final, cast
 import msgspec
 
 from vcbatch.api import names
-from vcbatch.api.faults import FieldError
+from vcbatch.api.field_errors import FieldError
 from vcbatch.api.flags import PLUGIN_FLAGS, parse_flags
 from vcbatch.api.job import Job, JobSpec, TaskSpec
 from vcbatch.api.loose import listed, part
 from vcbatch.api.model import Json, NetworkTopology
 from vcbatch.api.name_rules import dns_label, qualified_name
 from vcbatch.api.names import Plugin
-from vcbatch.api.parallel_limit import parallel_limit_fault
-from vcbatch.api.podspec.template import written_template_faults
+from vcbatch.api.parallel_limit import parallel_limit_error
+from vcbatch.api.podspec.template import written_template_errors
 from vcbatch.api.quantity import MalformedQuantity, parse_quantity
 from vcbatch.api.queue import ROOT, QueueState
-from vcbatch.api.time_limit import time_limit_fault
+from vcbatch.api.time_limit import time_limit_error
 from vcbatch.api.validate import graph
-from vcbatch.api.validate.access import namespace_faults
-from vcbatch.api.validate.budget import job_budget_faults
-from vcbatch.api.validate.fault import Cause, Fault
-from vcbatch.api.validate.hosts import host_list_faults
+from vcbatch.api.validate.access import namespace_errors
+from vcbatch.api.validate.budget import job_budget_errors
+from vcbatch.api.validate.errors import Cause, ValidationError
+from vcbatch.api.validate.hosts import host_list_errors
 from vcbatch.api.validate.lookup import Lookup
-from vcbatch.api.validate.policies import duration_faults, policy_faults
-from vcbatch.api.validate.volumes import volume_faults
+from vcbatch.api.validate.policies import duration_errors, policy_errors
+from vcbatch.api.validate.volumes import volume_errors
 
 TOPOLOGY_CONFLICT: Final = (
     "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously"
@@ -45,7 +45,7 @@ MOST_TASKS: Final = 10_000
 
 _REMEMBERED: Final = 128
 _REMEMBERED_BYTES: Final = 8 * 1024
-"""How many templates, of how many bytes at most, are known with their faults."""
+"""How many templates, of how many bytes at most, are known with their errors."""
 
 LONGEST_HOST_NAME: Final = 63
 """Characters of a pod's host name; the kubelet cuts a longer name of a pod there."""
@@ -55,82 +55,90 @@ _LONGEST_PREFIX: Final = 58
 _SUFFIX_LENGTH: Final = 5
 
 
-def job_faults(job: Job, lookup: Lookup) -> list[Fault]:
+def job_errors(job: Job, lookup: Lookup) -> list[ValidationError]:
     """Everything that keeps a new job from working. The job has its defaults already."""
     name = job.name or generated_name(job.metadata.generate_name)
-    faults = [*_name_faults(name), *spec_faults(job.spec, name)]
-    faults += _queue_faults(job.spec.queue, lookup)
-    faults += namespace_faults(job.spec.queue, job.namespace, lookup, "spec.queue")
-    faults += time_limit_faults(job)
-    faults += parallel_limit_faults(job)
-    faults += job_budget_faults(job)
-    return faults
+    errors = [*_name_errors(name), *spec_errors(job.spec, name)]
+    errors += _queue_errors(job.spec.queue, lookup)
+    errors += namespace_errors(job.spec.queue, job.namespace, lookup, "spec.queue")
+    errors += time_limit_errors(job)
+    errors += parallel_limit_errors(job)
+    errors += job_budget_errors(job)
+    return errors
 
 
-def spec_faults(spec: JobSpec, name: str, *, path: str = "spec") -> list[Fault]:
-    """The faults of a job's spec by itself, whatever queue it goes to. `name` is the job's, as long as its pods' names
+def spec_errors(spec: JobSpec, name: str, *, path: str = "spec") -> list[ValidationError]:
+    """The errors of a job's spec by itself, whatever queue it goes to. `name` is the job's, as long as its pods' names
     depend on it."""
     if not spec.tasks:
-        return [Fault(f"{path}.tasks", "No task specified in job spec", Cause.REQUIRED)]
+        return [ValidationError(f"{path}.tasks", "No task specified in job spec", Cause.REQUIRED)]
     if len(spec.tasks) > MOST_TASKS:
-        return [Fault(f"{path}.tasks", f"{path}.tasks: {len(spec.tasks)} tasks, want at most {MOST_TASKS}")]
-    faults = list(topology_faults(spec.network_topology, f"{path}.networkTopology"))
-    faults += _duplicate_tasks(spec.tasks, path)
+        return [ValidationError(f"{path}.tasks", f"{path}.tasks: {len(spec.tasks)} tasks, want at most {MOST_TASKS}")]
+    errors = list(topology_errors(spec.network_topology, f"{path}.networkTopology"))
+    errors += _duplicate_tasks(spec.tasks, path)
     for index, task in enumerate(spec.tasks):
-        faults += _task_faults(task, index, name, spec, path)
+        errors += _task_errors(task, index, name, spec, path)
     if spec.min_available > spec.total_replicas:
         text = "job 'minAvailable' should not be greater than total replicas in tasks"
         detail = f"{text}: {spec.min_available} > {spec.total_replicas}"
-        faults.append(Fault(f"{path}.minAvailable", detail))
-    faults += size_faults(spec, path)
-    faults += policy_faults(spec.policies, f"{path}.policies")
+        errors.append(ValidationError(f"{path}.minAvailable", detail))
+    errors += size_errors(spec, path)
+    errors += policy_errors(spec.policies, f"{path}.policies")
     if spec.running_estimate is not None:
-        faults += duration_faults(spec.running_estimate, f"{path}.runningEstimate")
-    faults += _plugin_faults(spec, name, path)
-    faults += host_list_faults(spec, name, path)
-    faults += volume_faults(spec, path)
-    faults += _dependency_faults(spec.tasks, path)
-    return faults
+        errors += duration_errors(spec.running_estimate, f"{path}.runningEstimate")
+    errors += _plugin_errors(spec, name, path)
+    errors += host_list_errors(spec, name, path)
+    errors += volume_errors(spec, path)
+    errors += _dependency_errors(spec.tasks, path)
+    return errors
 
 
-def topology_faults(topology: NetworkTopology | None, path: str) -> Iterator[Fault]:
+def topology_errors(topology: NetworkTopology | None, path: str) -> Iterator[ValidationError]:
     """The highest tier may be given by number or by name."""
     if topology is not None and topology.highest_tier_allowed is not None and topology.highest_tier_name:
-        yield Fault(path, TOPOLOGY_CONFLICT)
+        yield ValidationError(path, TOPOLOGY_CONFLICT)
 
 
-def size_faults(spec: JobSpec, path: str) -> Iterator[Fault]:
+def size_errors(spec: JobSpec, path: str) -> Iterator[ValidationError]:
     """A job has no more pods than anything could start, or a slip of the keyboard takes the control plane down."""
     if spec.total_replicas > MOST_PODS:
-        yield Fault(f"{path}.tasks", f"{path}.tasks: {spec.total_replicas} pods in total, want at most {MOST_PODS}")
+        yield ValidationError(
+            f"{path}.tasks", f"{path}.tasks: {spec.total_replicas} pods in total, want at most {MOST_PODS}"
+        )
 
 
-def partition_faults(task: TaskSpec, job: str, path: str) -> Iterator[Fault]:
+def partition_errors(task: TaskSpec, job: str, path: str) -> Iterator[ValidationError]:
     """Partitions cover the task's pods exactly."""
     policy = task.partition_policy
     if policy is None:
         return
     where = f"in task: {task.name}, job: {job}"
     if policy.total_partitions <= 0:
-        yield Fault(f"{path}.partitionPolicy.totalPartitions", f"'TotalPartitions' must be greater than 0 {where}")
+        yield ValidationError(
+            f"{path}.partitionPolicy.totalPartitions", f"'TotalPartitions' must be greater than 0 {where}"
+        )
     if policy.partition_size <= 0:
-        yield Fault(f"{path}.partitionPolicy.partitionSize", f"'PartitionSize' must be greater than 0 {where}")
+        yield ValidationError(
+            f"{path}.partitionPolicy.partitionSize", f"'PartitionSize' must be greater than 0 {where}"
+        )
     if task.replicas != policy.total_partitions * policy.partition_size:
-        yield Fault(f"{path}.replicas", f"'Replicas' are not equal to TotalPartitions*PartitionSize {where}")
+        yield ValidationError(f"{path}.replicas", f"'Replicas' are not equal to TotalPartitions*PartitionSize {where}")
     least = policy.min_partitions * policy.partition_size
     if policy.min_partitions > 0 and task.min_available is not None and task.min_available != least:
-        yield Fault(f"{path}.minAvailable", f"'MinAvailable' is not equal to MinPartitions*PartitionSize {where}")
-    yield from topology_faults(policy.network_topology, f"{path}.partitionPolicy.networkTopology")
+        yield ValidationError(
+            f"{path}.minAvailable", f"'MinAvailable' is not equal to MinPartitions*PartitionSize {where}"
+        )
+    yield from topology_errors(policy.network_topology, f"{path}.partitionPolicy.networkTopology")
 
 
-def pod_name_faults(task: TaskSpec, spec: JobSpec, job: str, path: str) -> Iterator[Fault]:
+def pod_name_errors(task: TaskSpec, spec: JobSpec, job: str, path: str) -> Iterator[ValidationError]:
     """The name of the task's first pod is a qualified name, as Volcano has it. Where the pods' names become host names,
     the longest of them is short enough for one."""
     pod = names.pod_name(job, task.name, max(task.replicas - 1, 0))
     complaints = qualified_name(pod)
     if complaints and (has_host_names(task, spec) or qualified_name(names.pod_name(job, task.name, 0))):
         detail = f"create pod with name {pod} validate failed [{' '.join(complaints)}]"
-        yield Fault(f"{path}.name", f"{detail}; shorten the name of the job or of the task {task.name}")
+        yield ValidationError(f"{path}.name", f"{detail}; shorten the name of the job or of the task {task.name}")
 
 
 def has_host_names(task: TaskSpec, spec: JobSpec) -> bool:
@@ -139,18 +147,18 @@ def has_host_names(task: TaskSpec, spec: JobSpec) -> bool:
     return Plugin.SVC in spec.plugins and not task.pod_spec.get("hostname")
 
 
-def time_limit_faults(job: Job) -> Iterator[Fault]:
+def time_limit_errors(job: Job) -> Iterator[ValidationError]:
     """The annotation with the longest time that the job may run is a number of seconds."""
-    fault = time_limit_fault(job.metadata.annotations)
-    if fault:
-        yield Fault(f"metadata.annotations[{names.MAX_RUN_SECONDS}]", fault)
+    error = time_limit_error(job.metadata.annotations)
+    if error:
+        yield ValidationError(f"metadata.annotations[{names.MAX_RUN_SECONDS}]", error)
 
 
-def parallel_limit_faults(job: Job) -> Iterator[Fault]:
+def parallel_limit_errors(job: Job) -> Iterator[ValidationError]:
     """The annotation with the most pods that are alive together is a number, and leaves room for the gang."""
-    fault = parallel_limit_fault(job.metadata.annotations, minimum=job.spec.min_available)
-    if fault:
-        yield Fault(f"metadata.annotations[{names.MAX_PARALLEL_PODS}]", fault)
+    error = parallel_limit_error(job.metadata.annotations, minimum=job.spec.min_available)
+    if error:
+        yield ValidationError(f"metadata.annotations[{names.MAX_PARALLEL_PODS}]", error)
 
 
 def generated_name(prefix: str) -> str:
@@ -158,52 +166,52 @@ def generated_name(prefix: str) -> str:
     return f"{prefix[:_LONGEST_PREFIX]}{'x' * _SUFFIX_LENGTH}" if prefix else ""
 
 
-def _name_faults(name: str) -> Iterator[Fault]:
+def _name_errors(name: str) -> Iterator[ValidationError]:
     complaints = qualified_name(name) if name else ()
     if complaints:
-        yield Fault("metadata.name", f"create job with name {name} validate failed [{' '.join(complaints)}]")
+        yield ValidationError("metadata.name", f"create job with name {name} validate failed [{' '.join(complaints)}]")
 
 
-def _duplicate_tasks(tasks: Iterable[TaskSpec], path: str) -> Iterator[Fault]:
+def _duplicate_tasks(tasks: Iterable[TaskSpec], path: str) -> Iterator[ValidationError]:
     for name, count in Counter(task.name for task in tasks).items():
         if count > 1:
-            yield Fault(f"{path}.tasks", f"duplicated task name {name}", Cause.DUPLICATE)
+            yield ValidationError(f"{path}.tasks", f"duplicated task name {name}", Cause.DUPLICATE)
 
 
-def _task_faults(task: TaskSpec, index: int, job: str, spec: JobSpec, spec_path: str) -> Iterator[Fault]:
+def _task_errors(task: TaskSpec, index: int, job: str, spec: JobSpec, spec_path: str) -> Iterator[ValidationError]:
     path = f"{spec_path}.tasks[{index}]"
     if task.min_available is not None and task.min_available > task.replicas:
         text = f"'minAvailable' is greater than 'replicas' in task: {task.name}, job: {job}"
-        yield Fault(f"{path}.minAvailable", text)
-    yield from (Fault(f"{path}.name", f"{path}.name: {text}") for text in dns_label(task.name))
-    yield from policy_faults(task.policies, f"{path}.policies")
-    yield from pod_name_faults(task, spec, job, path)
-    # Volcano reports faults of templates under spec.task, which is not the field's name: the sentence is for people
+        yield ValidationError(f"{path}.minAvailable", text)
+    yield from (ValidationError(f"{path}.name", f"{path}.name: {text}") for text in dns_label(task.name))
+    yield from policy_errors(task.policies, f"{path}.policies")
+    yield from pod_name_errors(task, spec, job, path)
+    # Volcano reports errors of templates under spec.task, which is not the field's name: the sentence is for people
     # and tools that know it so, the field for the rest.
-    told = f"{spec_path}.task[{index}].template"
-    for fault in _template_faults(task.template, told):
-        yield Fault(fault.field.replace(told, f"{path}.template", 1), str(fault), Cause(fault.reason))
-    yield from _whole_cpu_faults(task, index, path)
-    yield from partition_faults(task, job, path)
+    reported = f"{spec_path}.task[{index}].template"
+    for error in _template_errors(task.template, reported):
+        yield ValidationError(error.field.replace(reported, f"{path}.template", 1), str(error), Cause(error.reason))
+    yield from _whole_cpu_errors(task, index, path)
+    yield from partition_errors(task, job, path)
 
 
-def _template_faults(template: Json, path: str) -> Sequence[FieldError]:
+def _template_errors(template: Json, path: str) -> Sequence[FieldError]:
     """Jobs that come by the thousand are mostly alike, and the rules of pods are most of what judging one costs."""
     try:
         written = msgspec.json.encode(template)
     except (TypeError, ValueError, RecursionError):
         written = b""
     if not written or len(written) > _REMEMBERED_BYTES:
-        return written_template_faults(template, path)
-    return _known_template_faults(written, path)
+        return written_template_errors(template, path)
+    return _known_template_errors(written, path)
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _known_template_faults(written: bytes, path: str) -> Sequence[FieldError]:
-    return tuple(written_template_faults(msgspec.json.decode(written), path))
+def _known_template_errors(written: bytes, path: str) -> Sequence[FieldError]:
+    return tuple(written_template_errors(msgspec.json.decode(written), path))
 
 
-def _whole_cpu_faults(task: TaskSpec, position: int, path: str) -> Iterator[Fault]:
+def _whole_cpu_errors(task: TaskSpec, position: int, path: str) -> Iterator[ValidationError]:
     """NUMA alignment hands out whole cores."""
     if task.topology_policy in ("", "none"):
         return
@@ -216,7 +224,7 @@ def _whole_cpu_faults(task: TaskSpec, position: int, path: str) -> Iterator[Faul
                 which = "container" if group == "containers" else group
                 where = f"spec.task[{position}] {which}[{index}] ({name})"
                 text = f"the cpu request isn't an integer in {where}, as topologyPolicy {task.topology_policy} needs"
-                yield Fault(field, text)
+                yield ValidationError(field, text)
 
 
 def _asks_whole_cpus(container: Any) -> bool:
@@ -231,58 +239,60 @@ def _asks_whole_cpus(container: Any) -> bool:
     return milli > 0 and milli % 1000 == 0
 
 
-def _plugin_faults(spec: JobSpec, job: str, path: str) -> Iterator[Fault]:
+def _plugin_errors(spec: JobSpec, job: str, path: str) -> Iterator[ValidationError]:
     for name, arguments in spec.plugins.items():
         field = f"{path}.plugins[{name}]"
         if name not in PLUGIN_FLAGS:
-            yield Fault(field, f"unable to find job plugin: {name}; known plugins: {', '.join(PLUGIN_FLAGS)}")
+            yield ValidationError(field, f"unable to find job plugin: {name}; known plugins: {', '.join(PLUGIN_FLAGS)}")
             continue
         # What can't be read of the arguments has its default, as in Volcano, and is warned about.
         flags = parse_flags(arguments, PLUGIN_FLAGS[name])
         if name == Plugin.MPI and spec.task(flags.text("master")) is None:
-            yield Fault(field, f"The specified mpi master task was not found: {flags.text('master')}")
+            yield ValidationError(field, f"The specified mpi master task was not found: {flags.text('master')}")
         elif name == Plugin.RAY and spec.task(flags.text("head")) is None:
-            yield Fault(field, f"The specified ray head task was not found: {flags.text('head')}")
+            yield ValidationError(field, f"The specified ray head task was not found: {flags.text('head')}")
         elif name == Plugin.RAY and dns_label(names.ray_head_service(job)):
             reason = f"{dns_label(names.ray_head_service(job))[0]}, as the plugin ray makes a Service of it"
-            yield Fault(
+            yield ValidationError(
                 "metadata.name", f'metadata.name: Invalid value: "{job}": {names.ray_head_service(job)} {reason}'
             )
         elif name == Plugin.SVC and dns_label(job):
             # Its name becomes the pods' subdomain and, in front of the task's, their host name.
             reason = f"{dns_label(job)[0]}, as the plugin svc makes host names of it"
-            yield Fault("metadata.name", f'metadata.name: Invalid value: "{job}": {reason}')
+            yield ValidationError("metadata.name", f'metadata.name: Invalid value: "{job}": {reason}')
 
 
-def _dependency_faults(tasks: Iterable[TaskSpec], path: str) -> Iterator[Fault]:
+def _dependency_errors(tasks: Iterable[TaskSpec], path: str) -> Iterator[ValidationError]:
     edges = {task.name: task.depends_on.name if task.depends_on else () for task in tasks}
     text = "job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG)"
     unknown = graph.unknown_target(edges)
     if unknown:
         task, target = unknown
-        yield Fault(f"{path}.tasks", f"{text}: task {task} depends on {target}, which is no task of the job")
+        yield ValidationError(f"{path}.tasks", f"{text}: task {task} depends on {target}, which is no task of the job")
     looped = graph.cycle(edges)
     if looped:
-        yield Fault(f"{path}.tasks", f"{text}: circle of {', '.join(looped)}")
+        yield ValidationError(f"{path}.tasks", f"{text}: circle of {', '.join(looped)}")
 
 
-def _queue_faults(name: str, lookup: Lookup) -> Iterator[Fault]:
+def _queue_errors(name: str, lookup: Lookup) -> Iterator[ValidationError]:
     field = "spec.queue"
     queue = lookup.queue(name)
     if queue is None:
         text = f'unable to find job queue: queue.scheduling.volcano.sh "{name}" not found'
-        yield Fault(field, text, Cause.NOT_FOUND)
+        yield ValidationError(field, text, Cause.NOT_FOUND)
         return
     # A queue without a state was made a moment ago, and its controller is about to open it.
     state = queue.status.state or QueueState.OPEN
     if state != QueueState.OPEN:
-        yield Fault(field, f"can only submit job to queue with state `Open`, queue `{name}` status is `{state}`")
+        yield ValidationError(
+            field, f"can only submit job to queue with state `Open`, queue `{name}` status is `{state}`"
+        )
     if name == ROOT:
-        yield Fault(field, "can not submit job to root queue")
+        yield ValidationError(field, "can not submit job to root queue")
     children = sorted(other.name for other in lookup.queues() if other.spec.parent == name)
     if children and name != ROOT:
         listed = ", ".join(children[:5])
-        yield Fault(field, f"can only submit job to leaf queue, queue `{name}` has child queues: {listed}")
+        yield ValidationError(field, f"can only submit job to leaf queue, queue `{name}` has child queues: {listed}")
 
 
 def normalized(value: Any) -> Any:

@@ -9,17 +9,17 @@ from vcbatch.api.job import Job, JobSpec
 from vcbatch.api.model import Json
 from vcbatch.api.names import MAX_PARALLEL_PODS, MAX_RUN_SECONDS
 from vcbatch.api.resources import JOBS
-from vcbatch.api.validate.budget import job_budget_faults
-from vcbatch.api.validate.fault import Cause, Fault
-from vcbatch.api.validate.hosts import host_list_faults
+from vcbatch.api.validate.budget import job_budget_errors
+from vcbatch.api.validate.errors import Cause, ValidationError
+from vcbatch.api.validate.hosts import host_list_errors
 from vcbatch.api.validate.job import (
     normalized,
-    parallel_limit_faults,
-    partition_faults,
-    pod_name_faults,
-    size_faults,
-    time_limit_faults,
-    topology_faults,
+    parallel_limit_errors,
+    partition_errors,
+    pod_name_errors,
+    size_errors,
+    time_limit_errors,
+    topology_errors,
 )
 from vcbatch.api.validate.mutability import FILLED_CLAIM_NAME, changeable
 from vcbatch.api.validate.pod import BUDGETS
@@ -30,50 +30,54 @@ _FROZEN = (
 )
 
 
-def job_update_faults(new: Job, old: Job) -> list[Fault]:
+def job_update_errors(new: Job, old: Job) -> list[ValidationError]:
     """The size and the priority of a job may change, nothing else of its spec. Metadata is free, also that of a job
     which was stored under older rules; a changed limit of time or of pods, or a changed budget, has to be one."""
     limits = (job.metadata.annotations.get(MAX_RUN_SECONDS) for job in (new, old))
-    faults = list(time_limit_faults(new)) if len(set(limits)) > 1 else []
+    errors = list(time_limit_errors(new)) if len(set(limits)) > 1 else []
     bounds = ((job.metadata.annotations.get(MAX_PARALLEL_PODS), job.spec.min_available) for job in (new, old))
-    faults += parallel_limit_faults(new) if len(set(bounds)) > 1 else []
+    errors += parallel_limit_errors(new) if len(set(bounds)) > 1 else []
     budgets = ([job.metadata.annotations.get(name) for name in BUDGETS] for job in (new, old))
-    faults += job_budget_faults(new) if next(budgets) != next(budgets) else []
+    errors += job_budget_errors(new) if next(budgets) != next(budgets) else []
     if new.spec == old.spec:
-        return faults
+        return errors
     for index, task in enumerate(new.spec.tasks):
         path = f"spec.tasks[{index}]"
         if task.replicas < 0:
-            faults.append(Fault(f"{path}.replicas", f"'replicas' must be >= 0 in task: {task.name}"))
+            errors.append(ValidationError(f"{path}.replicas", f"'replicas' must be >= 0 in task: {task.name}"))
         if task.min_available is not None and task.min_available < 0:
-            faults.append(Fault(f"{path}.minAvailable", f"'minAvailable' must be >= 0 in task: {task.name}"))
+            errors.append(ValidationError(f"{path}.minAvailable", f"'minAvailable' must be >= 0 in task: {task.name}"))
         if task.min_available is not None and task.min_available > task.replicas:
-            faults.append(Fault(f"{path}.minAvailable", f"'minAvailable' must be <= 'replicas' in task: {task.name}"))
-        faults += partition_faults(task, new.name, path)
-    faults += size_faults(new.spec, "spec")
-    faults += _grown_lists(new, old)
+            errors.append(
+                ValidationError(f"{path}.minAvailable", f"'minAvailable' must be <= 'replicas' in task: {task.name}")
+            )
+        errors += partition_errors(task, new.name, path)
+    errors += size_errors(new.spec, "spec")
+    errors += _grown_lists(new, old)
     if new.spec.min_available < 0:
-        faults.append(Fault("spec.minAvailable", "job 'minAvailable' must be >= 0"))
+        errors.append(ValidationError("spec.minAvailable", "job 'minAvailable' must be >= 0"))
     if new.spec.min_available > new.spec.total_replicas:
         text = "job 'minAvailable' must not be greater than total replicas"
         detail = f"{text}: {new.spec.min_available} > {new.spec.total_replicas}"
-        faults.append(Fault("spec.minAvailable", detail))
-    faults += topology_faults(new.spec.network_topology, "spec.networkTopology")
+        errors.append(ValidationError("spec.minAvailable", detail))
+    errors += topology_errors(new.spec.network_topology, "spec.networkTopology")
     if len(new.spec.tasks) != len(old.spec.tasks):
-        faults.append(Fault("spec.tasks", "job updates may not add or remove tasks", Cause.FORBIDDEN))
+        errors.append(ValidationError("spec.tasks", "job updates may not add or remove tasks", Cause.FORBIDDEN))
     elif _frozen_part(new.spec) != _frozen_part(old.spec):
-        faults.append(Fault("spec", f"{_FROZEN}; changed: {', '.join(_changed(new.spec, old.spec))}", Cause.FORBIDDEN))
-    return faults
+        errors.append(
+            ValidationError("spec", f"{_FROZEN}; changed: {', '.join(_changed(new.spec, old.spec))}", Cause.FORBIDDEN)
+        )
+    return errors
 
 
-def _grown_lists(new: Job, old: Job) -> Iterator[Fault]:
+def _grown_lists(new: Job, old: Job) -> Iterator[ValidationError]:
     """More replicas make longer pod names and host lists. What was allowed before stays allowed."""
     if new.spec.total_replicas > old.spec.total_replicas:
-        yield from host_list_faults(new.spec, new.name, "spec")
+        yield from host_list_errors(new.spec, new.name, "spec")
     before = {task.name: task.replicas for task in old.spec.tasks}
     for index, task in enumerate(new.spec.tasks):
         if task.replicas > before.get(task.name, 0):
-            yield from pod_name_faults(task, new.spec, new.name, f"spec.tasks[{index}]")
+            yield from pod_name_errors(task, new.spec, new.name, f"spec.tasks[{index}]")
 
 
 def _frozen_part(spec: JobSpec) -> Json:

@@ -8,50 +8,56 @@ from typing import Final
 from vcbatch.api import names
 from vcbatch.api.jobflow import JobFlow
 from vcbatch.api.name_rules import dns_subdomain
-from vcbatch.api.retention import retention_fault
+from vcbatch.api.retention import retention_error
 from vcbatch.api.validate import graph
-from vcbatch.api.validate.fault import Cause, Fault
+from vcbatch.api.validate.errors import Cause, ValidationError
 
 _LONGEST_JOB: Final = 63
 _NO_ORDER = "jobflow Flow is not DAG"
 
 
-def jobflow_faults(flow: JobFlow, *, old: JobFlow | None = None) -> list[Fault]:
+def jobflow_errors(flow: JobFlow, *, old: JobFlow | None = None) -> list[ValidationError]:
     """What is wrong with its order, and with the time that it is kept for when it is finished. What is as it was in
     `old` stays, whatever rules there were when it was made."""
-    faults = list(_retention_faults(flow, old))
-    return faults if old is not None and flow.spec == old.spec else [*order_faults(flow), *faults]
+    errors = list(_retention_errors(flow, old))
+    return errors if old is not None and flow.spec == old.spec else [*order_errors(flow), *errors]
 
 
-def _retention_faults(flow: JobFlow, old: JobFlow | None) -> Iterator[Fault]:
+def _retention_errors(flow: JobFlow, old: JobFlow | None) -> Iterator[ValidationError]:
     given, before = (each.metadata.annotations.get(names.TTL_AFTER_FINISHED) if each else None for each in (flow, old))
-    fault = retention_fault(flow.metadata.annotations)
-    if fault and given != before:
-        yield Fault(f"metadata.annotations[{names.TTL_AFTER_FINISHED}]", fault)
+    error = retention_error(flow.metadata.annotations)
+    if error and given != before:
+        yield ValidationError(f"metadata.annotations[{names.TTL_AFTER_FINISHED}]", error)
 
 
-def order_faults(flow: JobFlow) -> list[Fault]:
+def order_errors(flow: JobFlow) -> list[ValidationError]:
     """Every target is a flow, and none waits for itself."""
-    faults = list(_name_faults(flow))
+    errors = list(_name_errors(flow))
     edges = {each.name: each.depends_on.targets if each.depends_on else () for each in flow.spec.entries}
     unknown = graph.unknown_target(edges)
     if unknown:
-        faults.append(Fault("spec.flows", f"{_NO_ORDER}: vertex is not defined: {unknown[1]}", Cause.NOT_FOUND))
+        errors.append(
+            ValidationError("spec.flows", f"{_NO_ORDER}: vertex is not defined: {unknown[1]}", Cause.NOT_FOUND)
+        )
     looped = graph.cycle(edges)
     if looped:
-        faults.append(Fault("spec.flows", f"{_NO_ORDER}: circle of {', '.join(looped)}"))
-    return faults
+        errors.append(ValidationError("spec.flows", f"{_NO_ORDER}: circle of {', '.join(looped)}"))
+    return errors
 
 
-def _name_faults(flow: JobFlow) -> Iterator[Fault]:
+def _name_errors(flow: JobFlow) -> Iterator[ValidationError]:
     """A flow's name is that of a JobTemplate, and a part of the name of the job made of it."""
     for index, each in enumerate(flow.spec.flows):
         field = f"spec.flows[{index}].name"
         complaints = dns_subdomain(each.name) if each.name else ()
         if complaints:
-            yield Fault(field, f'{field}: Invalid value: "{each.name}": {complaints[0]}, as it names a JobTemplate')
+            yield ValidationError(
+                field, f'{field}: Invalid value: "{each.name}": {complaints[0]}, as it names a JobTemplate'
+            )
             continue
         job = names.flow_job_name(flow.name, each.name)
         if flow.name and each.name and len(job) > _LONGEST_JOB:
             text = f"its job would be called {job}, of {len(job)} characters, and a job's name has at most"
-            yield Fault(field, f'{field}: Invalid value: "{each.name}": {text} {_LONGEST_JOB}', Cause.TOO_LONG)
+            yield ValidationError(
+                field, f'{field}: Invalid value: "{each.name}": {text} {_LONGEST_JOB}', Cause.TOO_LONG
+            )

@@ -25,8 +25,8 @@ def argument_warnings(spec: JobSpec, path: str) -> Iterator[str]:
             continue
         more = len(flags.ignored) - 1
         ignored = "it is ignored" if not more else f"it and the {more} after it are ignored"
-        fault = flags.fault or f"{flags.ignored[0][:_LONGEST_SHOWN]!r} is no flag"
-        yield f"{path}.plugins[{name}]: {fault}; {ignored}"
+        error = flags.error or f"{flags.ignored[0][:_LONGEST_SHOWN]!r} is no flag"
+        yield f"{path}.plugins[{name}]: {error}; {ignored}"
 
 
 def ray_warnings(spec: JobSpec, path: str) -> Iterator[str]:

@@ -6,23 +6,23 @@ import re
 from collections.abc import Iterator, Mapping
 
 from vcbatch.api import names
-from vcbatch.api.validate.fault import Cause, Fault
+from vcbatch.api.validate.errors import Cause, ValidationError
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 BUDGETS = (names.JDB_MIN_AVAILABLE, names.JDB_MAX_UNAVAILABLE)
 
 
-def pod_faults(annotations: Mapping[str, object]) -> list[Fault]:
+def pod_errors(annotations: Mapping[str, object]) -> list[ValidationError]:
     """A disruption budget is a positive number or a percentage from 1% to 99%, and there is only one."""
     given = [name for name in BUDGETS if name in annotations]
-    faults = [fault for name in given for fault in _budget_faults(name, annotations[name])]
+    errors = [error for name in given for error in _budget_errors(name, annotations[name])]
     if len(given) > 1:
         text = f"not allow configure multiple annotations <[{' '.join(given)}]> at same time"
-        faults.append(Fault("metadata.annotations", text))
-    return faults
+        errors.append(ValidationError("metadata.annotations", text))
+    return errors
 
 
-def pod_update_faults(annotations: Mapping[str, object], old: Mapping[str, object]) -> list[Fault]:
+def pod_update_errors(annotations: Mapping[str, object], old: Mapping[str, object]) -> list[ValidationError]:
     """The queue that the pod was admitted with stays: a PodGroup that is made for the pod later goes there."""
     before, now = old.get(names.SCHEDULING_QUEUE_NAME), annotations.get(names.SCHEDULING_QUEUE_NAME)
     if before == now:
@@ -30,19 +30,19 @@ def pod_update_faults(annotations: Mapping[str, object], old: Mapping[str, objec
     field = f"metadata.annotations[{names.SCHEDULING_QUEUE_NAME}]"
     admitted = f"the pod was admitted with {f'queue {before}' if before else 'no queue'}"
     text = f'{field}: Invalid value: "{now or ""}": field is immutable: {admitted}; make a new pod'
-    return [Fault(field, text, Cause.FORBIDDEN)]
+    return [ValidationError(field, text, Cause.FORBIDDEN)]
 
 
-def _budget_faults(name: str, value: object) -> Iterator[Fault]:
+def _budget_errors(name: str, value: object) -> Iterator[ValidationError]:
     field = f"metadata.annotations[{name}]"
     number = str(value).removesuffix("%")
     if not isinstance(value, str):
-        yield Fault(field, f"{field}: Invalid value: {number}: must be of type string")
+        yield ValidationError(field, f"{field}: Invalid value: {number}: must be of type string")
     elif _INTEGER.fullmatch(number) is None:
-        yield Fault(field, f'invalid value strconv.Atoi: parsing "{number}": invalid syntax for {name}')
+        yield ValidationError(field, f'invalid value strconv.Atoi: parsing "{number}": invalid syntax for {name}')
     elif value.endswith("%") and not 0 < int(number) < 100:
-        yield Fault(
+        yield ValidationError(
             field, f'invalid value <"{value}"> for {name}, it must be a valid percentage which between 1% ~ 99%'
         )
     elif not value.endswith("%") and int(number) <= 0:
-        yield Fault(field, f'invalid value <"{value}"> for {name}, it must be a positive integer')
+        yield ValidationError(field, f'invalid value <"{value}"> for {name}, it must be a positive integer')

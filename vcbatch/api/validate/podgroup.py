@@ -8,13 +8,13 @@ from vcbatch.api.podgroup import PodGroup
 from vcbatch.api.queue import QueueState
 from vcbatch.api.resources import JOBS
 from vcbatch.api.unfinished import is_unfinished_job, queue_of
-from vcbatch.api.validate.access import namespace_faults
-from vcbatch.api.validate.fault import Cause, Fault
-from vcbatch.api.validate.job import TOPOLOGY_CONFLICT, topology_faults
+from vcbatch.api.validate.access import namespace_errors
+from vcbatch.api.validate.errors import Cause, ValidationError
+from vcbatch.api.validate.job import TOPOLOGY_CONFLICT, topology_errors
 from vcbatch.api.validate.lookup import WorkLookup
 
 
-def podgroup_faults(group: PodGroup, lookup: WorkLookup, *, old: PodGroup | None = None) -> list[Fault]:
+def podgroup_errors(group: PodGroup, lookup: WorkLookup, *, old: PodGroup | None = None) -> list[ValidationError]:
     """Its queue exists, is open and takes its namespace, and no topology is given twice. Of one that is changed only a
     changed queue is judged: its status is written through the same resource, and has to pass when the queue is closed.
 
@@ -23,25 +23,25 @@ def podgroup_faults(group: PodGroup, lookup: WorkLookup, *, old: PodGroup | None
     """
     if old is not None and old.spec.queue == group.spec.queue:
         return []
-    faults: list[Fault] = []
+    errors: list[ValidationError] = []
     name = group.spec.queue
     queue = lookup.queue(name) if name else None
     if name and queue is None:
         text = f'unable to find queue: queue.scheduling.volcano.sh "{name}" not found'
-        faults.append(Fault("spec.queue", text, Cause.NOT_FOUND))
+        errors.append(ValidationError("spec.queue", text, Cause.NOT_FOUND))
     elif queue is not None and not _takes(queue.status.state, group, lookup, new=old is None):
         text = f"can only submit PodGroup to queue with state `Open`, queue `{name}` status is `{queue.status.state}`"
-        faults.append(Fault("spec.queue", text))
-    faults += namespace_faults(name, group.namespace, lookup, "spec.queue")
-    faults += topology_faults(group.spec.network_topology, "spec.networkTopology")
+        errors.append(ValidationError("spec.queue", text))
+    errors += namespace_errors(name, group.namespace, lookup, "spec.queue")
+    errors += topology_errors(group.spec.network_topology, "spec.networkTopology")
     for index, policy in enumerate(group.spec.sub_group_policy):
         field = f"spec.subGroupPolicy[{index}].networkTopology"
-        if any(topology_faults(policy.network_topology, field)):
-            faults.append(Fault(field, f"in subGroupPolicy '{policy.name}': {TOPOLOGY_CONFLICT}"))
-    return faults
+        if any(topology_errors(policy.network_topology, field)):
+            errors.append(ValidationError(field, f"in subGroupPolicy '{policy.name}': {TOPOLOGY_CONFLICT}"))
+    return errors
 
 
-def attempt_faults(group: PodGroup, lookup: WorkLookup) -> list[Fault]:
+def attempt_errors(group: PodGroup, lookup: WorkLookup) -> list[ValidationError]:
     """The annotation of a later attempt, which is new, lets a PodGroup start in a Closing queue. Its value has to be
     the number of retries that the status of the PodGroup's unfinished Job has."""
     value = group.metadata.annotations.get(ATTEMPT)
@@ -51,7 +51,7 @@ def attempt_faults(group: PodGroup, lookup: WorkLookup) -> list[Fault]:
     if retries and value == str(retries):
         return []
     text = f"annotation {ATTEMPT}: {value!r} isn't the number of retries of the Job that the PodGroup belongs to"
-    return [Fault(f"metadata.annotations[{ATTEMPT}]", text)]
+    return [ValidationError(f"metadata.annotations[{ATTEMPT}]", text)]
 
 
 def _takes(state: str, group: PodGroup, lookup: WorkLookup, *, new: bool) -> bool:

@@ -7,7 +7,7 @@ from typing import Final
 
 from vcbatch.api.duration import MalformedDuration, parse_nanoseconds
 from vcbatch.api.job import Action, Event, LifecyclePolicy
-from vcbatch.api.validate.fault import Fault
+from vcbatch.api.validate.errors import ValidationError
 
 POLICY_EVENTS: Final = (
     Event.ANY,
@@ -35,50 +35,52 @@ POLICY_ACTIONS: Final = (
 _HELP: Final = f"valid events are [{' '.join(POLICY_EVENTS)}], valid actions are [{' '.join(POLICY_ACTIONS)}]"
 
 
-def policy_faults(policies: Sequence[LifecyclePolicy], path: str) -> list[Fault]:
-    """Faults of the list at `path`."""
-    faults: list[Fault] = []
+def policy_errors(policies: Sequence[LifecyclePolicy], path: str) -> list[ValidationError]:
+    """Errors of the list at `path`."""
+    errors: list[ValidationError] = []
     events: set[str] = set()
     codes: set[int] = set()
     for index, policy in enumerate(policies):
         at = f"{path}[{index}]"
-        faults += _own_faults(policy, at)
+        errors += _own_errors(policy, at)
         for event in dict.fromkeys(policy.all_events):
             if event in events:
-                faults.append(Fault(f"{at}.event", f"duplicate event {event}  across different policy"))
+                errors.append(ValidationError(f"{at}.event", f"duplicate event {event}  across different policy"))
             events.add(event)
         if policy.exit_code is not None:
             if policy.exit_code in codes:
-                faults.append(Fault(f"{at}.exitCode", f"duplicate exitCode {policy.exit_code}"))
+                errors.append(ValidationError(f"{at}.exitCode", f"duplicate exitCode {policy.exit_code}"))
             codes.add(policy.exit_code)
     if Event.ANY in events and len(events) > 1:
-        faults.append(Fault(path, "if there's * here, no other policy should be here"))
-    if faults:
-        last = faults[-1]
-        faults[-1] = Fault(last.field, f"{last.message}; {_HELP}", last.cause)
-    return faults
+        errors.append(ValidationError(path, "if there's * here, no other policy should be here"))
+    if errors:
+        last = errors[-1]
+        errors[-1] = ValidationError(last.field, f"{last.message}; {_HELP}", last.cause)
+    return errors
 
 
-def _own_faults(policy: LifecyclePolicy, at: str) -> Iterator[Fault]:
+def _own_errors(policy: LifecyclePolicy, at: str) -> Iterator[ValidationError]:
     if policy.all_events and policy.exit_code is not None:
-        yield Fault(at, "must not specify event and exitCode simultaneously")
+        yield ValidationError(at, "must not specify event and exitCode simultaneously")
     if not policy.all_events and policy.exit_code is None:
-        yield Fault(at, "either event and exitCode should be specified")
+        yield ValidationError(at, "either event and exitCode should be specified")
     for event in policy.all_events:
         if event not in POLICY_EVENTS:
-            yield Fault(f"{at}.event", f'{at}.event: Invalid value: "{event}": invalid policy event')
+            yield ValidationError(f"{at}.event", f'{at}.event: Invalid value: "{event}": invalid policy event')
     # A policy on an exit code may have any action, in Volcano too: one that it doesn't know does nothing.
     if policy.action not in POLICY_ACTIONS and policy.all_events:
-        yield Fault(f"{at}.action", f'{at}.action: Invalid value: "{policy.action}": invalid policy action')
+        yield ValidationError(f"{at}.action", f'{at}.action: Invalid value: "{policy.action}": invalid policy action')
     if policy.exit_code == 0:
-        yield Fault(f"{at}.exitCode", "0 is not a valid error code")
+        yield ValidationError(f"{at}.exitCode", "0 is not a valid error code")
     if policy.timeout is not None:
-        yield from duration_faults(policy.timeout, f"{at}.timeout")
+        yield from duration_errors(policy.timeout, f"{at}.timeout")
 
 
-def duration_faults(text: str, path: str) -> Iterator[Fault]:
-    """A fault where the text is no Go duration."""
+def duration_errors(text: str, path: str) -> Iterator[ValidationError]:
+    """An error where the text is no Go duration."""
     try:
         parse_nanoseconds(text)
     except MalformedDuration as error:
-        yield Fault(path, f'{path}: Invalid value: "{text}": {error}, want a Go duration such as 90s or 1h30m')
+        yield ValidationError(
+            path, f'{path}: Invalid value: "{text}": {error}, want a Go duration such as 90s or 1h30m'
+        )

@@ -11,8 +11,8 @@ from vcbatch.api import names
 from vcbatch.api.quantity import ZERO
 from vcbatch.api.queue import DEFAULT, ROOT, Queue, QueueState
 from vcbatch.api.validate import amounts
-from vcbatch.api.validate.access import annotation_faults
-from vcbatch.api.validate.fault import Cause, Fault
+from vcbatch.api.validate.access import annotation_errors
+from vcbatch.api.validate.errors import Cause, ValidationError
 from vcbatch.api.validate.lookup import WorkLookup
 
 _SPEC: Final = "requestBody.spec"
@@ -32,51 +32,51 @@ class QueueRules:
 DEFAULT_RULES: Final = QueueRules()
 
 
-def queue_faults(
+def queue_errors(
     queue: Queue, lookup: WorkLookup, *, old: Queue | None = None, rules: QueueRules = DEFAULT_RULES
-) -> list[Fault]:
-    """Faults of a new queue, or of a changed one if `old` is given. One that was stored under older rules and isn't
+) -> list[ValidationError]:
+    """Errors of a new queue, or of a changed one if `old` is given. One that was stored under older rules and isn't
     changed in what they are about passes."""
     if old is not None and queue.spec == old.spec and _asked(queue) == _asked(old):
-        return list(annotation_faults(queue)) if _access(queue) != _access(old) else []
-    faults = [
-        *annotation_faults(queue),
-        *_amount_faults(queue),
-        *_state_faults(queue, old),
-        *_hierarchy_faults(queue, lookup.queues()),
+        return list(annotation_errors(queue)) if _access(queue) != _access(old) else []
+    errors = [
+        *annotation_errors(queue),
+        *_amount_errors(queue),
+        *_state_errors(queue, old),
+        *_hierarchy_errors(queue, lookup.queues()),
     ]
     tree = _Tree(queue, lookup)
     if old is None or old.spec.parent != queue.spec.parent:
-        faults += tree.parent_faults(rules.max_depth)
+        errors += tree.parent_errors(rules.max_depth)
     if old is not None and queue.name == ROOT and rules.protect_root and _limits(queue) != _limits(old):
         text = "queue `root` can not be modified: its capability, deserved and guarantee are the cluster's"
-        faults.append(Fault("spec", text, Cause.FORBIDDEN))
+        errors.append(ValidationError("spec", text, Cause.FORBIDDEN))
     moved = old is None or old.spec.parent != queue.spec.parent or _limits(queue) != _limits(old)
-    if moved and queue.name != ROOT and not faults:
-        faults += tree.limit_faults()
-    return faults
+    if moved and queue.name != ROOT and not errors:
+        errors += tree.limit_errors()
+    return errors
 
 
-def queue_deletion_faults(name: str, lookup: WorkLookup, *, rules: QueueRules = DEFAULT_RULES) -> list[Fault]:
+def queue_deletion_errors(name: str, lookup: WorkLookup, *, rules: QueueRules = DEFAULT_RULES) -> list[ValidationError]:
     """Why the queue has to stay."""
     if name in (DEFAULT, ROOT):
-        return [Fault("metadata.name", f"`{name}` queue can not be deleted", Cause.FORBIDDEN)]
+        return [ValidationError("metadata.name", f"`{name}` queue can not be deleted", Cause.FORBIDDEN)]
     queue = lookup.queue(name)
     if queue is None:
-        return [Fault("metadata.name", _not_found(name), Cause.NOT_FOUND)]
-    faults: list[Fault] = []
+        return [ValidationError("metadata.name", _not_found(name), Cause.NOT_FOUND)]
+    errors: list[ValidationError] = []
     work = lookup.work(name)
     if work.text:
         text = f"queue {name} can not be deleted because it has {work.text}"
-        faults.append(Fault("metadata.name", f"{text}; delete or finish their jobs first", Cause.FORBIDDEN))
+        errors.append(ValidationError("metadata.name", f"{text}; delete or finish their jobs first", Cause.FORBIDDEN))
     if rules.keep_allocated and work.placed and not work.held:
         text = f"queue {name} can not be deleted because it has allocated Pods: {work.placed}"
-        faults.append(Fault("status.allocated", text))
+        errors.append(ValidationError("status.allocated", text))
     children = sorted(other.name for other in lookup.queues() if other.spec.parent == name)
     if children:
         text = f"queue {name} can not be deleted because it has {len(children)} child queues: {', '.join(children)}"
-        faults.append(Fault("metadata.name", text, Cause.FORBIDDEN))
-    return faults
+        errors.append(ValidationError("metadata.name", text, Cause.FORBIDDEN))
+    return errors
 
 
 def _access(queue: Queue) -> str | None:
@@ -101,31 +101,31 @@ def _limits(queue: Queue) -> tuple[amounts.Amounts, amounts.Amounts, amounts.Amo
     )
 
 
-def _amount_faults(queue: Queue) -> Iterator[Fault]:
+def _amount_errors(queue: Queue) -> Iterator[ValidationError]:
     """guarantee <= deserved <= capability, where what is guaranteed has to be deserved too."""
     spec = queue.spec
-    yield from amounts.amount_faults(spec.capability, f"{_SPEC}.capability")
-    yield from amounts.amount_faults(spec.deserved, f"{_SPEC}.deserved")
-    yield from amounts.amount_faults(spec.guarantee.resource, f"{_SPEC}.guarantee.resource")
+    yield from amounts.amount_errors(spec.capability, f"{_SPEC}.capability")
+    yield from amounts.amount_errors(spec.deserved, f"{_SPEC}.deserved")
+    yield from amounts.amount_errors(spec.guarantee.resource, f"{_SPEC}.guarantee.resource")
     capability, deserved, guarantee = _limits(queue)
     for name, least in guarantee.items():
         field = f"{_SPEC}.deserved.{name}"
         got = deserved.get(name)
         if got is None and least != ZERO:
-            yield Fault(
+            yield ValidationError(
                 field, f'{field}: Invalid value: "<nil>": deserved[{name}] must be >= guarantee[{name}]={least}'
             )
         elif got is not None and got < least:
             text = f"deserved[{name}]={got} must be >= guarantee[{name}]={least}"
-            yield Fault(field, f'{field}: Invalid value: "{got}": {text}')
+            yield ValidationError(field, f'{field}: Invalid value: "{got}": {text}')
     for name, got in deserved.items():
         if name in capability and got > capability[name]:
             field = f"{_SPEC}.deserved.{name}"
             text = f"deserved[{name}]={got} must be <= capability[{name}]={capability[name]}"
-            yield Fault(field, f'{field}: Invalid value: "{got}": {text}')
+            yield ValidationError(field, f'{field}: Invalid value: "{got}": {text}')
 
 
-def _state_faults(queue: Queue, old: Queue | None) -> Iterator[Fault]:
+def _state_errors(queue: Queue, old: Queue | None) -> Iterator[ValidationError]:
     """The state that a user may write. What is stored isn't the user's: a change of the spec of a Closing queue is
     fine, and carries the stored state along."""
     state = queue.status.state
@@ -133,10 +133,10 @@ def _state_faults(queue: Queue, old: Queue | None) -> Iterator[Fault]:
         return
     if state not in ("", QueueState.OPEN, QueueState.CLOSED):
         field = f"{_SPEC}.state"
-        yield Fault(field, f'{field}: Invalid value: "{state}": queue state must be in [Open Closed]')
+        yield ValidationError(field, f'{field}: Invalid value: "{state}": queue state must be in [Open Closed]')
 
 
-def _hierarchy_faults(queue: Queue, queues: Sequence[Queue]) -> Iterator[Fault]:
+def _hierarchy_errors(queue: Queue, queues: Sequence[Queue]) -> Iterator[ValidationError]:
     """The path of the hierarchy annotation and its weights have the same parts, and no other queue lies below it."""
     path = queue.metadata.annotations.get(names.HIERARCHY, "")
     weights = queue.metadata.annotations.get(names.HIERARCHY_WEIGHTS, "")
@@ -144,18 +144,18 @@ def _hierarchy_faults(queue: Queue, queues: Sequence[Queue]) -> Iterator[Fault]:
         return
     if len(path.split("/")) != len(weights.split("/")):
         text = f"{names.HIERARCHY} must have the same length with {names.HIERARCHY_WEIGHTS}"
-        yield Fault(_ANNOTATIONS, f'{_ANNOTATIONS}: Invalid value: "{path}": {text}')
+        yield ValidationError(_ANNOTATIONS, f'{_ANNOTATIONS}: Invalid value: "{path}": {text}')
         return
     for weight in weights.split("/"):
         complaint = _weight_complaint(weight, weights)
         if complaint:
-            yield Fault(_ANNOTATIONS, f'{_ANNOTATIONS}: Invalid value: "{weights}": {complaint}')
+            yield ValidationError(_ANNOTATIONS, f'{_ANNOTATIONS}: Invalid value: "{weights}": {complaint}')
             return
     for other in queues:
         below = other.metadata.annotations.get(names.HIERARCHY, "")
         if other.name != queue.name and below.startswith(f"{path}/"):
             text = f"{path} is not allowed to be in the sub path of {below} of queue {other.name}"
-            yield Fault(_ANNOTATIONS, f'{_ANNOTATIONS}: Invalid value: "{path}": {text}')
+            yield ValidationError(_ANNOTATIONS, f'{_ANNOTATIONS}: Invalid value: "{path}": {text}')
             return
 
 
@@ -175,42 +175,44 @@ class _Tree:
         self._lookup = lookup
         self._queues = {other.name: other for other in lookup.queues()} | {queue.name: queue}
 
-    def parent_faults(self, max_depth: int) -> Iterator[Fault]:
+    def parent_errors(self, max_depth: int) -> Iterator[ValidationError]:
         """The parent exists, isn't below this queue, isn't too deep, and no job of it runs."""
         name, parent = self._queue.name, self._queue.spec.parent
         field = "spec.parent"
         if parent in ("", ROOT):
             return
         if parent == name:
-            yield Fault(field, f"queue {name} cannot use itself as parent")
+            yield ValidationError(field, f"queue {name} cannot use itself as parent")
             return
         if parent not in self._queues:
             text = f"failed to get parent queue {parent} of queue {name}: {_not_found(parent)}"
-            yield Fault(field, text, Cause.NOT_FOUND)
+            yield ValidationError(field, text, Cause.NOT_FOUND)
             return
         ancestors = self._ancestors()
         if self._queue in ancestors:
-            yield Fault(field, f"queue {name} cannot have {parent} as parent, which is below it")
+            yield ValidationError(field, f"queue {name} cannot have {parent} as parent, which is below it")
             return
         if len(ancestors) + 1 > max_depth:
-            yield Fault(field, f"queue {name} would be {len(ancestors) + 1} levels deep, and the limit is {max_depth}")
+            yield ValidationError(
+                field, f"queue {name} would be {len(ancestors) + 1} levels deep, and the limit is {max_depth}"
+            )
         siblings = [other for other in self._children(parent) if other.name != name]
         pods = 0 if siblings else self._lookup.work(parent).placed
         if pods:
             text = f"queue {parent} cannot be the parent queue of queue {name} because it has allocated Pods: {pods}"
-            yield Fault(field, text)
+            yield ValidationError(field, text)
 
-    def limit_faults(self) -> Iterator[Fault]:
+    def limit_errors(self) -> Iterator[ValidationError]:
         """Limits of a queue and of those above and below it fit together. Children of the root aren't limited by it."""
         queue = self._queue
-        yield from self._above_faults()
+        yield from self._above_errors()
         if queue.spec.parent not in ("", ROOT) and queue.spec.parent in self._queues:
-            yield from self._sum_faults(self._queues[queue.spec.parent])
-        yield from self._below_faults()
+            yield from self._sum_errors(self._queues[queue.spec.parent])
+        yield from self._below_errors()
         if self._children(queue.name):
-            yield from self._sum_faults(queue)
+            yield from self._sum_errors(queue)
 
-    def _above_faults(self) -> Iterator[Fault]:
+    def _above_errors(self) -> Iterator[ValidationError]:
         queue = self._queue
         for name, amount in amounts.read(queue.spec.capability).items():
             for ancestor in self._ancestors():
@@ -218,18 +220,18 @@ class _Tree:
                 if limit > ZERO:
                     if amount > limit:
                         text = f"capability[{name}]={amount} exceeds its ancestor's capability={limit}"
-                        yield Fault(f"spec.capability.{name}", f"queue {queue.name} {text}")
+                        yield ValidationError(f"spec.capability.{name}", f"queue {queue.name} {text}")
                     break
 
-    def _below_faults(self) -> Iterator[Fault]:
+    def _below_errors(self) -> Iterator[ValidationError]:
         queue = self._queue
         for name, limit in amounts.read(queue.spec.capability).items():
             for below, amount in self._first_capabilities(queue.name, name):
                 if amount > limit:
                     text = f"capability[{name}]={limit} is less than capability={amount} of queue {below} below it"
-                    yield Fault(f"spec.capability.{name}", f"queue {queue.name} {text}")
+                    yield ValidationError(f"spec.capability.{name}", f"queue {queue.name} {text}")
 
-    def _sum_faults(self, parent: Queue) -> Iterator[Fault]:
+    def _sum_errors(self, parent: Queue) -> Iterator[ValidationError]:
         children = self._children(parent.name)
         for which in ("guarantee", "deserved"):
             wanted = amounts.total(_which(child, which) for child in children)
@@ -240,7 +242,7 @@ class _Tree:
                 unnamed = sorted(name for name, amount in wanted.items() if amount > ZERO and name not in limit)
                 if unnamed:
                     over += f"; of what its {which} doesn't name its children have none: {', '.join(unnamed)}"
-                yield Fault(f"spec.{which}", f"parent queue {parent.name} validation failed: {over}")
+                yield ValidationError(f"spec.{which}", f"parent queue {parent.name} validation failed: {over}")
 
     def _ancestors(self) -> list[Queue]:
         """From the parent up, without the root; ends where a circle closes."""

@@ -8,7 +8,7 @@ from vcbatch.api.pod import Container, ContainerStatus, Pod, PodStatus, Resource
 from vcbatch.api.quantities import read
 from vcbatch.api.quantity import ZERO, Quantity
 from vcbatch.api.queue import Queue
-from vcbatch.api.validate.fault import Cause, Fault
+from vcbatch.api.validate.errors import Cause, ValidationError
 
 _Amounts = dict[str, Quantity]
 _UNSET_IF_ZERO = ("cpu", "memory")
@@ -16,7 +16,7 @@ _UNSET_IF_ZERO = ("cpu", "memory")
 _FINISHED = ("Succeeded", "Failed")
 
 
-def resize_faults(pod: Pod, old: Pod, queues: Sequence[Queue]) -> list[Fault]:
+def resize_errors(pod: Pod, old: Pod, queues: Sequence[Queue]) -> list[ValidationError]:
     """The pod, which is in the first of these queues, the others being above that one, uses no more than they may.
 
     What is added to what the pod used before must be left of each `spec.capability`, by `status.allocated`. A pod
@@ -27,10 +27,10 @@ def resize_faults(pod: Pod, old: Pod, queues: Sequence[Queue]) -> list[Fault]:
     before, after = used(old, infeasible=old.resize_infeasible), used(pod, infeasible=False)
     raised = {name: after[name] - before.get(name, ZERO) for name in sorted(after)}
     raised = {name: more for name, more in raised.items() if more > ZERO}
-    return [fault for queue in queues for fault in _queue_faults(queue, pod, old, raised)]
+    return [error for queue in queues for error in _queue_errors(queue, pod, old, raised)]
 
 
-def _queue_faults(queue: Queue, pod: Pod, old: Pod, raised: Mapping[str, Quantity]) -> Iterator[Fault]:
+def _queue_errors(queue: Queue, pod: Pod, old: Pod, raised: Mapping[str, Quantity]) -> Iterator[ValidationError]:
     for name, more in raised.items():
         most = read(queue.spec.capability.get(name))
         if name not in queue.spec.capability or (name in _UNSET_IF_ZERO and not most):
@@ -41,7 +41,7 @@ def _queue_faults(queue: Queue, pod: Pod, old: Pod, raised: Mapping[str, Quantit
         field, value = _raised_at(pod, old, name)
         left = most - allocated if allocated < most else ZERO
         who = f"pod {pod.metadata.namespace}/{pod.metadata.name}"
-        yield Fault(
+        yield ValidationError(
             field,
             f'{field}: Invalid value: "{value}": {who} would use {more} more '
             f"{name}, and queue {queue.name} has {left} left of {most} (spec.capability): want at most {left} more",

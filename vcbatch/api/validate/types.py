@@ -12,31 +12,31 @@ from functools import cache
 from typing import Any, Final
 
 from vcbatch.api.crd import render
-from vcbatch.api.crd.shape import shape_faults
+from vcbatch.api.crd.shape import shape_errors
 from vcbatch.api.model import Json
 from vcbatch.api.resources import CUSTOM_RESOURCES, Resource
-from vcbatch.api.validate.fault import Cause, Fault
+from vcbatch.api.validate.errors import Cause, ValidationError
 
-_LONGEST_TOLD: Final = 60
+_LONGEST_REPORTED: Final = 60
 
 
-def type_faults(resource: Resource, given: Mapping[str, Any]) -> list[Fault]:
+def type_errors(resource: Resource, given: Mapping[str, Any]) -> list[ValidationError]:
     """Fields of a custom resource, other than its metadata, whose value has another JSON type than the schema declares;
     at most twenty. Empty for kinds that have no schema here."""
     if resource not in CUSTOM_RESOURCES:
         return []
     return [
-        Fault(fault.field, str(fault), Cause(fault.reason))
+        ValidationError(error.field, str(error), Cause(error.reason))
         for key, schema in _properties(resource.kind).items()
         if key in given
-        for fault in shape_faults(given[key], schema, key, given=_told)
+        for error in shape_errors(given[key], schema, key, given=_reported)
     ]
 
 
-def _told(value: Any) -> Any:
+def _reported(value: Any) -> Any:
     """What a message shows of a value: scalars as they are, long texts and collections by their beginning or type."""
     if isinstance(value, str):
-        return value if len(value) <= _LONGEST_TOLD else f"{value[:_LONGEST_TOLD]}..."
+        return value if len(value) <= _LONGEST_REPORTED else f"{value[:_LONGEST_REPORTED]}..."
     return value if isinstance(value, bool | int | float) else "array" if isinstance(value, list) else "object"
 
 

@@ -15,48 +15,50 @@ from vcbatch.api.loose import listed
 from vcbatch.api.model import Json
 from vcbatch.api.name_rules import dns_subdomain
 from vcbatch.api.names import Plugin
-from vcbatch.api.podspec.claims import claim_spec_faults
-from vcbatch.api.validate.fault import Cause, Fault
+from vcbatch.api.podspec.claims import claim_spec_errors
+from vcbatch.api.validate.errors import Cause, ValidationError
 
 
-def volume_faults(spec: JobSpec, path: str) -> Iterator[Fault]:
+def volume_errors(spec: JobSpec, path: str) -> Iterator[ValidationError]:
     """Everything that keeps the volumes from working."""
     taken = dict(_mounted(spec)) if spec.volumes else {}
     seen: set[str] = set()
     for index, volume in enumerate(spec.volumes):
         at = f"{path}.volumes[{index}]"
-        yield from _path_faults(volume.mount_path, f"{at}.mountPath", seen, taken)
+        yield from _path_errors(volume.mount_path, f"{at}.mountPath", seen, taken)
         seen.add(volume.mount_path)
-        yield from _claim_faults(volume, at)
+        yield from _claim_errors(volume, at)
 
 
-def _path_faults(mount_path: str, at: str, seen: set[str], taken: dict[str, str]) -> Iterator[Fault]:
+def _path_errors(mount_path: str, at: str, seen: set[str], taken: dict[str, str]) -> Iterator[ValidationError]:
     if not mount_path:
-        yield Fault(at, "mountPath is required", Cause.REQUIRED)
+        yield ValidationError(at, "mountPath is required", Cause.REQUIRED)
     elif mount_path in seen:
-        yield Fault(at, f"duplicated mountPath: {mount_path}", Cause.DUPLICATE)
+        yield ValidationError(at, f"duplicated mountPath: {mount_path}", Cause.DUPLICATE)
     elif ":" in mount_path:
-        yield Fault(at, f"{at}: Invalid value: \"{mount_path}\": must not contain ':'")
+        yield ValidationError(at, f"{at}: Invalid value: \"{mount_path}\": must not contain ':'")
     elif mount_path in taken:
         text = f'{at}: Invalid value: "{mount_path}": {taken[mount_path]} mounts another volume there'
-        yield Fault(at, text, Cause.DUPLICATE)
+        yield ValidationError(at, text, Cause.DUPLICATE)
 
 
-def _claim_faults(volume: VolumeSpec, at: str) -> Iterator[Fault]:
+def _claim_errors(volume: VolumeSpec, at: str) -> Iterator[ValidationError]:
     if volume.volume_claim is None and not volume.volume_claim_name:
-        yield Fault(at, "either VolumeClaim or VolumeClaimName must be specified", Cause.REQUIRED)
+        yield ValidationError(at, "either VolumeClaim or VolumeClaimName must be specified", Cause.REQUIRED)
     if volume.volume_claim is not None and volume.volume_claim_name:
-        yield Fault(
+        yield ValidationError(
             at,
             "conflict: If you want to use an existing PVC, just specify VolumeClaimName."
             "If you want to create a new PVC, you do not need to specify VolumeClaimName",
         )
     elif volume.volume_claim_name:
         for complaint in dns_subdomain(volume.volume_claim_name):
-            yield Fault(f"{at}.volumeClaimName", f"invalid VolumeClaimName {volume.volume_claim_name}: {complaint}")
+            yield ValidationError(
+                f"{at}.volumeClaimName", f"invalid VolumeClaimName {volume.volume_claim_name}: {complaint}"
+            )
     elif volume.volume_claim is not None:
-        for fault in claim_spec_faults(volume.volume_claim, f"{at}.volumeClaim"):
-            yield Fault(fault.field, str(fault), Cause(fault.reason))
+        for error in claim_spec_errors(volume.volume_claim, f"{at}.volumeClaim"):
+            yield ValidationError(error.field, str(error), Cause(error.reason))
 
 
 def _mounted(spec: JobSpec) -> Iterator[tuple[str, str]]:

@@ -32,7 +32,7 @@ _CONFLICT: Final = re.compile(r'conflicts? with "([^"]*)"')
 _CONTEXT: Final = 2
 _DELETION_SECONDS: Final = 300.0
 """For how long an object that is created again is waited for, whose pods may take their time to end."""
-_LOOK_SECONDS: Final = 0.5
+_CHECK_SECONDS: Final = 0.5
 
 
 class Change(StrEnum):
@@ -155,7 +155,7 @@ async def _delete(api: RestApi, step: Step, uid: str, *, clock: Clock) -> None:
         if clock.monotonic() >= until:
             text = f"still being deleted after {_DELETION_SECONDS:.0f} s; apply the files again when it is deleted"
             raise ApiError(409, "Conflict", text)
-        await clock.sleep(_LOOK_SECONDS)
+        await clock.sleep(_CHECK_SECONDS)
 
 
 async def _refused_recreation(api: RestApi, step: Step) -> list[Refusal]:

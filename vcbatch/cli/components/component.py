@@ -61,7 +61,7 @@ class Component:
 
     def exposition(self) -> tuple[str, bytes]:
         """Content type and text of a scrape."""
-        for name, error in self.checks.faults().items():
+        for name, error in self.checks.errors().items():
             self.meter.gauge("ready_check", 0.0 if error else 1.0, check=name)
         return self.meter.exposition()
 
@@ -162,9 +162,9 @@ async def _run(options: ComponentOptions, work: Work, election: LeaseConfig, pro
         )
         component.health.on_failure = lambda task: component.meter.count("task_failures", task=task)
         if elector is not None:
-            elector.faults = component.health.fault
+            elector.errors = component.health.error
         pulse = Pulse(clock)
-        alive = {"event-loop": pulse.fault, **({"lease": elector.fault} if elector is not None else {})}
+        alive = {"event-loop": pulse.error, **({"lease": elector.error} if elector is not None else {})}
         _put_checks(component, program, alive, rights)
         server = HealthServer(alive=Checks("healthz", alive), ready=component.checks, metrics=component.exposition)
         listen(server, health=options.healthz_address, metrics=options.listen_address)
@@ -205,8 +205,8 @@ def _put_checks(component: Component, program: Program, alive: Mapping[str, Chec
         checks.put(name, check)
     if elector is not None:
         checks.put("lease", partial(_lease_error, elector))
-    checks.put("permissions", rights.fault)
-    checks.put("tasks", component.health.fault)
+    checks.put("permissions", rights.error)
+    checks.put("tasks", component.health.error)
     checks.put("caches", component.working)
     for name in program.checks:
         checks.put(name, lambda: "" if component.standing_by else "not started yet")
@@ -215,7 +215,7 @@ def _put_checks(component: Component, program: Program, alive: Mapping[str, Chec
 def _lease_error(elector: LeaderElector) -> str:
     """A replica that stands by is ready where it could take over."""
     if elector.leading:
-        return elector.fault()
+        return elector.error()
     return "" if elector.in_touch else "the Lease can't be read or taken"
 
 

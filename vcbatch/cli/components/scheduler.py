@@ -159,7 +159,7 @@ class _InForce:
 
 def _policy_error(followed: FollowedPolicy, source: str) -> str:
     """Without the words of the policy, in which there may be passwords: an event and the log have them."""
-    if not followed.fault:
+    if not followed.error:
         return "" if followed.policy is not None else "not read yet"
     holds = "nothing is scheduled" if followed.policy is None else "the last valid configuration stays in use"
     return f"{source} is invalid; {holds}"
@@ -228,8 +228,8 @@ async def _work(
         tracer=component.tracer,
     )
 
-    component.checks.put("watches", informers.fault)
-    component.checks.put("cycle", loop.fault)
+    component.checks.put("watches", informers.error)
+    component.checks.put("cycle", loop.error)
 
     def take(policy: Policy) -> None:
         loop.use(policy)

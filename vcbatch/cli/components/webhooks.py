@@ -216,7 +216,7 @@ async def _work(component: Component, options: _Options) -> None:
         tracer=component.tracer,
     )
     component.checks.put(
-        "watches", lambda: "; ".join(filter(None, (informers.fault(ASKED), certificates.unfollowed())))
+        "watches", lambda: "; ".join(filter(None, (informers.error(ASKED), certificates.unfollowed())))
     )
     component.checks.put("certificate", partial(_certificate_error, certificates))
     app = build(service, meter=meter, exposition=component.exposition, ready=component.checks)
@@ -272,7 +272,7 @@ class _Certificates:
 def _certificate_error(certificates: _Certificates) -> str:
     if certificates.context.loaded is not None and not certificates.trusted.is_set():
         return "not yet written to the webhook configurations"
-    return certificates.context.fault()
+    return certificates.context.error()
 
 
 def _certificates(component: Component, options: _Options) -> _Certificates:
@@ -298,7 +298,7 @@ def _certificates(component: Component, options: _Options) -> _Certificates:
         parts=parts,
         trust=trust,
         bundle=lambda: managed.bundle,
-        unfollowed=partial(informers.fault, ASKED),
+        unfollowed=partial(informers.error, ASKED),
     )
 
 
@@ -323,7 +323,7 @@ def _of_files(
         trusted=there,
         parts=parts,
         trust=trust,
-        unfollowed=partial(informers.fault, ASKED),
+        unfollowed=partial(informers.error, ASKED),
     )
 
 
@@ -370,7 +370,7 @@ def _kept(
         lease,
         wanted=wanted,
         bundle=certificates.bundle,
-        well=lambda: well() and component.ready.is_set() and not component.health.fault(),
+        well=lambda: well() and component.ready.is_set() and not component.health.error(),
         clock=component.clock,
     )
 

@@ -9,7 +9,7 @@ from vcbatch.api.defaults import default_job
 from vcbatch.api.job import Job
 from vcbatch.api.model import MalformedObject
 from vcbatch.api.resources import JOBS
-from vcbatch.api.validate import sentence, type_faults
+from vcbatch.api.validate import sentence, type_errors
 from vcbatch.cli.base.output import CliError
 from vcbatch.cli.files.source import Origin
 from vcbatch.core.job.ledger import read_ledger
@@ -32,7 +32,7 @@ def members_of(document: Json, priority_classes: Mapping[str, int], *, source: o
     """
     meta = {"namespace": "default", "uid": _UID, **document.get("metadata", {})}
     name = f"job {meta['namespace']}/{meta.get('name')}"
-    misfits = type_faults(JOBS, document)
+    misfits = type_errors(JOBS, document)
     if misfits:
         where = source.place(misfits[0].field) if isinstance(source, Origin) else source
         raise CliError(f"{where}: {name}: {sentence(misfits)}")

@@ -26,7 +26,7 @@ def misfit(resource: Resource, obj: Json) -> tuple[str, str] | None:
 
 
 def _built_in(resource: Resource, obj: Json) -> tuple[str, str] | None:
-    from vcbatch.local.apiserver.errors import DecodeError
+    from vcbatch.local.apiserver.apierrors import DecodeError
     from vcbatch.local.apiserver.schema.builtin import decode
     from vcbatch.local.apiserver.schema.types import structs
 

@@ -9,7 +9,7 @@ import click
 
 from vcbatch.cli.base.output import CliError
 from vcbatch.scheduler import Policy, PolicyError, parse_policy
-from vcbatch.scheduler.framework.arguments import PolicyFault
+from vcbatch.scheduler.framework.arguments import PolicyErrorDetail
 from vcbatch.scheduler.framework.policy import BUILT_IN, Extensions
 from vcbatch.scheduler.policy.reader import MAX_POLICY_BYTES
 
@@ -19,10 +19,10 @@ def read_policy(path: Path, *, extensions: Extensions = BUILT_IN) -> Policy:
     try:
         return parse_policy(policy_text(path), extensions=extensions)
     except PolicyError as error:
-        raise CliError("\n".join(placed(path, error.faults))) from error
+        raise CliError("\n".join(placed(path, error.errors))) from error
 
 
-def placed(path: Path, errors: Sequence[PolicyFault], *, word: str = "") -> list[str]:
+def placed(path: Path, errors: Sequence[PolicyErrorDetail], *, word: str = "") -> list[str]:
     """All that is wrong with the policy in that file, each with its place there and the `word` for what it is."""
     text = f"{word}: " if word else ""
     return [

@@ -18,8 +18,8 @@ from vcbatch.api.resources import Resource
 from vcbatch.api.spelling import nearest
 from vcbatch.cli.files.wording import mistyped, schema_errors, shown, type_words, unknown_field, value_at
 from vcbatch.local.apiserver import metadata as metadata_rules
+from vcbatch.local.apiserver.apierrors import DecodeError
 from vcbatch.local.apiserver.crds.custom import CustomStrategy
-from vcbatch.local.apiserver.errors import DecodeError
 from vcbatch.local.apiserver.registry import RequestContext, dns_subdomain_name
 from vcbatch.local.apiserver.schema import pruning
 from vcbatch.local.apiserver.schema.builtin import decode_at

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
-from vcbatch.api.faults import FieldError
+from vcbatch.api.field_errors import FieldError
 
 _LONGEST: Final = 60
 """Characters of a value in a message."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from vcbatch.cli.inventory.model import Maker, PolicyEntry
 
 if TYPE_CHECKING:
-    from vcbatch.scheduler.framework.arguments import PolicyFault
+    from vcbatch.scheduler.framework.arguments import PolicyErrorDetail
 
 
 def validated(namespace: str, name: str, key: str, maker: Maker, text: str | None) -> PolicyEntry:
@@ -24,10 +24,10 @@ def validated(namespace: str, name: str, key: str, maker: Maker, text: str | Non
     try:
         policy = parse_policy(text)
     except PolicyError as error:
-        return replace(entry, errors=tuple(map(_placed, error.faults)))
+        return replace(entry, errors=tuple(map(_placed, error.errors)))
     measured = policy.metrics is not None and policy.metrics.type is MetricsType.LOCAL
     return replace(entry, errors=(), warnings=tuple(map(_placed, policy.warnings)), needs_metrics_api=measured)
 
 
-def _placed(error: PolicyFault) -> str:
+def _placed(error: PolicyErrorDetail) -> str:
     return f"line {error.line}: {error.text}" if error.line else error.text

@@ -13,7 +13,7 @@ from vcbatch.api import admission
 from vcbatch.api.admission import Operation, Request, Verdict
 from vcbatch.api.loose import Json, part
 from vcbatch.api.resources import CUSTOM_RESOURCES, QUEUES, Resource
-from vcbatch.api.validate import Fault
+from vcbatch.api.validate import ValidationError
 from vcbatch.cli.files import known_kinds, schema
 from vcbatch.cli.files.manifests import Manifest
 from vcbatch.cli.files.positions import Place
@@ -133,7 +133,7 @@ def _validated(manifest: Manifest, resource: Resource, world: Files) -> Iterator
     for field, text in [*unread, *names, *misfits]:
         yield _complaint(manifest, text, field=field)
     verdict = creation.reviewed(defaulted)
-    errors = [*verdict.faults]
+    errors = [*verdict.errors]
     reported = {_dotted(field) for field, _ in names}
     if misfits:
         errors = creation.errors_without(given, [field for field, _ in misfits])
@@ -142,13 +142,13 @@ def _validated(manifest: Manifest, resource: Resource, world: Files) -> Iterator
     for error in dict.fromkeys(errors):
         if not error.field or _dotted(_field(error)) not in reported:
             yield _complaint(manifest, str(error).removeprefix(_BODY), field=_field(error))
-    of_writing = () if verdict.faults else creation.warnings_of_writing(written, defaulted)
+    of_writing = () if verdict.errors else creation.warnings_of_writing(written, defaulted)
     for warning in (*of_writing, *verdict.warnings):
         field = _FIELD.match(warning)
         yield _complaint(manifest, warning, field=field[0] if field else "", severity=Severity.WARNING)
 
 
-def _field(error: Fault) -> str:
+def _field(error: ValidationError) -> str:
     return error.field.removeprefix(_BODY)
 
 
@@ -190,10 +190,10 @@ class _Creation:
     def warnings_of_writing(self, written: Json, defaulted: Json) -> Iterator[str]:
         return admission.mutation_warnings(self._request(written), defaulted)
 
-    def errors_without(self, given: Json, fields: Sequence[str]) -> list[Fault]:
+    def errors_without(self, given: Json, fields: Sequence[str]) -> list[ValidationError]:
         """What admission would say whatever fitting values were in these fields: it isn't asked about an object with
         other values."""
-        said = [self.reviewed(document).faults for document in self._repaired(given, fields)]
+        said = [self.reviewed(document).errors for document in self._repaired(given, fields)]
         return [error for error in said[0] if all(error in others for others in said[1:])]
 
     def misfits_without(self, given: Json, fields: Sequence[str]) -> schema.Found:

@@ -98,7 +98,7 @@ class LocalAdmission:
         )
         # What is judged on this thread sees one state of the store, whatever its size.
         said = await service.answer(path, _asked(asked.request), size=0)
-        details = review.details_of(said.faults) if said.faults else None
+        details = review.details_of(said.errors) if said.errors else None
         status = {"message": said.message, "code": said.code, "reason": said.reason, "details": details}
         return Answer(
             allowed=said.allowed,

@@ -19,7 +19,7 @@ from vcbatch.interfaces.api import Api, ApiError
 from vcbatch.interfaces.clock import Clock
 from vcbatch.interfaces.processes import Processes, Session
 from vcbatch.interfaces.random import Random
-from vcbatch.local.apiserver.errors import StatusError, bad_request
+from vcbatch.local.apiserver.apierrors import StatusError, bad_request
 from vcbatch.local.kubelet import (
     ConnectionRefusedHereError,
     ConnectionUnavailableError,

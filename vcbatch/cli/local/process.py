@@ -20,7 +20,7 @@ from vcbatch.cli.local.report import Report
 from vcbatch.cli.local.serving import NO_ROOM
 from vcbatch.hosting.supervise import PartFailedError
 from vcbatch.interfaces import ApiError
-from vcbatch.local.apiserver.errors import StatusError
+from vcbatch.local.apiserver.apierrors import StatusError
 from vcbatch.local.apiserver.persistence import StateError
 from vcbatch.local.apiserver.server import PortInUse
 from vcbatch.local.kubelet import SandboxUnavailableError

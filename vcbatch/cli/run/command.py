@@ -171,8 +171,8 @@ def _composed(
 ) -> Json:
     """Raises `click.BadParameter` for what no job can be."""
     from vcbatch.cli.run.place import here, must_be_here, on_this_machine
-    from vcbatch.sdk.compose import Array, CannotCompose, Framework, Volume, Wish, compose
-    from vcbatch.sdk.compose.wish import VolumeKind, time_limit_seconds
+    from vcbatch.sdk.compose import Array, CannotCompose, Framework, JobRequest, Volume, compose
+    from vcbatch.sdk.compose.request import VolumeKind, time_limit_seconds
 
     request: dict[str, Any] = {**options, "command": program, "env": _env(env)}
     request["local"] = _is_local(access, needed=not (dry_run and options["image"]))
@@ -184,7 +184,7 @@ def _composed(
         if request["local"]:
             must_be_here(request["work_dir"], *(mount.source for mount in mounts if mount.kind is VolumeKind.FOLDER))
         job = compose(
-            Wish(
+            JobRequest(
                 **request,
                 volumes=mounts,
                 array=None if array is None else Array.parse(array),

@@ -32,8 +32,8 @@ def check(file: Path, extensions: Extensions) -> int:
     try:
         policy = parse_policy(policy_text(file), extensions=extensions)
     except PolicyError as error:
-        say("\n".join(placed(file, error.faults)))
-        count = len(error.faults)
+        say("\n".join(placed(file, error.errors)))
+        count = len(error.errors)
         note(f"{count} error{'' if count == 1 else 's'}; the scheduler would keep the last valid configuration")
         return 1
     if policy.warnings:

@@ -129,7 +129,7 @@ class SetupOptions:
                 raise NotPublishedError(f"the configuration in {found.notice.source} is too large for Lease {place}")
             policy = parse_policy(settings.policy, extensions=extensions)
         except PolicyError as error:
-            first = error.faults[0].text.partition(";")[0]
+            first = error.errors[0].text.partition(";")[0]
             why = f"the configuration in Lease {place} can't be used: {first} (pass custom plugins with --plugin)"
         except NotPublishedError as error:
             why = str(error)

@@ -122,7 +122,7 @@ def stray(pods: Iterable[Pod]) -> Decision:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Look:
+class _Context:
     """The Job's own pods, and what is known of those that ended."""
 
     view: BatchJobView
@@ -149,73 +149,73 @@ def _run(view: BatchJobView, now: datetime) -> Decision:
     events: list[Emit] = []
     resumed = draft.put_condition(ConditionType.SUSPENDED, BatchJobReason.RESUMED, "Job resumed", status="False")
     if resumed:
-        events.append(_told(job, BatchJobReason.RESUMED_EVENT, "Job resumed"))
+        events.append(_reported(job, BatchJobReason.RESUMED_EVENT, "Job resumed"))
     if resumed or not draft.start_time:
         draft.start()
-    look = _look_at(view, draft)
-    ended = _judged(look, now)
+    context = _look_at(view, draft)
+    ended = _judged(context, now)
     if ended is not None:
         return ended
-    plan = plan_pods(view, look.pods, look.now_seen, now=now)
-    removals = _removals(look, plan.remove)
+    plan = plan_pods(view, context.pods, context.now_seen, now=now)
+    removals = _removals(context, plan.remove)
     creates = list(
-        creations(owner_of(job), job, plan.create, look.now_seen, taken=view.taken, started=draft.start_time)
+        creations(owner_of(job), job, plan.create, context.now_seen, taken=view.taken, started=draft.start_time)
     )
     due = deadline_of(job)
-    look_again = [at for at in (due, plan.wait_until) if at is not None]
+    requeue = [at for at in (due, plan.wait_until) if at is not None]
     return replace(
         removals,
         creates=creates,
         events=[*_stored(events, removals), *removals.events, *(_created(job, create) for create in creates)],
-        look_again_at=min(look_again, default=None),
+        requeue_at=min(requeue, default=None),
     )
 
 
 def _pause(view: BatchJobView, now: datetime) -> Decision:
     job = view.job
     draft = StatusDraft(job, now=now)
-    look = _look_at(view, draft)
-    ended = _judged(look, now)
+    context = _look_at(view, draft)
+    ended = _judged(context, now)
     if ended is not None:
         return ended
     events: list[Emit] = []
     if draft.put_condition(ConditionType.SUSPENDED, BatchJobReason.SUSPENDED, "Job suspended"):
-        events.append(_told(job, BatchJobReason.SUSPENDED_EVENT, "Job suspended"))
+        events.append(_reported(job, BatchJobReason.SUSPENDED_EVENT, "Job suspended"))
         draft.pause()
-    removals = _removals(look, [pod for pod in look.pods if is_active(pod)][:MOST_AT_ONCE])
+    removals = _removals(context, [pod for pod in context.pods if is_active(pod)][:MOST_AT_ONCE])
     return replace(removals, events=[*_stored(events, removals), *removals.events])
 
 
 def _end(view: BatchJobView, now: datetime) -> Decision:
     """A Job isn't over before all of its pods are: until then their machines are in use, and their results unknown."""
-    look = _look_at(view, StatusDraft(view.job, now=now))
+    context = _look_at(view, StatusDraft(view.job, now=now))
     success = view.job.status.true_condition(ConditionType.SUCCESS_CRITERIA_MET)
     ending = Ending.SUCCESS if success else Ending.FAILURE
-    ledger = settled_ledger(view.job, look.pods)
-    if not ledger.settled or any(is_tracked(pod) or not is_over(pod) for pod in look.pods):
-        return _stop(look, ending)
-    return _conclude(look, ledger)
+    ledger = settled_ledger(view.job, context.pods)
+    if not ledger.settled or any(is_tracked(pod) or not is_over(pod) for pod in context.pods):
+        return _stop(context, ending)
+    return _conclude(context, ledger)
 
 
-def _conclude(look: _Look, ledger: Ledger) -> Decision:
+def _conclude(context: _Context, ledger: Ledger) -> Decision:
     """The last status, with the reason that announced it."""
-    status = look.job.status
-    look.draft.book(ledger)
+    status = context.job.status
+    context.draft.book(ledger)
     events: list[Emit] = []
     if success := status.true_condition(ConditionType.SUCCESS_CRITERIA_MET):
-        look.draft.put_condition(ConditionType.COMPLETE, success.reason, success.message)
-        look.draft.complete()
-        events = _completed(look.job, ledger.succeeded)
+        context.draft.put_condition(ConditionType.COMPLETE, success.reason, success.message)
+        context.draft.complete()
+        events = _completed(context.job, ledger.succeeded)
     elif failure := status.true_condition(ConditionType.FAILURE_TARGET):
-        look.draft.put_condition(ConditionType.FAILED, failure.reason, failure.message)
-        events = [_warned(look.job, failure.reason, failure.message)]
-    return Decision(status=look.draft.write(), events=events)
+        context.draft.put_condition(ConditionType.FAILED, failure.reason, failure.message)
+        events = [_warned(context.job, failure.reason, failure.message)]
+    return Decision(status=context.draft.write(), events=events)
 
 
 def _let_go(view: BatchJobView, now: datetime) -> Decision:
     """Whoever deleted the Job has its pods deleted too, or leaves them behind."""
-    look = _look_at(view, StatusDraft(view.job, now=now))
-    return _counted(look, ending=Ending.DELETION)
+    context = _look_at(view, StatusDraft(view.job, now=now))
+    return _counted(context, ending=Ending.DELETION)
 
 
 def _expire(view: BatchJobView, now: datetime) -> Decision:
@@ -229,7 +229,7 @@ def _expire(view: BatchJobView, now: datetime) -> Decision:
     except (ValueError, OverflowError):
         return Decision(marks=left)  # when it ended isn't known, so its time is never over
     if now < due:
-        return Decision(marks=left, look_again_at=due)
+        return Decision(marks=left, requeue_at=due)
     return Decision(marks=left, deletes=[Delete(ref=ref_of(BATCH_JOBS, job), propagation="Foreground")])
 
 
@@ -243,54 +243,54 @@ _DO: Final[Mapping[Verb, Callable[[BatchJobView, datetime], Decision]]] = {
 }
 
 
-def _look_at(view: BatchJobView, draft: StatusDraft) -> _Look:
+def _look_at(view: BatchJobView, draft: StatusDraft) -> _Context:
     claimed = _claimed(view.job, view.pods)
     draft.count(claimed.mine)
     now_seen = seen(view.job, claimed.mine, settled_ledger(view.job, claimed.mine))
-    return _Look(view=view, claimed=claimed, draft=draft, now_seen=now_seen)
+    return _Context(view=view, claimed=claimed, draft=draft, now_seen=now_seen)
 
 
 def _claimed(job: BatchJob, pods: Iterable[Pod]) -> Claimed[Pod]:
     return claim(owner_of(job), PODS, pods, lambda pod: pod.metadata)
 
 
-def _judged(look: _Look, now: datetime) -> Decision | None:
+def _judged(context: _Context, now: datetime) -> Decision | None:
     """The beginning of the end, where a rule says that it has come."""
-    verdict = judge(look.job, look.pods, look.now_seen, now=now)
+    verdict = judge(context.job, context.pods, context.now_seen, now=now)
     if verdict is None:
         return None
-    look.draft.put_condition(verdict.type, verdict.reason, verdict.message)
+    context.draft.put_condition(verdict.type, verdict.reason, verdict.message)
     failed = verdict.type is ConditionType.FAILURE_TARGET
-    return _stop(look, Ending.FAILURE if failed else Ending.SUCCESS)
+    return _stop(context, Ending.FAILURE if failed else Ending.SUCCESS)
 
 
-def _stop(look: _Look, ending: Ending) -> Decision:
+def _stop(context: _Context, ending: Ending) -> Decision:
     """Written down first, so that a crash between any two writes is followed by the rest."""
-    deletes = [Delete(ref=ref_of(PODS, pod.metadata)) for pod in look.pods if is_active(pod)]
+    deletes = [Delete(ref=ref_of(PODS, pod.metadata)) for pod in context.pods if is_active(pod)]
     return replace(
-        _counted(look, ending=ending),
+        _counted(context, ending=ending),
         deletes=deletes,
-        events=[_deleted(look.job, delete) for delete in deletes],
+        events=[_deleted(context.job, delete) for delete in deletes],
     )
 
 
-def _removals(look: _Look, pods: Sequence[Pod]) -> Decision:
+def _removals(context: _Context, pods: Sequence[Pod]) -> Decision:
     """Pods that are wanted no more count for nothing: their finalizers come off before they are deleted, unless they
     have ended since. Others that run without one, because a crash came in between or somebody took it off, get it
     back."""
     removed = {pod.metadata.uid for pod in pods}
     again = [
         mark_of(PODS, pod.metadata, {"finalizers": with_finalizer(pod.metadata, names.POD_TRACKING)})
-        for pod in look.pods
+        for pod in context.pods
         if _runs_untracked(pod) and pod.metadata.uid not in removed
     ]
-    counted = _counted(look, ending=None)
+    counted = _counted(context, ending=None)
     deletes = [Delete(ref=ref_of(PODS, pod.metadata)) for pod in pods]
     return replace(
         counted,
         marks=[*counted.marks, *again, *_untrack(pods)],
         deletes=deletes,
-        events=[_deleted(look.job, delete) for delete in deletes],
+        events=[_deleted(context.job, delete) for delete in deletes],
     )
 
 
@@ -299,11 +299,11 @@ def _runs_untracked(pod: Pod) -> bool:
     return is_active(pod) and not is_tracked(pod) and bool(controller_uid(pod.metadata))
 
 
-def _counted(look: _Look, *, ending: Ending | None) -> Decision:
-    ledger = settled_ledger(look.job, look.pods)
-    booking = book(look.job, look.pods, ledger, look.now_seen, ending=ending)
-    look.draft.book(booking.ledger)
-    return Decision(status=look.draft.write(), marks=[*look.claimed.marks, *_untrack(booking.freed)])
+def _counted(context: _Context, *, ending: Ending | None) -> Decision:
+    ledger = settled_ledger(context.job, context.pods)
+    booking = book(context.job, context.pods, ledger, context.now_seen, ending=ending)
+    context.draft.book(booking.ledger)
+    return Decision(status=context.draft.write(), marks=[*context.claimed.marks, *_untrack(booking.freed)])
 
 
 def _stored(events: Iterable[Emit], decision: Decision) -> list[Emit]:
@@ -320,7 +320,7 @@ def _untrack(pods: Iterable[Pod]) -> list[Mark]:
 
 
 def _completed(job: BatchJob, succeeded: int) -> list[Emit]:
-    events = [_told(job, BatchJobReason.COMPLETED_EVENT, "Job completed")]
+    events = [_reported(job, BatchJobReason.COMPLETED_EVENT, "Job completed")]
     if job.spec.completions is not None and succeeded > job.spec.completions:
         text = "Too many succeeded pods running after completion count reached"
         events.insert(0, _warned(job, BatchJobReason.TOO_MANY_SUCCEEDED_PODS, text))
@@ -329,14 +329,14 @@ def _completed(job: BatchJob, succeeded: int) -> list[Emit]:
 
 def _created(job: BatchJob, create: Create) -> Emit:
     text = f"Created pod: {create.body['metadata']['name']}"
-    return _told(job, BatchJobReason.SUCCESSFUL_CREATE, text, after=create)
+    return _reported(job, BatchJobReason.SUCCESSFUL_CREATE, text, after=create)
 
 
 def _deleted(job: BatchJob, delete: Delete) -> Emit:
-    return _told(job, BatchJobReason.SUCCESSFUL_DELETE, f"Deleted pod: {delete.ref.name}", after=delete)
+    return _reported(job, BatchJobReason.SUCCESSFUL_DELETE, f"Deleted pod: {delete.ref.name}", after=delete)
 
 
-def _told(job: BatchJob, reason: BatchJobReason, message: str, *, after: Create | Delete | None = None) -> Emit:
+def _reported(job: BatchJob, reason: BatchJobReason, message: str, *, after: Create | Delete | None = None) -> Emit:
     return Emit(ref=ref_of(BATCH_JOBS, job), type=EventType.NORMAL, reason=reason, message=message, after=after)
 
 

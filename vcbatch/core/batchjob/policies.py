@@ -25,10 +25,10 @@ def failure_of(pod: Pod, job: BatchJob) -> Matched:
     """What the pod failure policy says of a failed pod. Without a rule that matches, it counts."""
     policy = job.spec.pod_failure_policy
     for place, rule in enumerate(policy.rules if policy is not None else ()):
-        told = _told(pod, rule)
-        if told and rule.action in tuple(FailureAction):
+        reported = _reported(pod, rule)
+        if reported and rule.action in tuple(FailureAction):
             action = FailureAction(rule.action)
-            message = f"{told} matching {action} rule at index {place}" if action is FailureAction.FAIL_JOB else ""
+            message = f"{reported} matching {action} rule at index {place}" if action is FailureAction.FAIL_JOB else ""
             return Matched(action, message)
     return _COUNTED
 
@@ -49,7 +49,7 @@ def success_of(job: BatchJob, succeeded: Indexes) -> str:
     return ""
 
 
-def _told(pod: Pod, rule: FailureRule) -> str:
+def _reported(pod: Pod, rule: FailureRule) -> str:
     """What of the pod the rule matches; empty where it doesn't."""
     metadata = pod.metadata
     if rule.on_exit_codes is not None:

@@ -23,7 +23,7 @@ def decide(command: Command, *, taken: bool, now: datetime) -> Decision:
         return Decision()
     due = _created(command, now) + PATIENCE
     if now < due:
-        return Decision(look_again_at=due)
+        return Decision(requeue_at=due)
     ref = ref_of(COMMANDS, command)
     return Decision(deletes=[Delete(ref=ref)])
 

@@ -14,13 +14,13 @@ from vcbatch.core.job.references import wanted_references
 from vcbatch.core.job.roster import read_of_pod
 from vcbatch.core.job.unsupported import unreadable
 from vcbatch.core.job.view import ChildKey, JobView, read_job
-from vcbatch.core.job.volumes import claims_to_look_for, wanted_claims
+from vcbatch.core.job.volumes import claims_to_check, wanted_claims
 
 __all__ = [
     "ChildKey",
     "JobView",
     "PluginFailedError",
-    "claims_to_look_for",
+    "claims_to_check",
     "decide",
     "plugin_failed",
     "read_job",

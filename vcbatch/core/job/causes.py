@@ -58,7 +58,7 @@ _IN_WORDS = {
 }
 
 
-_TOLD_ALREADY = frozenset({"Error", "Completed", "OOMKilled", "ContainerStatusUnknown", *_BY_STATUS_REASON})
+_REPORTED_ALREADY = frozenset({"Error", "Completed", "OOMKilled", "ContainerStatusUnknown", *_BY_STATUS_REASON})
 """Reasons that add nothing to the words for their cause."""
 
 
@@ -105,8 +105,8 @@ def describe(*, pod: str, failure: Failure, node: str = "") -> str:
             what = f"{what} by signal {failure.signal}"
     if node:
         what = f"{what} {node}" if what.endswith("its node") else f"{what} on node {node}"
-    told = failure.reason if failure.reason not in _TOLD_ALREADY else ""
-    detail = ": ".join(part for part in (told, failure.message) if part)
+    reported = failure.reason if failure.reason not in _REPORTED_ALREADY else ""
+    detail = ": ".join(part for part in (reported, failure.message) if part)
     return f"pod {pod} {what} ({detail})" if detail else f"pod {pod} {what}"
 
 
@@ -176,8 +176,8 @@ def _signal(state: StateTerminated) -> int:
         return state.signal
     if _is_unknown(state):
         return 0
-    told = state.exit_code - _SIGNALLED
-    return told if 0 < told <= _LAST_SIGNAL else 0
+    reported = state.exit_code - _SIGNALLED
+    return reported if 0 < reported <= _LAST_SIGNAL else 0
 
 
 def _message(pod: Pod, ended: list[StateTerminated]) -> str:

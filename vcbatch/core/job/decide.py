@@ -14,11 +14,11 @@ from vcbatch.core.gc.ttl import expiry_of
 from vcbatch.core.job import children, events, kill, limit, volumes
 from vcbatch.core.job.budget import Charge, charge, wait_after
 from vcbatch.core.job.commands import Inbox, read_inbox
+from vcbatch.core.job.context import JobContext, Stimulus, job_context, suspended_by_hand
 from vcbatch.core.job.counts import Counts, count
-from vcbatch.core.job.explain import explain, tell
+from vcbatch.core.job.explain import explain, report
 from vcbatch.core.job.ledger import has_only_seen_more, observe, read_ledger
 from vcbatch.core.job.overdue import next_overdue
-from vcbatch.core.job.picture import Picture, Stimulus, look, suspended_by_hand
 from vcbatch.core.job.plan import by_priority, priority_of
 from vcbatch.core.job.plugin_trouble import PLUGIN_RETRY
 from vcbatch.core.job.plugins import PluginFailedError
@@ -54,34 +54,34 @@ def decide(view: JobView, *, now: datetime) -> Decision:
     """
     if view.job.metadata.deletion_timestamp:
         return Decision()
-    picture = look(view, now)
-    refusal = refusal_of(picture.plan) if picture.fresh or _refused(view) else ""
-    inbox = read_inbox(view.job, view.commands, picture.ledger)
+    context = job_context(view, now)
+    refusal = refusal_of(context.plan) if context.fresh or _refused(view) else ""
+    inbox = read_inbox(view.job, view.commands, context.ledger)
     if refusal:
-        return _refuse(picture, refusal, inbox)
+        return _refuse(context, refusal, inbox)
     verdict = Verdict()
-    if picture.phase in LIVE:
-        picture.losses = observe(
-            picture.ledger, plan=picture.plan, roster=picture.roster, departed=roster_of(picture.plan, view.departed)
+    if context.phase in LIVE:
+        context.losses = observe(
+            context.ledger, plan=context.plan, roster=context.roster, departed=roster_of(context.plan, view.departed)
         )
-        verdict = judge(picture.plan, picture.roster, picture.ledger, picture.losses, view.pod_group, now=picture.now)
-        picture.ledger.add_losses(picture.losses, now=now)
-    stimulus = _stimulus(picture, inbox, verdict)
-    return _follow(picture, stimulus, inbox, verdict)
+        verdict = judge(context.plan, context.roster, context.ledger, context.losses, view.pod_group, now=context.now)
+        context.ledger.add_losses(context.losses, now=now)
+    stimulus = _stimulus(context, inbox, verdict)
+    return _follow(context, stimulus, inbox, verdict)
 
 
-def _stimulus(picture: Picture, inbox: Inbox, verdict: Verdict) -> Stimulus:
+def _stimulus(context: JobContext, inbox: Inbox, verdict: Verdict) -> Stimulus:
     """A person's wish comes before the time limit and before a policy's, unless it changes nothing in this phase: what
     policies answer is in the ledger from now on, and wouldn't be found again."""
     order = verdict.order
-    effective = TABLE[picture.phase].keys() - {Action.SYNC_JOB}
-    over = limit.out_of_time(picture)
+    effective = TABLE[context.phase].keys() - {Action.SYNC_JOB}
+    over = limit.out_of_time(context)
     if inbox.order is not None and (inbox.order[1] in effective or (order is None and not over)):
         command, action = inbox.order
         cause = f"asked for by the Command {command.name}"
-        return Stimulus(action=action, cause=cause, reason=JobReason.COMMAND_ISSUED, told=True)
-    if over and picture.plan.max_run_seconds is not None:
-        cause = messages.ran_out_of_time(seconds=picture.plan.max_run_seconds)
+        return Stimulus(action=action, cause=cause, reason=JobReason.COMMAND_ISSUED, reported=True)
+    if over and context.plan.max_run_seconds is not None:
+        cause = messages.ran_out_of_time(seconds=context.plan.max_run_seconds)
         return Stimulus(action=Action.TERMINATE_JOB, cause=cause, reason=JobReason.DEADLINE_EXCEEDED)
     if order is None:
         return Stimulus(action=Action.SYNC_JOB)
@@ -94,31 +94,31 @@ def _stimulus(picture: Picture, inbox: Inbox, verdict: Verdict) -> Stimulus:
     )
 
 
-def _follow(picture: Picture, stimulus: Stimulus, inbox: Inbox, verdict: Verdict) -> Decision:
+def _follow(context: JobContext, stimulus: Stimulus, inbox: Inbox, verdict: Verdict) -> Decision:
     """Carry the table's cell out on paper, and write down what comes of it."""
-    cell = cell_of(picture.phase, stimulus.action)
-    exhausted = not _pay(picture, cell, stimulus)
+    cell = cell_of(context.phase, stimulus.action)
+    exhausted = not _pay(context, cell, stimulus)
     if exhausted:
         cell = EXHAUSTED
-    acts = perform(picture, cell, stimulus)
-    _build_pods(picture, acts)
+    acts = perform(context, cell, stimulus)
+    _build_pods(context, acts)
     if cell.charge is Charge.RETRY and stimulus.infrastructure:
-        _wait(picture)
-    counts = _count(picture, acts)
-    phase = cell.then.decide(_outlook(picture, counts))
+        _wait(context)
+    counts = _count(context, acts)
+    phase = cell.then.decide(_outlook(context, counts))
     if phase.finished and cell.verb is Verb.SYNC:
         # The job is over: what still runs is of no use to anybody.
-        picture.ledger.end_attempt()
-        acts = kill_pods(picture, Retain.FINISHED)
-        counts = _count(picture, acts)
-    tidy(picture, acts, counts, phase)
-    limit.note(picture, phase)
-    entered = picture.fresh or phase != picture.phase or suspended_by_hand(picture.view.job)
-    explanation, told = explain(picture, stimulus, phase, entered=entered, exhausted=exhausted, counts=counts)
-    status = _status(picture, phase, _existing(picture, acts, counts), explanation, entered=entered)
-    ended = picture.ledger.version != picture.view.job.status.version
-    acted = entered or ended or stimulus.told or bool(stimulus.targets)
-    said = [*tell(picture, stimulus, inbox, verdict, acted=acted and not exhausted), *told]
+        context.ledger.end_attempt()
+        acts = kill_pods(context, Retain.FINISHED)
+        counts = _count(context, acts)
+    tidy(context, acts, counts, phase)
+    limit.note(context, phase)
+    entered = context.fresh or phase != context.phase or suspended_by_hand(context.view.job)
+    explanation, reported = explain(context, stimulus, phase, entered=entered, exhausted=exhausted, counts=counts)
+    status = _status(context, phase, _existing(context, acts, counts), explanation, entered=entered)
+    ended = context.ledger.version != context.view.job.status.version
+    acted = entered or ended or stimulus.reported or bool(stimulus.targets)
+    said = [*report(context, stimulus, inbox, verdict, acted=acted and not exhausted), *reported]
     if status is not None and said:
         status = replace(status, may_wait=_AT_ONCE)
         # What is told is remembered by the status alone: it is told with it, though a pod is refused after that.
@@ -127,28 +127,28 @@ def _follow(picture: Picture, stimulus: Stimulus, inbox: Inbox, verdict: Verdict
         status=status,
         marks=acts.marks,
         ensures=acts.ensures,
-        deletes=[*inbox.deletes, *(_delete_pod(member) for member in acts.killed), *acts.deletes, *_expiry(picture)],
+        deletes=[*inbox.deletes, *(_delete_pod(member) for member in acts.killed), *acts.deletes, *_expiry(context)],
         creates=acts.creates,
         events=said,
-        look_again_at=_next_look(picture, inbox, verdict, phase),
+        requeue_at=_next_reconcile(context, inbox, verdict, phase),
     )
 
 
-def _pay(picture: Picture, cell: Cell, stimulus: Stimulus) -> bool:
+def _pay(context: JobContext, cell: Cell, stimulus: Stimulus) -> bool:
     """Charge the restart to its budget, before anything is killed; whether it is allowed."""
     if cell.verb is Verb.TARGET and not stimulus.targets:
         return True
     return charge(
-        picture.ledger, what=cell.charge, infrastructure=stimulus.infrastructure, max_retry=picture.plan.max_retry
+        context.ledger, what=cell.charge, infrastructure=stimulus.infrastructure, max_retry=context.plan.max_retry
     )
 
 
-def _wait(picture: Picture) -> None:
+def _wait(context: JobContext) -> None:
     """Let a job that the infrastructure takes again and again wait before it starts anew."""
-    ledger = picture.ledger
-    wait = wait_after(losses=ledger.infrastructure_retries, ran=limit.ran_for(picture))
+    ledger = context.ledger
+    wait = wait_after(losses=ledger.infrastructure_retries, ran=limit.ran_for(context))
     if wait:
-        ledger.not_before = picture.now + wait
+        ledger.not_before = context.now + wait
 
 
 def _delete_pod(member: Member) -> Delete:
@@ -156,73 +156,73 @@ def _delete_pod(member: Member) -> Delete:
     return Delete(ref=ref_of(PODS, metadata))
 
 
-def _build_pods(picture: Picture, acts: Acts) -> None:
+def _build_pods(context: JobContext, acts: Acts) -> None:
     """Write the missing pods out: the tasks of the highest priority first, each by its index. A task whose pods a
     plugin fails to change gets none in this look, and the other tasks get theirs."""
-    if picture.without_claims or picture.blocked:
+    if context.without_claims or context.blocked:
         return
-    for task in by_priority(picture.plan.tasks.values(), picture.view.priority_classes):
+    for task in by_priority(context.plan.tasks.values(), context.view.priority_classes):
         indices = acts.missing.get(task.name)
         if not indices:
             continue
-        turn = -priority_of(task, picture.view.priority_classes)
+        turn = -priority_of(task, context.view.priority_classes)
         try:
-            made = list(creates(picture.plan, picture.ledger, picture.plugins, task=task, indices=indices))
+            made = list(creates(context.plan, context.ledger, context.plugins, task=task, indices=indices))
             acts.creates += (replace(create, turn=turn) for create in made)
         except PluginFailedError as error:
             del acts.missing[task.name]
-            picture.plugin_faults.append(f"task {task.name}: {error}")
+            context.plugin_errors.append(f"task {task.name}: {error}")
 
 
 # What is written down ------------------------------------------------------------------------------------------------
 
 
-def _count(picture: Picture, acts: Acts) -> Counts:
+def _count(context: JobContext, acts: Acts) -> Counts:
     deleting = {member.uid for member in acts.killed}
     return count(
-        picture.plan,
-        picture.roster,
-        picture.ledger,
+        context.plan,
+        context.roster,
+        context.ledger,
         deleting=deleting,
         creating=acts.missing,
-        never=picture.held.never,
+        never=context.held.never,
     )
 
 
-def _existing(picture: Picture, acts: Acts, counts: Counts) -> Counts:
+def _existing(context: JobContext, acts: Acts, counts: Counts) -> Counts:
     """What the status says of the pods: those to be created are left out while the server refuses them, or their
     volumes or what plugins keep for them can't be there."""
-    view = picture.view
-    kept = view.refusal or view.child_refusal or picture.without_claims or picture.blocked
-    return _count(picture, replace(acts, missing={})) if kept and acts.missing else counts
+    view = context.view
+    kept = view.refusal or view.child_refusal or context.without_claims or context.blocked
+    return _count(context, replace(acts, missing={})) if kept and acts.missing else counts
 
 
-def _outlook(picture: Picture, counts: Counts) -> Outlook:
-    drained = kill.drained(picture.roster, picture.ledger)
-    if picture.ledger.restarting_job:
-        drained = drained and picture.view.pod_group is None
-    return Outlook(phase=picture.phase, plan=picture.plan, counts=counts, ledger=picture.ledger, drained=drained)
+def _outlook(context: JobContext, counts: Counts) -> Outlook:
+    drained = kill.drained(context.roster, context.ledger)
+    if context.ledger.restarting_job:
+        drained = drained and context.view.pod_group is None
+    return Outlook(phase=context.phase, plan=context.plan, counts=counts, ledger=context.ledger, drained=drained)
 
 
 def _status(
-    picture: Picture, phase: JobPhase, counts: Counts, explanation: Explanation, *, entered: bool
+    context: JobContext, phase: JobPhase, counts: Counts, explanation: Explanation, *, entered: bool
 ) -> WriteStatus | None:
     """The status, where it differs from the stored one."""
-    job = picture.view.job
+    job = context.view.job
     at_work = phase in LIVE or counts.alive
-    plugins = children.controlled_resources(picture.plugins) if at_work else {}
+    plugins = children.controlled_resources(context.plugins) if at_work else {}
     stored = job.status.dump()
     decided = trimmed(
         build(
-            picture.plan,
+            context.plan,
             phase=phase,
             entered=entered,
             counts=counts,
-            ledger=picture.ledger,
+            ledger=context.ledger,
             explanation=explanation,
-            controlled=plugins | volumes.controlled_resources(job, picture.view.claims),
+            controlled=plugins | volumes.controlled_resources(job, context.view.claims),
             stored=stored,
-            now=picture.now,
+            now=context.now,
         )
     )
     stored = trimmed(stored)
@@ -233,50 +233,50 @@ def _status(
         ref=ref_of(JOBS, job),
         resource_version=job.metadata.resource_version,
         status=decided,
-        may_wait=_may_wait(picture, changed, phase, explanation),
+        may_wait=_may_wait(context, changed, phase, explanation),
     )
 
 
-def _may_wait(picture: Picture, changed: set[str], phase: JobPhase, explanation: Explanation) -> timedelta:
+def _may_wait(context: JobContext, changed: set[str], phase: JobPhase, explanation: Explanation) -> timedelta:
     """How long the status may be left to later looks. What the ledger says of pods may not, but that they exist: a pod
     that succeeded and was deleted before that was written down would run again."""
-    if "ledger" in changed and not has_only_seen_more(picture.ledger, read_ledger(picture.plan)):
+    if "ledger" in changed and not has_only_seen_more(context.ledger, read_ledger(context.plan)):
         return _AT_ONCE
     others = changed - {"ledger"}
     if others <= _COUNTS:
         return _COUNTS_WAIT if others else _SEEN_WAITS
-    if others <= _BEGINNING and _only_begins(picture, phase, explanation):
+    if others <= _BEGINNING and _only_begins(context, phase, explanation):
         return _BEGINNING_WAITS
     return _AT_ONCE
 
 
-def _only_begins(picture: Picture, phase: JobPhase, explanation: Explanation) -> bool:
+def _only_begins(context: JobContext, phase: JobPhase, explanation: Explanation) -> bool:
     """Whether all that a first status would say is that the job was taken up."""
-    return picture.fresh and phase is JobPhase.PENDING and not explanation.reason
+    return context.fresh and phase is JobPhase.PENDING and not explanation.reason
 
 
-def _expiry(picture: Picture) -> Iterable[Delete]:
-    delete = expiry_of(picture.view.job, now=picture.now).delete
+def _expiry(context: JobContext) -> Iterable[Delete]:
+    delete = expiry_of(context.view.job, now=context.now).delete
     if delete is not None:
         yield delete
 
 
-def _next_look(picture: Picture, inbox: Inbox, verdict: Verdict, phase: JobPhase) -> datetime | None:
+def _next_reconcile(context: JobContext, inbox: Inbox, verdict: Verdict, phase: JobPhase) -> datetime | None:
     """The earliest moment at which time alone changes the decision."""
     moments = [
         verdict.due,
-        picture.ledger.not_before,
-        limit.ends_at(picture) if phase is JobPhase.RUNNING else None,
-        expiry_of(picture.view.job, now=picture.now).due,
-        picture.blocked.recheck_at,
-        next_overdue(picture) if not phase.finished else None,
+        context.ledger.not_before,
+        limit.ends_at(context) if phase is JobPhase.RUNNING else None,
+        expiry_of(context.view.job, now=context.now).due,
+        context.blocked.recheck_at,
+        next_overdue(context) if not phase.finished else None,
     ]
-    if picture.plugin_faults:
-        moments.append(picture.now + PLUGIN_RETRY)
+    if context.plugin_errors:
+        moments.append(context.now + PLUGIN_RETRY)
     if inbox.more:
-        moments.append(picture.now)
-    if phase is JobPhase.PENDING and picture.view.queue is None:
-        moments.append(picture.now + _QUEUE_RECHECK)
+        moments.append(context.now)
+    if phase is JobPhase.PENDING and context.view.queue is None:
+        moments.append(context.now + _QUEUE_RECHECK)
     return min((moment for moment in moments if moment is not None), default=None)
 
 
@@ -287,11 +287,11 @@ def _refused(view: JobView) -> bool:
     return view.job.status.state.reason == JobReason.UNSUPPORTED
 
 
-def _refuse(picture: Picture, refusal: str, inbox: Inbox) -> Decision:
+def _refuse(context: JobContext, refusal: str, inbox: Inbox) -> Decision:
     """The job stays Pending and says why, once. It never runs otherwise than it was written, and Commands to it find
     nothing to do."""
-    job = picture.view.job
+    job = context.view.job
     explanation = Explanation(JobReason.UNSUPPORTED, messages.shorten(refusal))
-    status = _status(picture, JobPhase.PENDING, Counts(), explanation, entered=picture.fresh)
-    told = [events.warning(job, JobReason.UNSUPPORTED, refusal)] if explanation != explanation_of(job) else []
-    return Decision(status=status, deletes=inbox.deletes, events=told)
+    status = _status(context, JobPhase.PENDING, Counts(), explanation, entered=context.fresh)
+    reported = [events.warning(job, JobReason.UNSUPPORTED, refusal)] if explanation != explanation_of(job) else []
+    return Decision(status=status, deletes=inbox.deletes, events=reported)

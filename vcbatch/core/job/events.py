@@ -52,10 +52,10 @@ def losses(job: Job, lost: Sequence[Loss]) -> Iterator[Emit]:
 
 
 def _named(lost: Sequence[Loss]) -> str:
-    told = [describe(pod=loss.pod, failure=loss.failure, node=loss.node) for loss in lost[:_MOST_PODS_NAMED]]
+    reported = [describe(pod=loss.pod, failure=loss.failure, node=loss.node) for loss in lost[:_MOST_PODS_NAMED]]
     if len(lost) > _MOST_PODS_NAMED:
-        told.append(f"and {len(lost) - _MOST_PODS_NAMED} more")
-    return "; ".join(told)
+        reported.append(f"and {len(lost) - _MOST_PODS_NAMED} more")
+    return "; ".join(reported)
 
 
 def pod_group_trouble(pod_group: PodGroup | None) -> Explanation | None:

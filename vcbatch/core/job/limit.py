@@ -10,40 +10,40 @@ from datetime import datetime, timedelta
 
 from vcbatch.api.job import JobPhase
 from vcbatch.api.timestamps import parse_time
-from vcbatch.core.job.picture import Picture
+from vcbatch.core.job.context import JobContext
 
 
-def out_of_time(picture: Picture) -> bool:
+def out_of_time(context: JobContext) -> bool:
     """Whether the job has run for as long as it may."""
-    due = ends_at(picture)
-    return due is not None and due <= picture.now
+    due = ends_at(context)
+    return due is not None and due <= context.now
 
 
-def ends_at(picture: Picture) -> datetime | None:
+def ends_at(context: JobContext) -> datetime | None:
     """When the time of a running job is over; None where it has no limit or doesn't run."""
-    since = _running_since(picture)
-    limit = picture.plan.max_run_seconds
+    since = _running_since(context)
+    limit = context.plan.max_run_seconds
     if limit is None or since is None:
         return None
-    return since + timedelta(seconds=limit - picture.ledger.ran_seconds)
+    return since + timedelta(seconds=limit - context.ledger.ran_seconds)
 
 
-def ran_for(picture: Picture) -> timedelta:
+def ran_for(context: JobContext) -> timedelta:
     """How long a running job has been running in this attempt; nothing for one that doesn't."""
-    since = _running_since(picture)
-    return max(picture.now - since, timedelta()) if since is not None else timedelta()
+    since = _running_since(context)
+    return max(context.now - since, timedelta()) if since is not None else timedelta()
 
 
-def note(picture: Picture, phase: JobPhase) -> None:
+def note(context: JobContext, phase: JobPhase) -> None:
     """Remember how long the job ran, where it stops running with this look."""
     if phase is not JobPhase.RUNNING:
-        picture.ledger.ran_seconds += int(ran_for(picture).total_seconds())
+        context.ledger.ran_seconds += int(ran_for(context).total_seconds())
 
 
-def _running_since(picture: Picture) -> datetime | None:
-    if picture.phase is not JobPhase.RUNNING:
+def _running_since(context: JobContext) -> datetime | None:
+    if context.phase is not JobPhase.RUNNING:
         return None
     try:
-        return parse_time(picture.view.job.status.state.last_transition_time or "")
+        return parse_time(context.view.job.status.state.last_transition_time or "")
     except ValueError:
         return None

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from vcbatch.api import messages
 from vcbatch.api.job import JobPhase
 from vcbatch.api.timestamps import parse_time
-from vcbatch.core.job.picture import Picture
+from vcbatch.core.job.context import JobContext
 from vcbatch.core.job.roster import Member
 
 _OVERDUE = timedelta(seconds=5)
@@ -17,13 +17,15 @@ _MOST_NAMED = 3
 _DRAINING = frozenset({JobPhase.RESTARTING, JobPhase.ABORTING, JobPhase.COMPLETING, JobPhase.TERMINATING})
 
 
-def waited_for(picture: Picture) -> str:
+def waited_for(context: JobContext) -> str:
     """What the job waits for to be gone, where that is overdue; empty where nothing is."""
     held = [
-        _told(member) for member in _deleted(picture) if _is_overdue(member.pod.metadata.deletion_timestamp, picture)
+        _reported(member)
+        for member in _deleted(context)
+        if _is_overdue(member.pod.metadata.deletion_timestamp, context)
     ]
-    group = picture.view.pod_group
-    if group is not None and _drains_group(picture) and _is_overdue(group.metadata.deletion_timestamp, picture):
+    group = context.view.pod_group
+    if group is not None and _drains_group(context) and _is_overdue(group.metadata.deletion_timestamp, context):
         held.append(f"PodGroup {group.name} ({_held_by(group.metadata.finalizers)})")
     if not held:
         return ""
@@ -31,13 +33,13 @@ def waited_for(picture: Picture) -> str:
     return f"{messages.WAITS_UNTIL_GONE}{', '.join(held[:_MOST_NAMED])}{more}"
 
 
-def next_overdue(picture: Picture) -> datetime | None:
+def next_overdue(context: JobContext) -> datetime | None:
     """When the next of them becomes overdue."""
-    times = [_overdue_at(member.pod.metadata.deletion_timestamp) for member in _deleted(picture)]
-    group = picture.view.pod_group
-    if group is not None and _drains_group(picture):
+    times = [_overdue_at(member.pod.metadata.deletion_timestamp) for member in _deleted(context)]
+    group = context.view.pod_group
+    if group is not None and _drains_group(context):
         times.append(_overdue_at(group.metadata.deletion_timestamp))
-    return min((time for time in times if time is not None and time > picture.now), default=None)
+    return min((time for time in times if time is not None and time > context.now), default=None)
 
 
 def drains(phase: JobPhase) -> bool:
@@ -45,23 +47,23 @@ def drains(phase: JobPhase) -> bool:
     return phase in _DRAINING
 
 
-def _deleted(picture: Picture) -> Iterator[Member]:
+def _deleted(context: JobContext) -> Iterator[Member]:
     """The pods that are being deleted and that the job can't do without their end: those of a previous attempt, and
     those whose index isn't done."""
-    tasks = picture.ledger.tasks
-    for member in picture.roster.all():
+    tasks = context.ledger.tasks
+    for member in context.roster.all():
         if not member.terminating:
             continue
         record = tasks[member.task]
-        if picture.ledger.doomed(member) or member.index not in record.done | record.failed:
+        if context.ledger.doomed(member) or member.index not in record.done | record.failed:
             yield member
 
 
-def _drains_group(picture: Picture) -> bool:
-    return picture.phase is JobPhase.RESTARTING and picture.ledger.restarting_job
+def _drains_group(context: JobContext) -> bool:
+    return context.phase is JobPhase.RESTARTING and context.ledger.restarting_job
 
 
-def _told(member: Member) -> str:
+def _reported(member: Member) -> str:
     pod = member.pod
     why: list[str] = []
     if pod.metadata.finalizers:
@@ -77,9 +79,9 @@ def _held_by(finalizers: list[str] | None) -> str:
     return f"held by finalizer{'s' if len(finalizers) > 1 else ''} {', '.join(finalizers)}"
 
 
-def _is_overdue(deleted: str | None, picture: Picture) -> bool:
+def _is_overdue(deleted: str | None, context: JobContext) -> bool:
     time = _overdue_at(deleted)
-    return time is not None and time <= picture.now
+    return time is not None and time <= context.now
 
 
 def _overdue_at(deleted: str | None) -> datetime | None:

@@ -52,7 +52,7 @@ def blocked_by_others(
     the same name left is removed by the garbage collector: it is reported only after 30 seconds.
     """
     names: set[ChildKey] = set()
-    told: list[str] = []
+    reported: list[str] = []
     for child in plugins.children():
         key = child.resource, child.name
         stored = stored_children.get(key)
@@ -61,11 +61,11 @@ def blocked_by_others(
         names.add(key)
         words, since = _why(job, child, stored)
         if since is None or now >= since + _QUIET:
-            told.append(words)
+            reported.append(words)
     if not names:
         return NOTHING_BLOCKED
-    recheck = _RECHECK if len(told) == len(names) else _RECHECK_QUIET
-    return Blocked(frozenset(names), messages.shorten("; ".join(told)), now + recheck)
+    recheck = _RECHECK if len(reported) == len(names) else _RECHECK_QUIET
+    return Blocked(frozenset(names), messages.shorten("; ".join(reported)), now + recheck)
 
 
 def _in_the_way(job: Job, child: Child, stored: Json) -> bool:
@@ -102,11 +102,11 @@ def plugin_failed(job: Job, error: PluginFailedError, *, now: datetime) -> Decis
     state = job.status.state
     retry = now + PLUGIN_RETRY
     if (state.reason, state.message) == (JobReason.PLUGIN_ERROR, message):
-        return Decision(look_again_at=retry)
+        return Decision(requeue_at=retry)
     stored = job.status.dump()
     status = {**stored, "state": {**part(stored, "state"), "reason": JobReason.PLUGIN_ERROR.value, "message": message}}
     write = WriteStatus(ref=ref_of(JOBS, job), resource_version=job.metadata.resource_version, status=status)
-    return Decision(status=write, events=[events.warning(job, JobReason.PLUGIN_ERROR, message)], look_again_at=retry)
+    return Decision(status=write, events=[events.warning(job, JobReason.PLUGIN_ERROR, message)], requeue_at=retry)
 
 
 def _controller(stored: Json) -> Json:

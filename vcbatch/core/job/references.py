@@ -10,7 +10,7 @@ from vcbatch.api.job import Job, JobPhase, TaskSpec
 from vcbatch.api.pod import PodPhase
 from vcbatch.api.pod_references import Reference, references_of
 from vcbatch.api.resources import PERSISTENTVOLUMECLAIMS
-from vcbatch.core.job.picture import Picture
+from vcbatch.core.job.context import JobContext
 from vcbatch.core.job.plan import Task
 from vcbatch.core.job.view import ChildKey
 from vcbatch.core.job.volumes import volumes_of
@@ -35,16 +35,16 @@ def wanted_references(job: Job, children: Collection[ChildKey]) -> list[Referenc
     return [one for one in dict.fromkeys(found) if one not in own]
 
 
-def told_missing(picture: Picture) -> str:
+def reported_missing(context: JobContext) -> str:
     """Which objects don't exist that pods need which are yet to start; empty where all do, or that isn't known."""
-    absent = set(picture.view.absent)
+    absent = set(context.view.absent)
     if not absent:
         return ""
     found: dict[Reference, None] = {}
     tasks: list[str] = []
-    for task in picture.plan.tasks.values():
-        missing = [one for one in _of_task(picture.view.job, task.spec) if one in absent]
-        if missing and _starts_more(picture, task):
+    for task in context.plan.tasks.values():
+        missing = [one for one in _of_task(context.view.job, task.spec) if one in absent]
+        if missing and _starts_more(context, task):
             found |= dict.fromkeys(missing)
             tasks.append(task.name)
     if not found:
@@ -56,11 +56,11 @@ def _of_task(job: Job, task: TaskSpec) -> list[Reference]:
     return references_of(task.pod_spec, priority_class=job.spec.priority_class_name or "")
 
 
-def _starts_more(picture: Picture, task: Task) -> bool:
+def _starts_more(context: JobContext, task: Task) -> bool:
     """Whether pods of the task are yet to start, and don't wait for another task."""
-    if task.name in picture.held.waiting:
+    if task.name in context.held.waiting:
         return False
-    record = picture.ledger.tasks[task.name]
-    members = picture.roster.places[task.name].values()
+    record = context.ledger.tasks[task.name]
+    members = context.roster.places[task.name].values()
     started = {member.index for member in members if member.phase != PodPhase.PENDING}
     return len(started | record.done | record.failed) < task.replicas

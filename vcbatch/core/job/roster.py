@@ -68,7 +68,7 @@ def read_of_pod(pod: Pod) -> object:
     """What of a pod a decision about its job reads: where that is equal, so is the decision. On which node it is
     matters once it is lost, and is read then."""
     meta, status = pod.metadata, pod.status
-    conditions = [told for told in status.conditions or () if told.type != PodConditionType.POD_SCHEDULED]
+    conditions = [reported for reported in status.conditions or () if reported.type != PodConditionType.POD_SCHEDULED]
     return (
         (meta.deletion_timestamp, meta.annotations, meta.owner_references, conditions),
         (status.phase, status.reason, status.message, status.container_statuses, status.init_container_statuses),

@@ -17,7 +17,7 @@ from vcbatch.core.machine import Decision, Emit, EventType, Json, Named, WriteSt
 
 def refusal_of(plan: Plan) -> str:
     """Why this job can't be run, naming every field; empty where it can."""
-    return "; ".join(_faults(plan))
+    return "; ".join(_errors(plan))
 
 
 def unreadable(job: Json, metadata: Named, why: str) -> Decision:
@@ -35,13 +35,13 @@ def unreadable(job: Json, metadata: Named, why: str) -> Decision:
     return Decision(status=write, events=[event])
 
 
-def _faults(plan: Plan) -> Iterator[str]:
+def _errors(plan: Plan) -> Iterator[str]:
     for name in sorted(plan.job.spec.plugins.keys() - KNOWN.keys()):
         yield f"spec.plugins.{name} isn't supported yet, want some of {', '.join(KNOWN)}"
-    yield from _order_faults(plan)
+    yield from _order_errors(plan)
 
 
-def _order_faults(plan: Plan) -> Iterator[str]:
+def _order_errors(plan: Plan) -> Iterator[str]:
     edges = {name: task.depends_on for name, task in plan.tasks.items()}
     unknown = graph.unknown_target(edges)
     if unknown:

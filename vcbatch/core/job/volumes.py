@@ -48,7 +48,7 @@ def wanted_claims(job: Job) -> list[str]:
     return sorted({volume.claim for volume in volumes_of(job)})
 
 
-def claims_to_look_for(job: Job) -> list[str]:
+def claims_to_check(job: Job) -> list[str]:
     """Those that must be there: the claims of others, and what was seen before. That one of these is missing is to be
     believed only of a server that was asked, since what it knows comes late."""
     recorded = job.status.controlled_resources
@@ -86,8 +86,8 @@ def ensures(job: Job, claims: Mapping[str, Claim]) -> Iterator[Ensure]:
 def trouble(job: Job, claims: Mapping[str, Claim]) -> str:
     """Why pods with these claims couldn't start or would find something else than they should; empty where they can.
     A claim that is yet to be made is no trouble."""
-    found = {volume.claim: _fault(job, volume, claims.get(volume.claim)) for volume in volumes_of(job)}
-    return "; ".join(fault for fault in found.values() if fault)
+    found = {volume.claim: _error(job, volume, claims.get(volume.claim)) for volume in volumes_of(job)}
+    return "; ".join(error for error in found.values() if error)
 
 
 def controlled_resources(job: Job, claims: Mapping[str, Claim]) -> dict[str, str]:
@@ -115,7 +115,7 @@ def mount(job: Job, pod_spec: Json) -> None:
     ]
 
 
-def _fault(job: Job, volume: JobVolume, claim: Claim | None) -> str:
+def _error(job: Job, volume: JobVolume, claim: Claim | None) -> str:
     named = f"PersistentVolumeClaim {volume.claim}, of spec.volumes[{volume.position}],"
     if claim is None:
         if volume.template is None:

@@ -33,7 +33,7 @@ _GOING = (JobFlowPhase.PENDING, JobFlowPhase.RUNNING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Look:
+class _Context:
     """What was seen, with what a Command changes noted in the ledger."""
 
     view: JobFlowView
@@ -44,7 +44,7 @@ class _Look:
     """How jobs ended that may be gone, by name."""
     nodes: Sequence[Node]
     """Empty where the flow is no order of jobs."""
-    fault: str
+    error: str
     """Why it isn't; empty where it is."""
     phase: JobFlowPhase
     """The one that follows."""
@@ -61,18 +61,18 @@ def decide(view: JobFlowView, *, now: datetime) -> Decision:
     flow = view.flow
     if flow.metadata.deletion_timestamp:
         return Decision()  # its jobs go with it, by the garbage collector
-    look = _look(view)
-    children = look.children
-    orders = orders_of(flow, look.ledger, look.phase, children, view.orders)
-    remarks = _remarks(look)
-    ledger = _remembered(look, orders, now=now)
+    context = _context(view)
+    children = context.children
+    orders = orders_of(flow, context.ledger, context.phase, children, view.orders)
+    remarks = _remarks(context)
+    ledger = _remembered(context, orders, now=now)
     status = status_of(
         view.status,
         children,
         [job.name for job in children if first_seen(view, job)],
-        [node.job for node in look.nodes],
-        {name: phase for name, phase in look.ended.items() if name not in look.jobs.leaving},
-        phase=look.phase,
+        [node.job for node in context.nodes],
+        {name: phase for name, phase in context.ended.items() if name not in context.jobs.leaving},
+        phase=context.phase,
         message=joined(remarks),
         ledger=ledger,
         now=now,
@@ -81,31 +81,38 @@ def decide(view: JobFlowView, *, now: datetime) -> Decision:
     write = WriteStatus(ref=ref_of(JOBFLOWS, flow), resource_version=flow.metadata.resource_version, status=status)
     return Decision(
         status=None if status == view.status else write,
-        deletes=[*look.inbox.deletes, *orders.deletes, *_deletes(look), *([expiry.delete] if expiry.delete else [])],
-        creates=[*orders.creates, *_creates(look)],
-        events=[replace(event, after=write) for event in _events(look, remarks)],
-        look_again_at=now if look.inbox.more else expiry.due,
+        deletes=[
+            *context.inbox.deletes,
+            *orders.deletes,
+            *_deletes(context),
+            *([expiry.delete] if expiry.delete else []),
+        ],
+        creates=[*orders.creates, *_creates(context)],
+        events=[replace(event, after=write) for event in _events(context, remarks)],
+        requeue_at=now if context.inbox.more else expiry.due,
     )
 
 
-def _look(view: JobFlowView) -> _Look:
+def _context(view: JobFlowView) -> _Context:
     flow, ledger = view.flow, view.flow.status.ledger
     inbox = read_inbox(flow, view.commands, ledger)
     cell = inbox.order[1] if inbox.order is not None else TABLE[flow.phase][Action.SYNC_JOB]
-    fault, ended, jobs = invalid(flow), ends(view, ledger), jobs_of(view, ledger)
-    nodes = [] if fault else nodes_of(view, jobs, ended)
+    error, ended, jobs = invalid(flow), ends(view, ledger), jobs_of(view, ledger)
+    nodes = [] if error else nodes_of(view, jobs, ended)
     if cell.verb is Verb.RETRY:
         ledger, ended = _discarding(view, ledger, ended, nodes)
         jobs = jobs_of(view, ledger)
-        nodes = [] if fault else nodes_of(view, jobs, ended)
+        nodes = [] if error else nodes_of(view, jobs, ended)
     outlook = _outlook(view, ledger, jobs, nodes)
-    held = bool(fault) and inbox.order is None and flow.phase in _GOING
+    held = bool(error) and inbox.order is None and flow.phase in _GOING
     phase = flow.phase if held else cell.then.decide(outlook)
     if cell.verb in (Verb.SUSPEND, Verb.RESUME) or phase is JobFlowPhase.TERMINATING:
         ledger = ledger.model_copy(update={"suspended": cell.verb is Verb.SUSPEND})
     if phase is JobFlowPhase.FAILED:
         nodes = skipped(nodes)
-    return _Look(view=view, ledger=ledger, inbox=inbox, jobs=jobs, ended=ended, nodes=nodes, fault=fault, phase=phase)
+    return _Context(
+        view=view, ledger=ledger, inbox=inbox, jobs=jobs, ended=ended, nodes=nodes, error=error, phase=phase
+    )
 
 
 def _discarding(
@@ -132,72 +139,72 @@ def _outlook(view: JobFlowView, ledger: JobFlowLedger, jobs: Jobs, nodes: Sequen
     )
 
 
-def _remarks(look: _Look) -> list[Remark]:
-    if look.fault:
-        return [Remark(JobFlowReason.INVALID_FLOW, look.fault)]
-    return remarks_on(look.view, look.nodes, look.ledger, look.phase)
+def _remarks(context: _Context) -> list[Remark]:
+    if context.error:
+        return [Remark(JobFlowReason.INVALID_FLOW, context.error)]
+    return remarks_on(context.view, context.nodes, context.ledger, context.phase)
 
 
-def _remembered(look: _Look, orders: Orders, *, now: datetime) -> JobFlowLedger:
+def _remembered(context: _Context, orders: Orders, *, now: datetime) -> JobFlowLedger:
     """The ledger from now on, without what is of no use any more."""
-    there = {job.uid for job in (*look.view.jobs, *look.view.departed)}
-    mine = {node.job for node in look.nodes}
-    known = {name: made for name, made in look.view.flow.status.ledger.jobs.items() if name in mine}
+    there = {job.uid for job in (*context.view.jobs, *context.view.departed)}
+    mine = {node.job for node in context.nodes}
+    known = {name: made for name, made in context.view.flow.status.ledger.jobs.items() if name in mine}
     entries = {
-        "jobs": known | {job.name: _made(look, job) for job in look.children},
-        "suspended": look.ledger.suspended and look.phase is not JobFlowPhase.SUCCEED,
+        "jobs": known | {job.name: _made(context, job) for job in context.children},
+        "suspended": context.ledger.suspended and context.phase is not JobFlowPhase.SUCCEED,
         "aborted": list(orders.aborted),
-        "discarded": [uid for uid in look.ledger.discarded if uid in there],
-        "commands": look.inbox.remembered(),
-        "finished": _finished(look, now),
+        "discarded": [uid for uid in context.ledger.discarded if uid in there],
+        "commands": context.inbox.remembered(),
+        "finished": _finished(context, now),
     }
     return JobFlowLedger.model_validate({key: value for key, value in entries.items() if value})
 
 
-def _finished(look: _Look, now: datetime) -> str:
+def _finished(context: _Context, now: datetime) -> str:
     """When the flow came to its present end; empty while it goes on."""
-    if look.phase not in (JobFlowPhase.SUCCEED, JobFlowPhase.FAILED):
+    if context.phase not in (JobFlowPhase.SUCCEED, JobFlowPhase.FAILED):
         return ""
-    known = look.view.flow.status.ledger.finished
-    return known if known and look.phase is look.view.flow.phase else format_time(now)
+    known = context.view.flow.status.ledger.finished
+    return known if known and context.phase is context.view.flow.phase else format_time(now)
 
 
-def _made(look: _Look, job: Child) -> MadeJob:
+def _made(context: _Context, job: Child) -> MadeJob:
     """Which JobTemplate a job is of is noted when it is first seen, since its time isn't on it."""
-    known = look.view.flow.status.ledger.jobs.get(job.name)
+    known = context.view.flow.status.ledger.jobs.get(job.name)
     if known is not None and known.uid == job.uid:
         return known
-    template = next((look.view.templates.get(node.name) for node in look.nodes if node.job == job.name), None)
+    template = next((context.view.templates.get(node.name) for node in context.nodes if node.job == job.name), None)
     return MadeJob(uid=job.uid, template=version_of(template)) if template is not None else MadeJob(uid=job.uid)
 
 
-def _deletes(look: _Look) -> Iterator[Delete]:
-    flow = look.view.flow
-    policy_deletes = look.phase is JobFlowPhase.SUCCEED and flow.spec.job_retain_policy == RetainPolicy.DELETE
-    for job in (*look.jobs.leaving.values(), *(look.children if policy_deletes else ())):
+def _deletes(context: _Context) -> Iterator[Delete]:
+    flow = context.view.flow
+    policy_deletes = context.phase is JobFlowPhase.SUCCEED and flow.spec.job_retain_policy == RetainPolicy.DELETE
+    for job in (*context.jobs.leaving.values(), *(context.children if policy_deletes else ())):
         if not job.deleting:
             ref = ObjectRef(resource=JOBS, namespace=flow.namespace, name=job.name, uid=job.uid)
             yield Delete(ref=ref)
 
 
-def _creates(look: _Look) -> Iterator[Create]:
-    if look.phase not in _GOING or look.ledger.suspended:
+def _creates(context: _Context) -> Iterator[Create]:
+    if context.phase not in _GOING or context.ledger.suspended:
         return
-    for node in look.nodes:
+    for node in context.nodes:
         if node.standing is Standing.DUE:
-            body = job_body(look.view.flow, node.flow, look.view.templates[node.name], name=node.job)
+            body = job_body(context.view.flow, node.flow, context.view.templates[node.name], name=node.job)
             yield Create(resource=JOBS, body=body)
 
 
-def _events(look: _Look, remarks: Sequence[Remark]) -> Iterator[Emit]:
-    flow, ref = look.view.flow, ref_of(JOBFLOWS, look.view.flow)
-    for why in look.inbox.rejected:
+def _events(context: _Context, remarks: Sequence[Remark]) -> Iterator[Emit]:
+    flow, ref = context.view.flow, ref_of(JOBFLOWS, context.view.flow)
+    for why in context.inbox.rejected:
         yield Emit(ref=ref, type=EventType.WARNING, reason=JobFlowReason.COMMAND_REJECTED, message=why)
-    if look.inbox.order is not None:
-        text = command_issued(action=look.inbox.order[0])
+    if context.inbox.order is not None:
+        text = command_issued(action=context.inbox.order[0])
         yield Emit(ref=ref, type=EventType.NORMAL, reason=JobFlowReason.COMMAND_ISSUED, message=text)
-    for job in look.children:
-        if first_seen(look.view, job):
+    for job in context.children:
+        if first_seen(context.view, job):
             text = f"create a job named {job.name}!"
             yield Emit(ref=ref, type=EventType.NORMAL, reason=JobFlowReason.CREATED, message=text)
     for remark in remarks:

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from vcbatch.api.jobflow import JobFlow
 from vcbatch.api.messages import shorten
-from vcbatch.api.validate import order_faults, sentence
+from vcbatch.api.validate import order_errors, sentence
 
 _LONGEST = 600
 
 
 def invalid(flow: JobFlow) -> str:
     """What is wrong with it; empty where nothing is."""
-    return shorten(sentence(order_faults(flow)), limit=_LONGEST)
+    return shorten(sentence(order_errors(flow)), limit=_LONGEST)

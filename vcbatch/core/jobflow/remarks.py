@@ -37,19 +37,19 @@ def remarks_on(view: JobFlowView, nodes: Sequence[Node], ledger: JobFlowLedger, 
     """Of a flow that is an order. Of one that goes its way there is nothing to tell."""
     if phase is JobFlowPhase.SUCCEED:
         return []
-    told: list[Remark] = []
+    reported: list[Remark] = []
     if not nodes:
-        told.append(Remark(JobFlowReason.INVALID_FLOW, "spec.flows is empty: there is nothing to run"))
+        reported.append(Remark(JobFlowReason.INVALID_FLOW, "spec.flows is empty: there is nothing to run"))
     if phase is JobFlowPhase.FAILED or any(node.standing.broken for node in nodes):
-        told.append(_on_failure(nodes))
+        reported.append(_on_failure(nodes))
     if phase in (JobFlowPhase.PENDING, JobFlowPhase.RUNNING):
         if ledger.suspended:
-            told.append(Remark(JobFlowReason.SUSPENDED, "suspended: no job is made", EventType.NORMAL))
+            reported.append(Remark(JobFlowReason.SUSPENDED, "suspended: no job is made", EventType.NORMAL))
         else:
-            told += _on_suspended_jobs(nodes, ledger)
-        told += _on_waiting(view, nodes)
-    told += _on_templates(view, nodes, ledger)
-    return told
+            reported += _on_suspended_jobs(nodes, ledger)
+        reported += _on_waiting(view, nodes)
+    reported += _on_templates(view, nodes, ledger)
+    return reported
 
 
 def _on_failure(nodes: Sequence[Node]) -> Remark:

@@ -46,7 +46,7 @@ def status_of(
     """`jobs` are those that exist and count, `new` the names of those that are told of for the first time, and `ended`
     how others did that may be gone. All are told of in the `order` of names that is given, and others after them."""
     there = {job.name: job for job in jobs}
-    told = {str(entry.get("name", "")): entry for entry in _told(stored)}
+    reported = {str(entry.get("name", "")): entry for entry in _reported(stored)}
     names = list(dict.fromkeys((*(name for name in order if name in there or name in ended), *there, *ended)))
     phases = {name: there[name].phase if name in there else ended[name] for name in names}
     conditions = {
@@ -55,12 +55,12 @@ def status_of(
         else {**part(part(stored, "conditions"), name), "phase": str(phases[name])}
         for name in names
     }
-    known = {name: None for name in order if name in there or name in told}
+    known = {name: None for name in order if name in there or name in reported}
     histories = [
-        _entry(there[name], told.get(name, {}), now, first=name in new)
+        _entry(there[name], reported.get(name, {}), now, first=name in new)
         if name in there
-        else _last_entry(told[name], phases.get(name))
-        for name in (known | dict.fromkeys((*told, *there)))
+        else _last_entry(reported[name], phases.get(name))
+        for name in (known | dict.fromkeys((*reported, *there)))
     ]
     wire: Json = {
         **{key: value for key, value in stored.items() if key not in _OURS},
@@ -79,11 +79,11 @@ def first_seen(view: JobFlowView, job: Child) -> bool:
     if known is not None:
         return known.uid != job.uid
     return all(
-        (entry.get("name"), entry.get("startTimestamp")) != (job.name, job.created) for entry in _told(view.status)
+        (entry.get("name"), entry.get("startTimestamp")) != (job.name, job.created) for entry in _reported(view.status)
     )
 
 
-def _told(status: Json) -> list[Json]:
+def _reported(status: Json) -> list[Json]:
     return [cast(Json, entry) for entry in listed(status, "jobStatusList") if isinstance(entry, dict)]
 
 
@@ -127,13 +127,13 @@ def _last_entry(entry: Json, phase: JobPhase | None) -> Json:
 def _history(job: Child, before: Json, now: datetime, *, first: bool) -> list[Json]:
     """Phase by phase. Those that passed while nobody looked are in the job's own log. `first`: nothing is told of this
     very job yet, though maybe of an earlier one of its name."""
-    told = [cast(Json, entry) for entry in listed(before, "runningHistories") if isinstance(entry, dict)]
-    for phase, since in _unseen(job, None if first or not told else str(told[-1].get("state", ""))):
+    reported = [cast(Json, entry) for entry in listed(before, "runningHistories") if isinstance(entry, dict)]
+    for phase, since in _unseen(job, None if first or not reported else str(reported[-1].get("state", ""))):
         start = since or format_time(now)
-        if told and not told[-1].get("endTimestamp"):
-            told[-1] = {**told[-1], "endTimestamp": start}
-        told.append({"startTimestamp": start, "state": phase})
-    return told[-_LONGEST_HISTORY:]
+        if reported and not reported[-1].get("endTimestamp"):
+            reported[-1] = {**reported[-1], "endTimestamp": start}
+        reported.append({"startTimestamp": start, "state": phase})
+    return reported[-_LONGEST_HISTORY:]
 
 
 def _unseen(job: Child, last: str | None) -> list[tuple[str, str | None]]:

@@ -85,4 +85,4 @@ def _edited(group: PodGroup, workload: Workload, succeeded: int) -> bool:
     if (group.spec.min_member or 0) != wanted.reachable_members(workload, succeeded_pods=succeeded):
         return True
     stored = group.metadata.annotations or {}
-    return any(stored.get(key) != value for key, value in wanted.told_by_workload(workload).items())
+    return any(stored.get(key) != value for key, value in wanted.reported_by_workload(workload).items())

@@ -75,7 +75,7 @@ def annotations_of(pod: Json, workload: Workload | None) -> dict[str, str]:
     return from_workload | kept
 
 
-def told_by_workload(workload: Workload | None) -> dict[str, str]:
+def reported_by_workload(workload: Workload | None) -> dict[str, str]:
     """Of `inherited`, what no pod can say otherwise: what an edit of the workload is noticed by."""
     return {key: value for key, value in inherited(workload).items() if key not in _OF_THE_POD}
 

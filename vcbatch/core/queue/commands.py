@@ -35,9 +35,9 @@ def read_inbox(queue: Queue, parent: Queue | None, commands: Sequence[Command]) 
     more = False
     for command in sorted(commands, key=lambda command: (command.metadata.creation_timestamp or "", command.name)):
         asked = next((allowed for allowed in ALLOWED if allowed == command.action), None)
-        fault = _fault(queue, parent, command, asked)
-        if fault:
-            rejected.append(fault)
+        error = _error(queue, parent, command, asked)
+        if error:
+            rejected.append(error)
         elif action is None:
             action = asked
         else:
@@ -47,7 +47,7 @@ def read_inbox(queue: Queue, parent: Queue | None, commands: Sequence[Command]) 
     return Inbox(action=action, deletes=tuple(map(_delete, done)), rejected=tuple(rejected), more=more)
 
 
-def _fault(queue: Queue, parent: Queue | None, command: Command, asked: Action | None) -> str:
+def _error(queue: Queue, parent: Queue | None, command: Command, asked: Action | None) -> str:
     target = command.target
     if target is None or not target.uid:
         return f"Command {command.name} names no UID of queue {queue.name}, want target.uid: {queue.uid}"

@@ -36,7 +36,7 @@ def decide(view: QueueView, *, now: datetime) -> Decision:
     inbox = read_inbox(queue, view.parent, view.commands)
     if inbox.action is Action.CLOSE_QUEUE and _was_closed_by_parent(view):
         # Else nobody could tell, after a crash, that it was this Command that closed it.
-        return Decision(marks=[_mark(queue, closed_by_parent=False)], look_again_at=now)
+        return Decision(marks=[_mark(queue, closed_by_parent=False)], requeue_at=now)
     marks = list(_marks(view, inbox))
     unfinished = any(number for phase, number in view.pod_groups.items() if phase != PodGroupPhase.COMPLETED)
     empty = not (unfinished or view.jobs or view.workloads or view.pods)
@@ -56,7 +56,7 @@ def decide(view: QueueView, *, now: datetime) -> Decision:
         marks=marks,
         deletes=inbox.deletes,
         events=list(_events(view, inbox, action, state)),
-        look_again_at=now if inbox.more else None,
+        requeue_at=now if inbox.more else None,
     )
 
 

@@ -58,7 +58,7 @@ class Warmup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeLimit:
-    """So many nodes at most. Fewer than `least` are no fault; they are told."""
+    """So many nodes at most. Fewer than `least` are no error; they are told."""
 
     least: int = 0
     most: int | None = None

@@ -81,7 +81,7 @@ def decide(view: ReplicaSetView, *, now: datetime) -> Decision:
         deletes=deletes,
         creates=creates,
         events=list(_events(owner, creates, deletes)),
-        look_again_at=next_available(active, replica_set.spec.min_ready_seconds, now=now),
+        requeue_at=next_available(active, replica_set.spec.min_ready_seconds, now=now),
     )
 
 
@@ -141,11 +141,11 @@ def _failure(view: ReplicaSetView, now: datetime) -> Json | None:
 def _events(owner: Owner, creates: Sequence[Create], deletes: Sequence[Delete]) -> Iterator[Emit]:
     for delete in deletes:
         text = f"Deleted pod: {delete.ref.name}"
-        yield _told(owner, WorkloadReason.SUCCESSFUL_DELETE, text, after=delete)
+        yield _reported(owner, WorkloadReason.SUCCESSFUL_DELETE, text, after=delete)
     for create in creates:
         text = f"Created pod: {create.body['metadata']['name']}"
-        yield _told(owner, WorkloadReason.SUCCESSFUL_CREATE, text, after=create)
+        yield _reported(owner, WorkloadReason.SUCCESSFUL_CREATE, text, after=create)
 
 
-def _told(owner: Owner, reason: WorkloadReason, message: str, *, after: Create | Delete) -> Emit:
+def _reported(owner: Owner, reason: WorkloadReason, message: str, *, after: Create | Delete) -> Emit:
     return Emit(ref=owner.ref, type=EventType.NORMAL, reason=reason, message=message, after=after)

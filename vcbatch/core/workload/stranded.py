@@ -32,7 +32,7 @@ def decide(view: StrandedView, *, now: datetime) -> Decision:
     """The pod has failed, unless it had ended before, and goes: first is written why."""
     due = view.missing_since + QUARANTINE
     if now < due:
-        return Decision(look_again_at=due)
+        return Decision(requeue_at=due)
     ref = ref_of(PODS, view.pod.metadata)
     delete = Delete(ref=ref, grace_seconds=0)
     if is_over(view.pod):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from vcbatch.local.apiserver.errors import StatusError
+from vcbatch.local.apiserver.apierrors import StatusError
 from vcbatch.local.apiserver.request import Target
 
 ADMINISTRATORS = "system:masters"

@@ -13,8 +13,8 @@ from typing import Any
 from vcbatch.hosting.guards import STALL_SECONDS
 from vcbatch.hosting.http_server import AUTHENTICATED_EXTENSION, STALL_EXTENSION
 from vcbatch.local.apiserver import websockets
+from vcbatch.local.apiserver.apierrors import StatusError
 from vcbatch.local.apiserver.authn import Authenticator
-from vcbatch.local.apiserver.errors import StatusError
 from vcbatch.local.apiserver.handler import Handler, Request
 from vcbatch.local.apiserver.request import BODY_LIMIT, parse_query
 from vcbatch.local.apiserver.response import Pieces, Response, error_response

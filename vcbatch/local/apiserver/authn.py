@@ -6,9 +6,9 @@ import hmac
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from vcbatch.api.faults import go_quote
+from vcbatch.api.field_errors import go_quote
 from vcbatch.local.apiserver.access import ADMINISTRATORS, AUTHENTICATED, User
-from vcbatch.local.apiserver.errors import StatusError, bad_request, forbidden
+from vcbatch.local.apiserver.apierrors import StatusError, bad_request, forbidden
 
 ANONYMOUS = User(name="system:anonymous", groups=("system:unauthenticated",))
 

@@ -14,7 +14,7 @@ import msgspec
 
 from vcbatch.interfaces.api import PatchKind
 from vcbatch.local.apiserver import metadata as rules
-from vcbatch.local.apiserver.errors import (
+from vcbatch.local.apiserver.apierrors import (
     DecodeError,
     StatusError,
     bad_request,
@@ -51,7 +51,7 @@ class Decoder:
         obj: Json = body.value
         self._check_type(entry, obj, ctx, raw=body.raw)
         try:
-            found = self._fields(entry, obj, body.faults, ctx)
+            found = self._fields(entry, obj, body.errors, ctx)
         except DecodeError as error:
             raise bad_request(prefix + str(error)) from None
         if found:
@@ -70,22 +70,22 @@ class Decoder:
             raise bad_request(f'{kind} in version "{version}" cannot be handled as a {kind}: {error}') from None
 
     def _fields(
-        self, entry: Served, obj: Json, faults: Sequence[str], ctx: RequestContext, *, ordered: bool = False
+        self, entry: Served, obj: Json, errors: Sequence[str], ctx: RequestContext, *, ordered: bool = False
     ) -> list[str]:
-        """The faults that refuse the request; others become warnings as the request's fieldValidation says."""
+        """The errors that refuse the request; others become warnings as the request's fieldValidation says."""
         unknown = entry.strategy.fields(obj, ctx)
         if ordered:
             unknown.sort()
         if entry.generated:
             # Kubernetes reads the metadata of a custom object first.
-            unknown.sort(key=lambda fault: not fault.startswith('unknown field "metadata.'))
-        found = [*faults, *unknown]
+            unknown.sort(key=lambda error: not error.startswith('unknown field "metadata.'))
+        found = [*errors, *unknown]
         rules.check_types(obj, built_in=not entry.generated)
         if ctx.field_validation == "Strict":
             return found
         if ctx.field_validation == "Warn":
             known = set(ctx.warnings)
-            ctx.warnings.extend(fault for fault in found if fault not in known)
+            ctx.warnings.extend(error for error in found if error not in known)
         return []
 
     def _check_type(self, entry: Served, obj: Json, ctx: RequestContext, *, raw: bytes = b"") -> None:
@@ -136,7 +136,7 @@ class Decoder:
             )
 
     def decode_patched(self, entry: Served, obj: Json, shown: str, patch: Patch, ctx: RequestContext) -> None:
-        """A patched object that doesn't decode is the patch's fault: 422 with what came out."""
+        """A patched object that doesn't decode is the patch's error: 422 with what came out."""
         if not entry.generated:
             obj.setdefault("kind", entry.resource.kind)
             obj.setdefault("apiVersion", entry.resource.api_version)
@@ -152,7 +152,7 @@ class Decoder:
         self._check_type(entry, obj, ctx)
         try:
             # What a patch makes is read with its keys in order.
-            found = self._fields(entry, obj, patch.faults, ctx, ordered=True)
+            found = self._fields(entry, obj, patch.errors, ctx, ordered=True)
             message = f"strict decoding error: {', '.join(found)}" if found else ""
         except DecodeError as error:
             message = str(error)
@@ -169,8 +169,8 @@ class Decoder:
         if patch.kind is PatchKind.STRATEGIC:
             obj.update(kind=resource.kind, apiVersion=resource.api_version)
         elif isinstance(kind, str) and isinstance(version, str):
-            fault = f"{version}, Kind={kind} is not {resource.api_version}, Kind={resource.kind}"
-            raise invalid(group="", kind="", name="", errors=[invalid_value("patch", shown, fault)])
+            error = f"{version}, Kind={kind} is not {resource.api_version}, Kind={resource.kind}"
+            raise invalid(group="", kind="", name="", errors=[invalid_value("patch", shown, error)])
 
     @staticmethod
     def reread(entry: Served, obj: Json, ctx: RequestContext) -> Json:

@@ -14,8 +14,7 @@ import msgspec
 
 from vcbatch.api.resources import CRDS, NAMESPACES
 from vcbatch.local.apiserver import definitions, namespaces
-from vcbatch.local.apiserver.engine import Engine
-from vcbatch.local.apiserver.errors import (
+from vcbatch.local.apiserver.apierrors import (
     MODIFIED,
     FieldError,
     StatusError,
@@ -26,6 +25,7 @@ from vcbatch.local.apiserver.errors import (
     invalid_value,
     not_supported,
 )
+from vcbatch.local.apiserver.engine import Engine
 from vcbatch.local.apiserver.gojson import kind_of
 from vcbatch.local.apiserver.metadata import FOREGROUND, ORPHAN, timestamp
 from vcbatch.local.apiserver.record import Record

@@ -15,7 +15,7 @@ import msgspec
 from vcbatch.api.resources import NAMESPACES, PODS, Resource
 from vcbatch.interfaces import Clock, Random
 from vcbatch.local.apiserver.admission import Admission, AdmissionRequest, NoAdmission
-from vcbatch.local.apiserver.errors import StatusError, not_found
+from vcbatch.local.apiserver.apierrors import StatusError, not_found
 from vcbatch.local.apiserver.kinds.pods.ledger import PodLedger
 from vcbatch.local.apiserver.offload import Inline, Offload
 from vcbatch.local.apiserver.quota_usage import QuotaUsage

@@ -1,4 +1,4 @@
-"""Expressions in the Common Expression Language where the API server takes them: faults, values, and the words of
+"""Expressions in the Common Expression Language where the API server takes them: errors, values, and the words of
 Kubernetes for what goes wrong. `vcbatch.api.cel` evaluates them.
 
 Source: k8s.io/apiserver `pkg/cel`, KEP-2876.
@@ -69,7 +69,7 @@ class Costs:
         return self.left <= 0
 
 
-def fault(expression: str, declared: Collection[str]) -> str:
+def error(expression: str, declared: Collection[str]) -> str:
     """Why an expression over the `declared` variables can't be used, or "" where it can."""
     try:
         program = cel.compiled(expression)

@@ -11,9 +11,9 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+from vcbatch.local.apiserver.apierrors import StatusError
 from vcbatch.local.apiserver.deleting import DeleteOptions, Deleter
 from vcbatch.local.apiserver.engine import Engine
-from vcbatch.local.apiserver.errors import StatusError
 from vcbatch.local.apiserver.history import Change
 from vcbatch.local.apiserver.metadata import FOREGROUND, ORPHAN
 from vcbatch.local.apiserver.record import Record

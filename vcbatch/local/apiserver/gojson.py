@@ -15,7 +15,7 @@ _PLAIN = re.compile(rb'[^\x00-\x1f"\\]*')
 """What stands for itself in a string."""
 
 
-class _Fault(Exception):
+class _Error(Exception):
     pass
 
 
@@ -35,15 +35,15 @@ class _Scanner:
 
     def _byte(self) -> int:
         if self._at >= len(self._data):
-            raise _Fault("unexpected end of JSON input")
+            raise _Error("unexpected end of JSON input")
         return self._data[self._at]
 
     def _skip(self) -> None:
         while self._at < len(self._data) and self._data[self._at] in _SPACE:
             self._at += 1
 
-    def _fail(self, context: str) -> _Fault:
-        return _Fault(f"invalid character {_quoted(self._byte())} {context}")
+    def _fail(self, context: str) -> _Error:
+        return _Error(f"invalid character {_quoted(self._byte())} {context}")
 
     def document(self) -> None:
         self._value()
@@ -53,7 +53,7 @@ class _Scanner:
 
     def _value(self, depth: int = 0) -> None:
         if depth > _MAXIMUM_DEPTH:
-            raise _Fault("exceeded max depth")
+            raise _Error("exceeded max depth")
         self._skip()
         byte = self._byte()
         if byte == ord("{"):
@@ -163,12 +163,12 @@ class _Scanner:
             self._digits()
 
 
-def syntax_fault(data: bytes) -> str:
+def syntax_error(data: bytes) -> str:
     """Why `data` isn't JSON, in Go's words; "" where Go would take it."""
     try:
         _Scanner(data).document()
-    except _Fault as fault:
-        return str(fault)
+    except _Error as error:
+        return str(error)
     except RecursionError:
         return "exceeded max depth"
     return ""

@@ -14,10 +14,7 @@ from vcbatch.hosting.guards import SESSION_STALL_SECONDS
 from vcbatch.hosting.health import Health
 from vcbatch.interfaces.api import PatchKind
 from vcbatch.local.apiserver.access import User, authorize, forbidden_path
-from vcbatch.local.apiserver.decoding import Decoder
-from vcbatch.local.apiserver.deleting import DeleteOptions, Deleter, parse_delete_options
-from vcbatch.local.apiserver.engine import Engine
-from vcbatch.local.apiserver.errors import (
+from vcbatch.local.apiserver.apierrors import (
     StatusError,
     bad_request,
     forbidden_field,
@@ -28,6 +25,9 @@ from vcbatch.local.apiserver.errors import (
     unknown_route,
     unsupported_verb,
 )
+from vcbatch.local.apiserver.decoding import Decoder
+from vcbatch.local.apiserver.deleting import DeleteOptions, Deleter, parse_delete_options
+from vcbatch.local.apiserver.engine import Engine
 from vcbatch.local.apiserver.healthz import health_response
 from vcbatch.local.apiserver.list_options import ListOptions, parse_list_options
 from vcbatch.local.apiserver.offload import LARGE, LARGE_YAML
@@ -202,8 +202,8 @@ class Handler:
 
     @staticmethod
     def _check_name(name: str) -> None:
-        for fault in path_segment(name) if name else ():
-            raise bad_request(f'Name parameter invalid: "{name}": {fault}')
+        for error in path_segment(name) if name else ():
+            raise bad_request(f'Name parameter invalid: "{name}": {error}')
 
     def _nothing_there(self, target: Target) -> Response:
         if target.group in self.engine.served.built_in_groups or not target.group:
@@ -476,7 +476,7 @@ class Handler:
         if body is not None and handler is call.entry.handlers.get(""):
             self._decoder.decode(call.entry, body, ctx)
         elif body is not None and ctx.field_validation == "Warn":
-            call.warnings.extend(body.faults)
+            call.warnings.extend(body.errors)
         if body is not None and call.verb == "create" and call.target.subresource:
             body = await self._admitted(call, body, ctx)
         self.engine.store.flush()

@@ -24,10 +24,10 @@ def health_response(
         return None
     if single or path.endswith("/"):
         return text_response("ok") if single == "ping" else None
-    faults = health.faults() if check == "readyz" and health is not None else {}
-    if not faults and "verbose" not in query:
+    errors = health.errors() if check == "readyz" and health is not None else {}
+    if not errors and "verbose" not in query:
         return text_response("ok")
     lines = ["[+]ping ok"]
-    lines += [f"[-]{name} failed: {why if user.administrator else 'reason withheld'}" for name, why in faults.items()]
-    lines.append(f"{check} check {'failed' if faults else 'passed'}")
-    return text_response("\n".join(lines) + "\n", code=500 if faults else 200)
+    lines += [f"[-]{name} failed: {why if user.administrator else 'reason withheld'}" for name, why in errors.items()]
+    lines.append(f"{check} check {'failed' if errors else 'passed'}")
+    return text_response("\n".join(lines) + "\n", code=500 if errors else 200)

@@ -10,9 +10,9 @@ import msgspec
 from vcbatch.api.resources import PODS, Resource
 from vcbatch.interfaces.api import ApiError, Listing, PatchKind, WatchEvent
 from vcbatch.local.apiserver.access import ADMINISTRATORS, User
+from vcbatch.local.apiserver.apierrors import StatusError, not_found, unsupported_media_type
 from vcbatch.local.apiserver.deleting import DeleteOptions
 from vcbatch.local.apiserver.engine import Engine
-from vcbatch.local.apiserver.errors import StatusError, not_found, unsupported_media_type
 from vcbatch.local.apiserver.handler import Handler, Request
 from vcbatch.local.apiserver.list_options import ListOptions, parse_list_options
 from vcbatch.local.apiserver.patch.transform import Patch, accepted_types

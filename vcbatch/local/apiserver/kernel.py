@@ -29,7 +29,7 @@ class Kernel:
     """Use `start`, then `handler` (any request) or `api` (the `Api` interface), then `stop`.
 
     With `state_dir` None nothing is kept. `services` are those in this process that webhook configurations may name;
-    `notices` are warnings of the server's own for a create; the faults of `health` make /readyz fail; `offload` carries
+    `notices` are warnings of the server's own for a create; the errors of `health` make /readyz fail; `offload` carries
     out what takes long, by default on the event loop. Raises `persistence.StateError` for a directory that can't be
     used.
     """

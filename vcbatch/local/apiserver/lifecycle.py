@@ -17,10 +17,10 @@ from vcbatch.api.reasons import DefinitionReason
 from vcbatch.api.resources import CONFIGMAPS, CRDS, EVENTS, NAMESPACES, PRIORITYCLASSES, SERVICEACCOUNTS, Resource
 from vcbatch.hosting.supervise import Background, pause
 from vcbatch.local.apiserver import definitions, namespaces
+from vcbatch.local.apiserver.apierrors import StatusError
 from vcbatch.local.apiserver.counting import CountedStatuses
 from vcbatch.local.apiserver.deleting import DeleteOptions, Deleter
 from vcbatch.local.apiserver.engine import Engine
-from vcbatch.local.apiserver.errors import StatusError
 from vcbatch.local.apiserver.gc import GarbageCollector
 from vcbatch.local.apiserver.history import Change
 from vcbatch.local.apiserver.kinds.cluster import SYSTEM_PRIORITY_CLASSES

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from vcbatch.local.apiserver.apierrors import FieldError, StatusError, forbidden_field, invalid, not_supported
 from vcbatch.local.apiserver.engine import Engine
-from vcbatch.local.apiserver.errors import FieldError, StatusError, forbidden_field, invalid, not_supported
 from vcbatch.local.apiserver.record import Record
 from vcbatch.local.apiserver.registry import Served
 from vcbatch.local.apiserver.request import first, flag, integer
@@ -79,13 +79,13 @@ def parse_list_options(entry: Served, namespace: str | None, query: Mapping[str,
         initial_events=flag(query, "sendInitialEvents") if "sendInitialEvents" in query else None,
         timeout=float(timeout) if timeout else None,
     )
-    errors = _watch_faults(options) if options.watch else _list_faults(options)
+    errors = _watch_errors(options) if options.watch else _list_errors(options)
     if errors:
         raise invalid(group="meta.k8s.io", kind="ListOptions", name="", errors=errors)
     return options
 
 
-def _list_faults(options: ListOptions) -> list[FieldError]:
+def _list_errors(options: ListOptions) -> list[FieldError]:
     errors: list[FieldError] = []
     if options.match:
         if not options.version:
@@ -101,7 +101,7 @@ def _list_faults(options: ListOptions) -> list[FieldError]:
     return errors
 
 
-def _watch_faults(options: ListOptions) -> list[FieldError]:
+def _watch_errors(options: ListOptions) -> list[FieldError]:
     errors: list[FieldError] = []
     if options.initial_events is not None and options.match != "NotOlderThan":
         errors.append(forbidden_field(_MATCH, f"sendInitialEvents requires setting {_MATCH} to NotOlderThan"))

@@ -11,7 +11,7 @@ from typing import Any
 
 from vcbatch.api.name_rules import dns_label, label_value, qualified_name
 from vcbatch.local.apiserver import gojson
-from vcbatch.local.apiserver.errors import (
+from vcbatch.local.apiserver.apierrors import (
     DecodeError,
     FieldError,
     forbidden_field,
@@ -114,21 +114,21 @@ def tidy(metadata: Json) -> None:
 
 
 def validate(metadata: Json, *, namespaced: bool, rule: NameRule, built_in: bool) -> list[FieldError]:
-    """The faults of an object's metadata by itself, in Kubernetes' order."""
+    """The errors of an object's metadata by itself, in Kubernetes' order."""
     errors: list[FieldError] = []
     prefix = metadata.get("generateName", "")
     if prefix:
-        errors += [invalid_value("metadata.generateName", prefix, fault) for fault in rule(prefix, True)]
+        errors += [invalid_value("metadata.generateName", prefix, error) for error in rule(prefix, True)]
     name = metadata.get("name", "")
     if not name:
         errors.append(required("metadata.name", "name or generateName is required"))
     else:
-        errors += [invalid_value("metadata.name", name, fault) for fault in rule(name, False)]
+        errors += [invalid_value("metadata.name", name, error) for error in rule(name, False)]
     namespace = metadata.get("namespace", "")
     if namespaced and not namespace:
         errors.append(required("metadata.namespace"))
     elif namespaced:
-        errors += [invalid_value("metadata.namespace", namespace, fault) for fault in dns_label(namespace)]
+        errors += [invalid_value("metadata.namespace", namespace, error) for error in dns_label(namespace)]
     elif namespace:
         errors.append(forbidden_field("metadata.namespace", "not allowed on this type"))
     generation = metadata.get("generation", 0)
@@ -141,17 +141,17 @@ def validate(metadata: Json, *, namespaced: bool, rule: NameRule, built_in: bool
 def _labels(metadata: Json) -> list[FieldError]:
     errors: list[FieldError] = []
     for key, value in metadata.get("labels", {}).items():
-        errors += [invalid_value("metadata.labels", key, fault) for fault in qualified_name(key)]
-        errors += [invalid_value("metadata.labels", value, fault) for fault in label_value(value)]
+        errors += [invalid_value("metadata.labels", key, error) for error in qualified_name(key)]
+        errors += [invalid_value("metadata.labels", value, error) for error in label_value(value)]
     return errors
 
 
 def _annotations(metadata: Json) -> list[FieldError]:
     annotations = metadata.get("annotations", {})
     errors = [
-        invalid_value("metadata.annotations", key, fault)
+        invalid_value("metadata.annotations", key, error)
         for key in annotations
-        for fault in qualified_name(key.lower())
+        for error in qualified_name(key.lower())
     ]
     if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > ANNOTATIONS_LIMIT:
         errors.append(too_many_bytes("metadata.annotations", ANNOTATIONS_LIMIT))
@@ -193,7 +193,7 @@ def _finalizers(metadata: Json, built_in: bool) -> list[FieldError]:
     finalizers: list[str] = metadata.get("finalizers", [])
     errors: list[FieldError] = []
     for name in finalizers:
-        errors += [invalid_value(path, name, fault) for fault in qualified_name(name)]
+        errors += [invalid_value(path, name, error) for error in qualified_name(name)]
     if ORPHAN in finalizers and FOREGROUND in finalizers:
         detail = f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set"
         errors.append(invalid_value(path, finalizers, detail))
@@ -206,7 +206,7 @@ def _finalizers(metadata: Json, built_in: bool) -> list[FieldError]:
 
 
 def validate_update(metadata: Json, old: Json) -> list[FieldError]:
-    """The faults of a change of metadata, in Kubernetes' order."""
+    """The errors of a change of metadata, in Kubernetes' order."""
     errors: list[FieldError] = []
     if "deletionTimestamp" in old:
         added = sorted(set(metadata.get("finalizers", ())) - set(old.get("finalizers", ())))

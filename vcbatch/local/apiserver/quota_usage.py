@@ -59,8 +59,8 @@ class QuotaUsage:
             was, now = _counted(before, spec), _counted(after, spec)
             steps = {name: step for name in used if (step := now.get(name, ZERO) - was.get(name, ZERO)) != ZERO}
             if steps and not record.deleting:
-                told = {name: str(quantities.read(used[name]) + step) for name, step in steps.items()}
-                quota["status"]["used"] = {**used, **told}
+                reported = {name: str(quantities.read(used[name]) + step) for name, step in steps.items()}
+                quota["status"]["used"] = {**used, **reported}
                 yield _Change(record, quota, any(step > ZERO for step in steps.values()))
 
 

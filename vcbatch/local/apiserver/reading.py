@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import msgspec
 
 from vcbatch.local.apiserver import gojson
+from vcbatch.local.apiserver.apierrors import StatusError, bad_request
 from vcbatch.local.apiserver.engine import Engine
-from vcbatch.local.apiserver.errors import StatusError, bad_request
 from vcbatch.local.apiserver.list_options import ListOptions, Selection, parse_version, too_large
 from vcbatch.local.apiserver.record import Record
 from vcbatch.local.apiserver.registry import Served
@@ -62,7 +62,7 @@ def _read_token(text: str) -> _Token:
         raw = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
         token = msgspec.json.decode(raw, type=_Token)
     except (binascii.Error, msgspec.MsgspecError, ValueError, UnicodeDecodeError) as error:
-        raise bad_request(prefix + (gojson.syntax_fault(raw) or str(error))) from None
+        raise bad_request(prefix + (gojson.syntax_error(raw) or str(error))) from None
     if not token.start:
         raise bad_request(f"{prefix}encoded start key empty (version {token.v})")
     return token

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 from vcbatch.api.quantity import Quantity
 from vcbatch.api.resources import Resource
 from vcbatch.interfaces.processes import Session
-from vcbatch.local.apiserver.errors import FieldError
+from vcbatch.local.apiserver.apierrors import FieldError
 
 Json = dict[str, Any]
 
@@ -84,7 +84,7 @@ class Strategy(Protocol):
     """
 
     def fields(self, obj: Json, ctx: RequestContext) -> list[str]:
-        """The faults that strict field validation reports (`unknown field "spec.foo"`); prunes what isn't kept.
+        """The errors that strict field validation reports (`unknown field "spec.foo"`); prunes what isn't kept.
 
         Raises `errors.DecodeError` where a value has the wrong type for a built-in kind. Duplicate keys of the body
         are found by the core's decoder."""
@@ -97,7 +97,7 @@ class Strategy(Protocol):
         ...
 
     def validate(self, obj: Json, old: Json | None, ctx: RequestContext) -> list[FieldError]:
-        """All faults at once, in the order in which Kubernetes reports them."""
+        """All errors at once, in the order in which Kubernetes reports them."""
         ...
 
     def admit_create(self, obj: Json, ctx: RequestContext) -> None:
@@ -211,7 +211,7 @@ Handler = Callable[[HandlerRequest], Awaitable[Reply | None]]
 
 
 def dns_subdomain_name(name: str, prefix: bool) -> Sequence[str]:
-    """The default name rule: faults of `name` as an RFC 1123 subdomain; with `prefix` as a generateName."""
+    """The default name rule: errors of `name` as an RFC 1123 subdomain; with `prefix` as a generateName."""
     from vcbatch.api.name_rules import dns_subdomain
 
     return dns_subdomain(name, prefix=prefix)
@@ -257,9 +257,9 @@ class Served:
     from_storage: Callable[[Json], Json] | None = None
     """Conversions between this entry's version and the stored one; without them only `apiVersion` changes."""
     name_rule: Callable[[str, bool], Sequence[str]] = dns_subdomain_name
-    """(name, whether it is a generateName prefix) -> the faults of the name, as Kubernetes words them."""
+    """(name, whether it is a generateName prefix) -> the errors of the name, as Kubernetes words them."""
     validates_whole_on_update: bool = True
-    """Kubernetes reports metadata faults of most updates once more for validating the whole object again."""
+    """Kubernetes reports metadata errors of most updates once more for validating the whole object again."""
     unconditional_update: bool = True
     """Whether a PUT without a resourceVersion overwrites; custom resources answer `must be specified for an update`."""
     create_on_update: bool = False

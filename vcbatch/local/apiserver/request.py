@@ -13,7 +13,7 @@ import msgspec
 
 from vcbatch.api.loose import deeper_than
 from vcbatch.local.apiserver import gojson, yaml
-from vcbatch.local.apiserver.errors import (
+from vcbatch.local.apiserver.apierrors import (
     FieldError,
     StatusError,
     bad_request,
@@ -243,10 +243,10 @@ def _media_type(media: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A decoded body and the faults that strict decoding reports of its text (`duplicate field "a"`)."""
+    """A decoded body and the errors that strict decoding reports of its text (`duplicate field "a"`)."""
 
     value: Any
-    faults: Sequence[str] = ()
+    errors: Sequence[str] = ()
     raw: bytes = b""
     """The text itself, where a refusal may have to quote it."""
 
@@ -291,13 +291,13 @@ def duplicates(body: bytes) -> list[str]:
                 walk(value, f"{path}[{index}]")
 
     walk(root, "")
-    faults: list[str] = []
+    errors: list[str] = []
     for owner, key in found:
         path = paths.get(id(owner), "")
-        fault = f'duplicate field "{path}.{key}"' if path else f'duplicate field "{key}"'
-        if fault not in faults:
-            faults.append(fault)
-    return faults
+        error = f'duplicate field "{path}.{key}"' if path else f'duplicate field "{key}"'
+        if error not in errors:
+            errors.append(error)
+    return errors
 
 
 def summary(body: bytes) -> str:
@@ -317,8 +317,8 @@ def missing_kind(kind: str, body: bytes) -> StatusError:
     )
 
 
-def _unrecognized(kind: str, fault: str, body: bytes) -> StatusError:
-    text = f"couldn't get version/kind; json parse error: {fault}"
+def _unrecognized(kind: str, error: str, body: bytes) -> StatusError:
+    text = f"couldn't get version/kind; json parse error: {error}"
     if not kind:
         return bad_request(text)
     return bad_request(f"the object provided is unrecognized (must be of type {kind}): {text} ({summary(body)})")
@@ -328,7 +328,7 @@ def _from_json(body: bytes, kind: str) -> Body:
     try:
         value = _decode_json(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        detail = gojson.syntax_fault(body) or str(error)
+        detail = gojson.syntax_error(body) or str(error)
         raise _unrecognized(kind, detail, body) from None
     except RecursionError:
         raise bad_request("the body nests too deeply") from None
@@ -352,7 +352,7 @@ def _from_json(body: bytes, kind: str) -> Body:
 
 def _from_yaml(body: bytes, kind: str) -> Body:
     try:
-        value, faults = yaml.load(body)
+        value, errors = yaml.load(body)
     except yaml.Unreadable as error:
         raise bad_request(
             f"the object provided is unrecognized (must be of type {kind}): yaml: {error} ({summary(body)})"
@@ -366,14 +366,14 @@ def _from_yaml(body: bytes, kind: str) -> Body:
             '{ APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }',
             body,
         )
-    return Body(value, faults, _encode_json(value))
+    return Body(value, errors, _encode_json(value))
 
 
 def decode_configuration(body: bytes) -> Body:
     """What an apply patch says, which is YAML or JSON."""
     prefix = "error decoding YAML: error "
     try:
-        value, faults = yaml.load(body)
+        value, errors = yaml.load(body)
     except yaml.Unreadable as error:
         raise bad_request(f"{prefix}converting YAML to JSON: yaml: {error}") from None
     if value is None:
@@ -384,7 +384,7 @@ def decode_configuration(body: bytes) -> Body:
             "value of type map[string]interface {}"
         )
     check_depth(value, text=body)
-    return Body(value, faults, body)
+    return Body(value, errors, body)
 
 
 def decode_body(

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from vcbatch.local.apiserver import yaml
+from vcbatch.local.apiserver.apierrors import StatusError, bad_request
 from vcbatch.local.apiserver.engine import Engine
-from vcbatch.local.apiserver.errors import StatusError, bad_request
 from vcbatch.local.apiserver.reading import Page
 from vcbatch.local.apiserver.record import Record
 from vcbatch.local.apiserver.registry import Served

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from vcbatch.api import faults
+from vcbatch.api import field_errors
 from vcbatch.api.resources import Resource
 from vcbatch.local.apiserver.access import ADMINISTRATORS, User
-from vcbatch.local.apiserver.errors import FieldError, StatusError, bad_request, invalid
+from vcbatch.local.apiserver.apierrors import FieldError, StatusError, bad_request, invalid
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
 from vcbatch.local.apiserver.registry import Handler, HandlerRequest, Json, Reply, RequestContext, Served
 from vcbatch.local.apiserver.tables import DEFAULT_COLUMNS
@@ -46,14 +46,14 @@ def _paths_shown(attributes: Json) -> Json:
     return {"Path": attributes.get("path", ""), "Verb": attributes.get("verb", "")}
 
 
-def _attribute_faults(spec: Json) -> list[FieldError]:
+def _attribute_errors(spec: Json) -> list[FieldError]:
     resource, other = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if resource is not None and other is not None:
         detail = "cannot be specified in combination with resourceAttributes"
-        return [faults.invalid("spec.nonResourceAttributes", _paths_shown(other), detail)]
+        return [field_errors.invalid("spec.nonResourceAttributes", _paths_shown(other), detail)]
     if resource is None and other is None:
         detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-        return [faults.invalid("spec.resourceAttributes", None, detail)]
+        return [field_errors.invalid("spec.resourceAttributes", None, detail)]
     return []
 
 
@@ -65,25 +65,25 @@ def _refuse(found: Sequence[FieldError]) -> None:
 async def _self_access(request: HandlerRequest) -> Reply:
     body = request.body or {}
     spec = body.setdefault("spec", {})
-    _refuse(_attribute_faults(spec))
+    _refuse(_attribute_errors(spec))
     return _answer(body, request.served.resource, {"allowed": _allowed(request.ctx.groups)})
 
 
 async def _access(request: HandlerRequest) -> Reply:
     body = request.body or {}
     spec = body.setdefault("spec", {})
-    found = _attribute_faults(spec)
+    found = _attribute_errors(spec)
     if not spec.get("user") and not spec.get("groups"):
         detail = "at least one of user or group must be specified"
-        found.append(faults.invalid("spec.user", spec.get("user", ""), detail))
+        found.append(field_errors.invalid("spec.user", spec.get("user", ""), detail))
     namespace = request.ctx.namespace
     if request.served.resource.namespaced:
         attributes, paths = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
         if attributes is not None and attributes.get("namespace", "") != namespace:
             asked, detail = attributes.get("namespace", ""), "must match metadata.namespace"
-            found.append(faults.invalid("spec.resourceAttributes.namespace", asked, detail))
+            found.append(field_errors.invalid("spec.resourceAttributes.namespace", asked, detail))
         if paths is not None:
-            found.append(faults.invalid("spec.nonResourceAttributes", _paths_shown(paths), _NO_PATHS))
+            found.append(field_errors.invalid("spec.nonResourceAttributes", _paths_shown(paths), _NO_PATHS))
     _refuse(found)
     return _answer(body, request.served.resource, {"allowed": _allowed(spec.get("groups") or ())})
 

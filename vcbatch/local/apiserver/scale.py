@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from vcbatch.local.apiserver.apierrors import MODIFIED, bad_request, conflict, invalid, invalid_value
 from vcbatch.local.apiserver.engine import Engine
-from vcbatch.local.apiserver.errors import MODIFIED, bad_request, conflict, invalid, invalid_value
 from vcbatch.local.apiserver.gojson import kind_of
 from vcbatch.local.apiserver.patch.transform import Patch
 from vcbatch.local.apiserver.record import Record

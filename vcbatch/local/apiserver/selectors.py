@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vcbatch.api.name_rules import label_value, qualified_name
-from vcbatch.local.apiserver.errors import StatusError, bad_request
+from vcbatch.local.apiserver.apierrors import StatusError, bad_request
 
 Json = dict[str, Any]
 
@@ -117,8 +117,8 @@ class _LabelParser:
         key = self._take() if absent else part
         if not self._identifier(key):
             raise ValueError(f"found '{key}', expected: identifier")
-        if faults := qualified_name(key):
-            raise ValueError(f'<nil>: Invalid value: "{key}": {"; ".join(faults)}')
+        if errors := qualified_name(key):
+            raise ValueError(f'<nil>: Invalid value: "{key}": {"; ".join(errors)}')
         if absent:
             return Requirement(key, "absent")
         if self._peek() in ("", ","):
@@ -129,8 +129,8 @@ class _LabelParser:
             raise ValueError(f"found '{word}', expected: in, notin, =, ==, !=, gt, lt")
         values = self._values() if word in ("in", "notin") else [self._exact_value()]
         for index, value in enumerate(sorted(set(values))):
-            if faults := label_value(value):
-                raise ValueError(f'values[{index}][{key}]: Invalid value: "{value}": {"; ".join(faults)}')
+            if errors := label_value(value):
+                raise ValueError(f'values[{index}][{key}]: Invalid value: "{value}": {"; ".join(errors)}')
         if operator in ("gt", "lt"):
             if not values[0].lstrip("-").isdigit():
                 raise ValueError(

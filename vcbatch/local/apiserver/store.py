@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from vcbatch.api.resources import Resource
-from vcbatch.local.apiserver.errors import StatusError, entity_too_large
+from vcbatch.local.apiserver.apierrors import StatusError, entity_too_large
 from vcbatch.local.apiserver.history import Change, History
 from vcbatch.local.apiserver.persistence import Persistence, StoredObject, WriteFailed
 from vcbatch.local.apiserver.record import Record
@@ -230,7 +230,7 @@ class Store:
             self._undo(pending)
             if batch and not batch.done():
                 batch.set_exception(_write_refusal(error))
-                batch.exception()  # Whoever waits raises it; nobody waiting is no fault.
+                batch.exception()  # Whoever waits raises it; nobody waiting is no error.
             return
         self._committed = self._version
         touched: set[History] = set()

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 
+from vcbatch.local.apiserver.apierrors import StatusError
 from vcbatch.local.apiserver.engine import Engine
-from vcbatch.local.apiserver.errors import StatusError
 from vcbatch.local.apiserver.history import Change
 from vcbatch.local.apiserver.list_options import ListOptions, selectable
 from vcbatch.local.apiserver.record import Record

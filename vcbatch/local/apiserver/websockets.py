@@ -14,8 +14,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import aclosing, suppress
 from typing import Any, Final
 
+from vcbatch.local.apiserver.apierrors import StatusError, bad_request
 from vcbatch.local.apiserver.authn import unauthorized
-from vcbatch.local.apiserver.errors import StatusError, bad_request
 from vcbatch.local.apiserver.request import JSON_TYPE
 from vcbatch.local.apiserver.response import Response
 

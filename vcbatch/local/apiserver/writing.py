@@ -11,9 +11,7 @@ from vcbatch.api.name_rules import path_segment
 from vcbatch.api.resources import NAMESPACES
 from vcbatch.local.apiserver import apply
 from vcbatch.local.apiserver import metadata as rules
-from vcbatch.local.apiserver.decoding import Decoder
-from vcbatch.local.apiserver.engine import Engine
-from vcbatch.local.apiserver.errors import (
+from vcbatch.local.apiserver.apierrors import (
     MODIFIED,
     FieldError,
     StatusError,
@@ -23,6 +21,8 @@ from vcbatch.local.apiserver.errors import (
     invalid,
     invalid_value,
 )
+from vcbatch.local.apiserver.decoding import Decoder
+from vcbatch.local.apiserver.engine import Engine
 from vcbatch.local.apiserver.expressions import TooLong
 from vcbatch.local.apiserver.offload import LARGE
 from vcbatch.local.apiserver.patch.transform import Patch
@@ -135,7 +135,7 @@ class Writer:
         errors += entry.strategy.validate(obj, None, ctx)
         if not errors:
             errors += [
-                invalid_value("metadata.name", metadata["name"], fault) for fault in path_segment(metadata["name"])
+                invalid_value("metadata.name", metadata["name"], error) for error in path_segment(metadata["name"])
             ]
         self._refuse(entry, obj, errors)
 
@@ -198,7 +198,7 @@ class Writer:
     ) -> tuple[Record, bool]:
         """Server-side apply. Answers what is stored and whether it was created."""
         config: Json = body.value
-        apply.check_config(config, body.faults, entry=entry, ctx=ctx)
+        apply.check_config(config, body.errors, entry=entry, ctx=ctx)
         namespace = ctx.namespace if entry.resource.namespaced else None
         record = self._engine.store.get(entry.stored_as, namespace, name)
         if record is None and not ctx.subresource:

@@ -19,7 +19,7 @@ from vcbatch.local.kubelet.records import Run
 Json = dict[str, Any]
 log = logging.getLogger(__name__)
 
-Tell = Callable[[str, str], None]
+Report = Callable[[str, str], None]
 """Sends a warning event about the container: its reason and its message."""
 
 _KILL_AGAIN_SECONDS = 30.0
@@ -41,7 +41,7 @@ class ContainerRun:
         ref: ProcessRef,
         address: str,
         node: NodeServices,
-        tell: Tell,
+        report: Report,
         exited: Callable[[ProcessExit], None],
         probed: Callable[[str, bool, str], None],
     ) -> None:
@@ -54,7 +54,7 @@ class ContainerRun:
         self._name = f"{pod}/{container['name']}"
         self._address = address
         self._node = node
-        self._tell = tell
+        self._report = report
         self._exited = exited
         self._probed = probed
         self._tasks: list[asyncio.Task[None]] = []
@@ -84,7 +84,7 @@ class ContainerRun:
             self.kill_at = min(self.kill_at, deadline)
             return False
         self.kill_at = deadline
-        self._once("end", partial(self._tell_to_end, grace))
+        self._once("end", partial(self._report_to_end, grace))
         return True
 
     async def kill_if_overdue(self) -> None:
@@ -137,15 +137,15 @@ class ContainerRun:
     async def _post_start(self, hook: Json, grace: float) -> None:
         outcome = await self._run_hook(hook, grace)
         if not outcome.ok:
-            self._tell(KubeletEvent.FAILED_POST_START_HOOK, f"PostStartHook failed: {outcome.message}")
+            self._report(KubeletEvent.FAILED_POST_START_HOOK, f"PostStartHook failed: {outcome.message}")
             self.end(grace)
 
-    async def _tell_to_end(self, grace: float) -> None:
+    async def _report_to_end(self, grace: float) -> None:
         hook = (self.container.get("lifecycle") or {}).get("preStop")
         if hook and grace > 0:
             outcome = await self._run_hook(hook, grace)
             if not outcome.ok:
-                self._tell(KubeletEvent.FAILED_PRE_STOP_HOOK, f"PreStopHook failed: {outcome.message}")
+                self._report(KubeletEvent.FAILED_PRE_STOP_HOOK, f"PreStopHook failed: {outcome.message}")
         await self._node.processes.signal(self.ref, signal.SIGTERM)
 
     async def _run_hook(self, hook: Json, grace: float) -> probes.Outcome:

@@ -140,7 +140,7 @@ class Containers:
         self._follow(container, run, ref, fresh=True)
         image = container.get("image")
         note = f" as a process; its image {image} is not used" if image else " as a process"
-        self._events.tell(KubeletEvent.STARTED, f"Started container {name}{note}", container=name)
+        self._events.report(KubeletEvent.STARTED, f"Started container {name}{note}", container=name)
 
     def _start_failed(self, name: str, run: Run, error: ProcessStartError) -> None:
         now = self._node.clock.now()
@@ -219,7 +219,7 @@ class Containers:
     def _follow(self, container: Json, run: Run, ref: ProcessRef, *, fresh: bool) -> None:
         name = container["name"]
 
-        def tell(reason: str, message: str) -> None:
+        def report(reason: str, message: str) -> None:
             self._events.warn(reason, message, container=name)
 
         def exited(process_exit: ProcessExit) -> None:
@@ -237,7 +237,7 @@ class Containers:
             ref=ref,
             address=self._given.address,
             node=self._node,
-            tell=tell,
+            report=report,
             exited=exited,
             probed=probed,
         )
@@ -275,7 +275,7 @@ class Containers:
         elif not ok:
             grace = float(container[field].get("terminationGracePeriodSeconds") or self._grace())
             text = f"Container {name} failed {kind} probe, will be restarted"
-            self._events.tell(KubeletEvent.KILLING, text, container=name)
+            self._events.report(KubeletEvent.KILLING, text, container=name)
             self.live[name].end(grace)
         self._wake.set()
 
@@ -285,14 +285,14 @@ class Containers:
         """Have a container end within the pod's grace."""
         live = self.live.get(name)
         if live is not None and live.end(self._grace()):
-            self._events.tell(KubeletEvent.KILLING, f"Stopping container {name}", container=name)
+            self._events.report(KubeletEvent.KILLING, f"Stopping container {name}", container=name)
 
     async def kill_to_restart(self, name: str) -> None:
         """Kill a container that starts again with all others."""
         live = self.live.get(name)
         if live is not None and live.kill_at is None:
             live.kill_at = self._node.clock.monotonic()
-            self._events.tell(
+            self._events.report(
                 KubeletEvent.KILLING, f"Stopping container {name}: all containers restart", container=name
             )
             await live.kill_if_overdue()

@@ -106,7 +106,7 @@ class Plan:
     renew: bool = False
 
     @property
-    def look_again_at(self) -> datetime | None:
+    def requeue_at(self) -> datetime | None:
         return min((backoff.until for backoff in self.backoffs), default=None)
 
 

@@ -49,7 +49,7 @@ class ConfigObjects:
         self._informers: dict[str, Informer] = {}
         for kind, resource in _RESOURCES.items():
             self._informers[kind] = Informer(
-                api=api, clock=clock, random=random, resource=resource, changed=_teller(kind, changed)
+                api=api, clock=clock, random=random, resource=resource, changed=_reporter(kind, changed)
             )
         self._started: set[str] = set()
 
@@ -73,12 +73,12 @@ class ConfigObjects:
         return volume_path(name, await get_or_none(self._api, PERSISTENTVOLUMES, volume))
 
 
-def _teller(kind: str, changed: Callable[[str, str, str], None]) -> Callable[[Json | None, Json | None], None]:
-    def tell(old: Json | None, new: Json | None) -> None:
+def _reporter(kind: str, changed: Callable[[str, str, str], None]) -> Callable[[Json | None, Json | None], None]:
+    def report(old: Json | None, new: Json | None) -> None:
         metadata = (new or old or {})["metadata"]
         changed(kind, metadata["namespace"], metadata["name"])
 
-    return tell
+    return report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

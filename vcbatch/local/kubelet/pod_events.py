@@ -22,9 +22,9 @@ class PodEvents:
     def __init__(self, recorder: EventRecorder, pod: Callable[[], Json]) -> None:
         self._recorder = recorder
         self._pod = pod
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
-    def tell(self, reason: str, message: str, *, container: str = "") -> None:
+    def report(self, reason: str, message: str, *, container: str = "") -> None:
         """Something went as it should."""
         self._send(EventType.NORMAL, reason, message, container)
 
@@ -50,12 +50,12 @@ class PodEvents:
                 f" the gang uses {translation.given} instead"
             )
             if self._is_new(text):
-                self.tell(KubeletEvent.PORT_REMAPPED, text)
+                self.report(KubeletEvent.PORT_REMAPPED, text)
 
     def _is_new(self, text: str) -> bool:
-        if text in self._told:
+        if text in self._reported:
             return False
-        self._told.add(text)
+        self._reported.add(text)
         return True
 
     def _send(self, kind: EventType, reason: str, message: str, container: str) -> None:

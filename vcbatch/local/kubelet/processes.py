@@ -181,7 +181,7 @@ class LocalProcesses:
         request = {"op": "session", "pid": target, "init": ref.pid, "start_time": ref.start_time}
         try:
             with _in_memory(document) as spec:
-                await self._supervisor.tell(request, [spec, *streams])
+                await self._supervisor.report(request, [spec, *streams])
         except SupervisorLostError as error:
             raise ProcessStartError(128, str(error)) from error
 
@@ -220,12 +220,12 @@ class _Supervisor:
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._waiting[number] = future
         try:
-            await self.tell({**request, "id": number}, descriptors)
+            await self.report({**request, "id": number}, descriptors)
             return await future
         finally:
             self._waiting.pop(number, None)
 
-    async def tell(self, request: dict[str, Any], descriptors: Sequence[int]) -> None:
+    async def report(self, request: dict[str, Any], descriptors: Sequence[int]) -> None:
         """Hand over a request with descriptors. Raises `SupervisorLostError`."""
         if self._socket is None:
             self._launch()

@@ -28,7 +28,7 @@ class Retry:
         """Seconds until the look that is wished for, less than 0 where it is due; None where there is no wish."""
         return None if self._at is None else self._at - self._clock.monotonic()
 
-    def look(self) -> None:
+    def checked(self) -> None:
         """Everything is looked at now: a wish that is due is fulfilled."""
         if not self.waits:
             self._at = None

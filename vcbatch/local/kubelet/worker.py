@@ -142,7 +142,7 @@ class PodWorker:
 
     async def _step(self) -> bool:
         self._wake.clear()
-        self._retry.look()
+        self._retry.checked()
         now = self._node.clock.now()
         self.containers.note_exits()
         if self._gone:
@@ -358,7 +358,7 @@ class PodWorker:
         if deadline is not None and self._verdict is None:
             delays.append((deadline - now).total_seconds())
         if self._verdict is None and not self.pod["metadata"].get("deletionTimestamp"):
-            again = lifecycle.plan(self.pod["spec"], self.containers.states, now).look_again_at
+            again = lifecycle.plan(self.pod["spec"], self.containers.states, now).requeue_at
             if again is not None:
                 delays.append((again - now).total_seconds())
         return max(0.0, min(delays)) if delays else None

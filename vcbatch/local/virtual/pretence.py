@@ -33,7 +33,7 @@ _CODE = r"(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 _ENDLESS = "inf"
 _RUN, _CODES, _REASON, _START = "run-seconds", "exit-code", "end-reason", "start-seconds"
 _STOP, _STOP_CODE, _EVICT = "stop-seconds", "stop-exit-code", "evict-seconds"
-_WISHES: Mapping[str, tuple[re.Pattern[str], str]] = {
+_REQUESTS: Mapping[str, tuple[re.Pattern[str], str]] = {
     _RUN: (re.compile(rf"{_NUMBER}|inf"), "seconds, or inf"),
     _START: (re.compile(_NUMBER), "seconds"),
     _STOP: (re.compile(rf"{_NUMBER}|inf"), "seconds, or inf"),
@@ -61,7 +61,7 @@ class PodPretence:
 
     def __init__(self, pod: Json) -> None:
         annotations: Mapping[str, str] = pod["metadata"].get("annotations") or {}
-        self._wishes = {
+        self._requests = {
             key.removeprefix(PRETENCE_PREFIX): value
             for key, value in sorted(annotations.items())
             if key.startswith(PRETENCE_PREFIX)
@@ -72,11 +72,11 @@ class PodPretence:
 
     def misunderstood(self) -> str:
         """Which annotation can't be read, and what it may be; empty where all can."""
-        for key, value in self._wishes.items():
-            wish, _, container = key.partition(".")
-            allowed = _WISHES.get(wish)
-            if allowed is None or (container and wish not in _OF_CONTAINERS):
-                return f"annotation {PRETENCE_PREFIX}{key} is none that a virtual node knows: {', '.join(_WISHES)}"
+        for key, value in self._requests.items():
+            request, _, container = key.partition(".")
+            allowed = _REQUESTS.get(request)
+            if allowed is None or (container and request not in _OF_CONTAINERS):
+                return f"annotation {PRETENCE_PREFIX}{key} is none that a virtual node knows: {', '.join(_REQUESTS)}"
             if not allowed[0].fullmatch(value):
                 return f"annotation {PRETENCE_PREFIX}{key}: {value[:64]!r}: must be {allowed[1]}"
         return ""
@@ -85,7 +85,7 @@ class PodPretence:
         """The run of a container that has been restarted so often."""
         reading = commands.read(container)
         seconds, code = reading.seconds, reading.exit_code
-        runs, codes, reason = (self._of(container, wish) for wish in (_RUN, _CODES, _REASON))
+        runs, codes, reason = (self._of(container, request) for request in (_RUN, _CODES, _REASON))
         ends_anyway = codes or (container["name"] in self._init and not is_sidecar(container))
         if not reading.known and ends_anyway:
             seconds = 0.0
@@ -109,7 +109,7 @@ class PodPretence:
 
     def stop(self, *, grace_seconds: float) -> tuple[float, bool]:
         """How long a deleted pod takes to end, and whether it is killed then."""
-        wanted = self._wishes.get(_STOP, "0")
+        wanted = self._requests.get(_STOP, "0")
         deaf = wanted == _ENDLESS or any(commands.ignores_sigterm(container) for container in self._mains)
         if deaf or float(wanted) >= grace_seconds:
             return grace_seconds, True
@@ -117,18 +117,18 @@ class PodPretence:
 
     def stopped(self, container: Json, *, grace_seconds: float) -> int:
         """The exit code of a container of a deleted pod."""
-        wanted = self._wishes.get(_STOP, "0")
+        wanted = self._requests.get(_STOP, "0")
         if wanted == _ENDLESS or commands.ignores_sigterm(container) or float(wanted) >= grace_seconds:
             return _KILLED
-        return int(self._wishes.get(_STOP_CODE, _TERMINATED))
+        return int(self._requests.get(_STOP_CODE, _TERMINATED))
 
     @property
     def evicted_after(self) -> float | None:
         """Seconds from the pod's start until it is evicted."""
-        wanted = self._wishes.get(_EVICT)
+        wanted = self._requests.get(_EVICT)
         return float(wanted) if wanted else None
 
-    def _of(self, container: Json, wish: str) -> str:
+    def _of(self, container: Json, request: str) -> str:
         name = container["name"]
-        own = self._wishes.get(f"{wish}.{name}", "")
-        return own or ("" if name in self._init else self._wishes.get(wish, ""))
+        own = self._requests.get(f"{request}.{name}", "")
+        return own or ("" if name in self._init else self._requests.get(request, ""))

@@ -75,7 +75,7 @@ class PodRun:
                 return
             if plan.kill:
                 continue
-            moments = [*self._due.values(), *(m for m in (plan.look_again_at, self._eviction()) if m is not None)]
+            moments = [*self._due.values(), *(m for m in (plan.requeue_at, self._eviction()) if m is not None)]
             if not moments:
                 return
             await self._clock.sleep((min(moments) - self._clock.now()).total_seconds())

@@ -199,7 +199,7 @@ class Cache(Generic[T]):
         self._versions[who.uid] = who.version
         self._keys[who.key] = who.uid
         self._reindex(who.uid, old, obj)
-        self._tell(Change(old=old, new=obj))
+        self._report(Change(old=old, new=obj))
 
     def _remove(self, uid: str) -> bool:
         old = self._objects.pop(uid, None)
@@ -210,7 +210,7 @@ class Cache(Generic[T]):
         if self._keys.get(key) == uid:
             del self._keys[key]
         self._reindex(uid, old, None)
-        self._tell(Change(old=old, new=None))
+        self._report(Change(old=old, new=None))
         return True
 
     def _reindex(self, uid: str, old: T | None, new: T | None) -> None:
@@ -232,11 +232,11 @@ class Cache(Generic[T]):
         while len(self._tombstones) > _TOMBSTONES:
             self._tombstones.popitem(last=False)
 
-    def _tell(self, change: Change[T]) -> None:
+    def _report(self, change: Change[T]) -> None:
         for listener in self._listeners:
             try:
                 listener(change)
-            except Exception:  # one listener's fault is no reason to lose the object for the others
+            except Exception:  # one listener's error is no reason to lose the object for the others
                 log.exception("a listener failed on a change")
 
 

@@ -38,7 +38,7 @@ nobody, and kopf doesn't say when it has listed."""
 _CRD_PAUSE = Backoff(initial=0.2, limit=10.0)
 _DISCOVERY_SECONDS = 2.0
 _LATER_DISCOVERY_SECONDS = 15.0
-_SOON_LOOKS = 30
+_SOON_CHECKS = 30
 """How often, and for how many looks at first, discovery is read for what kopf doesn't follow yet."""
 
 
@@ -62,7 +62,7 @@ class CustomResourceSource(Protocol):
 
     async def watch(self) -> None: ...
 
-    def fault(self) -> str:
+    def error(self) -> str:
         """Which resources aren't followed, "" where all are."""
         ...
 
@@ -95,7 +95,7 @@ class CustomResources:
         self._blind = True
         self._missing: Sequence[Resource] = ()
 
-    def fault(self) -> str:
+    def error(self) -> str:
         missing = self._missing
         return f"not followed yet: {_plurals(missing)}" if missing else ""
 
@@ -190,8 +190,8 @@ class CustomResources:
         if not self._missing or not isinstance(self._api, DiscoveringApi):
             return
         log.warning("kopf doesn't follow %s, which discovery doesn't list yet", _plurals(self._missing))
-        for look in itertools.count():
-            await self._clock.sleep(_DISCOVERY_SECONDS if look < _SOON_LOOKS else _LATER_DISCOVERY_SECONDS)
+        for reconcile in itertools.count():
+            await self._clock.sleep(_DISCOVERY_SECONDS if reconcile < _SOON_CHECKS else _LATER_DISCOVERY_SECONDS)
             try:
                 found = await self._api.discovered(self._missing)
             except ApiError as error:

@@ -56,9 +56,9 @@ class Informers:
             for (resource, model), reflector in self._reflectors.items()
         ]
 
-    def fault(self, patience: Patience = OWN) -> str:
+    def error(self, patience: Patience = OWN) -> str:
         """Which caches may be out of date and why, "" where none is."""
-        return "; ".join(filter(None, (reflector.fault(patience) for reflector in list(self._reflectors.values()))))
+        return "; ".join(filter(None, (reflector.error(patience) for reflector in list(self._reflectors.values()))))
 
     async def synced(self) -> None:
         """Return once every cache has its first list."""

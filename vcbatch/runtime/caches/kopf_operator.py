@@ -140,15 +140,15 @@ class KopfOperator:
         from kopf._cogs.structs.references import Insights
 
         watched: set[Any] = set()
-        return Insights(watched_resources=watched, ready_resources=_Telling(lambda: self._read(watched)))
+        return Insights(watched_resources=watched, ready_resources=_Reporting(lambda: self._read(watched)))
 
     def _read(self, watched: Iterable[Any]) -> None:
         known = {(each.group, each.version, each.plural) for each in watched}
         unwatched = [each for each in self._resources if (each.group, each.version, each.plural) not in known]
         with suppress(RuntimeError):  # the main loop has closed before us
-            self._main.call_soon_threadsafe(self._tell_unwatched, unwatched)
+            self._main.call_soon_threadsafe(self._report_unwatched, unwatched)
 
-    def _tell_unwatched(self, unwatched: Sequence[Resource]) -> None:
+    def _report_unwatched(self, unwatched: Sequence[Resource]) -> None:
         self.unwatched = unwatched
         self.scanned.set()
 
@@ -204,7 +204,7 @@ async def _end_tasks() -> None:
         left |= asyncio.all_tasks() - {asyncio.current_task()}
 
 
-class _Telling(asyncio.Event):
+class _Reporting(asyncio.Event):
     """An event that calls a function whenever it is set."""
 
     def __init__(self, on_set: Callable[[], None]) -> None:

@@ -30,7 +30,7 @@ _SHORT_WATCH = 1.0
 # Answers of servers that tell what exists by a list only: the parameter is unknown, forbidden or not for this resource.
 _NO_STREAMS = frozenset({400, 405, 422})
 # How often, in seconds, is looked whether a kind is served by now that a cluster needn't serve.
-_ABSENT_LOOK = 60.0
+_ABSENT_CHECK = 60.0
 # A request that is under way for longer than a connection may take to come about is one that the server took.
 _OPEN_SECONDS = 12.0
 # Not the server's own words, which name the account.
@@ -87,7 +87,7 @@ class Reflector(Generic[T]):
         self._refused_since: float | None = None
         self._refusal = ""
 
-    def fault(self, patience: Patience = OWN) -> str:
+    def error(self, patience: Patience = OWN) -> str:
         """Why the cache may be out of date, "" where it isn't: the server refuses to tell, or there is no watch for a
         while."""
         since, refusal = self._failing_since, self._refusal
@@ -141,7 +141,7 @@ class Reflector(Generic[T]):
             self._take(Listing(items=[], resource_version=""))
         self._failures = 0
         self._follows()
-        await self._clock.sleep(_ABSENT_LOOK)
+        await self._clock.sleep(_ABSENT_CHECK)
 
     async def _list(self) -> None:
         self._take(await self._api.list(self.resource, model=self.cache.model))

@@ -69,11 +69,11 @@ def _interactive(config: Json, command: str) -> bool:
 def _info(config: Json, cluster: Json, *, interactive: bool) -> Json:
     spec: dict[str, Any] = {"interactive": interactive}
     if config.get("provideClusterInfo"):
-        told = {key: cluster[key] for key in _CLUSTER_FIELDS if cluster.get(key)}
+        reported = {key: cluster[key] for key in _CLUSTER_FIELDS if cluster.get(key)}
         for extension in listed(cluster, "extensions"):
             if isinstance(extension, dict) and extension.get("name") == _CLUSTER_EXTENSION:
-                told["config"] = extension.get("extension")
-        spec["cluster"] = told
+                reported["config"] = extension.get("extension")
+        spec["cluster"] = reported
     return {"apiVersion": config["apiVersion"], "kind": "ExecCredential", "spec": spec}
 
 

@@ -13,7 +13,7 @@ from vcbatch.interfaces.clock import Clock
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
-_LOOK_SECONDS = 2.0
+_CHECK_SECONDS = 2.0
 _LARGEST = 1 << 20
 
 
@@ -46,25 +46,25 @@ class FollowedFile(Generic[T]):
         self._clock = clock
         self._seen: bytes | None = self._read()
         self.current = self._parsed(self._seen)
-        self._fault = ""  # why what the file says now isn't in force
+        self._error = ""  # why what the file says now isn't in force
         self._listeners: list[Callable[[], None]] = []
-        self._fault_listeners: list[Callable[[str], None]] = []
+        self._error_listeners: list[Callable[[str], None]] = []
 
     def listen(self, listener: Callable[[], None]) -> None:
         """Call it with every change from now on."""
         self._listeners.append(listener)
 
-    def listen_to_faults(self, listener: Callable[[str], None]) -> None:
+    def listen_to_errors(self, listener: Callable[[str], None]) -> None:
         """Call it with why the file can't be used, each time that it becomes so or the reason is another one."""
-        self._fault_listeners.append(listener)
+        self._error_listeners.append(listener)
 
     async def follow(self) -> None:
         """Look at the file now and then, until cancelled."""
         while True:
-            await self._clock.sleep(_LOOK_SECONDS)
-            self.look()
+            await self._clock.sleep(_CHECK_SECONDS)
+            self.refresh()
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Take the file over where it has changed. Content is compared: a mounted ConfigMap is a link."""
         try:
             content = self._read()
@@ -80,18 +80,18 @@ class FollowedFile(Generic[T]):
         except ConfigurationError as error:
             self._refuse(str(error))
             return
-        self._fault = ""
+        self._error = ""
         log.info("%s was read again", self.path)
         for listener in self._listeners:
             listener()
 
-    def _refuse(self, fault: str) -> None:
-        if fault == self._fault:
+    def _refuse(self, error: str) -> None:
+        if error == self._error:
             return
-        self._fault = fault
-        log.error("the last good configuration holds: %s", fault)
-        for listener in self._fault_listeners:
-            listener(fault)
+        self._error = error
+        log.error("the last good configuration holds: %s", error)
+        for listener in self._error_listeners:
+            listener(error)
 
     def _read(self) -> bytes:
         return read_bounded(self.path)

@@ -14,18 +14,18 @@ from vcbatch.runtime.events.recorder import Recorder
 
 
 class ConfigurationTrouble:
-    """Takes faults at once; `run` sends the events."""
+    """Takes errors at once; `run` sends the events."""
 
     def __init__(self, files: Iterable[FollowedFile[Any]], recorder: Recorder, own: OwnObject) -> None:
         self._recorder = recorder
         self._own = own
-        self._untold: list[str] = []
+        self._unreported: list[str] = []
         self._wake = asyncio.Event()
         for file in files:
-            file.listen_to_faults(self._refused)
+            file.listen_to_errors(self._refused)
 
-    def _refused(self, fault: str) -> None:
-        self._untold.append(fault)
+    def _refused(self, error: str) -> None:
+        self._unreported.append(error)
         self._wake.set()
 
     async def run(self) -> None:
@@ -33,12 +33,12 @@ class ConfigurationTrouble:
         while True:
             await self._wake.wait()
             self._wake.clear()
-            told, self._untold = self._untold, []
+            reported, self._unreported = self._unreported, []
             ref = await self._own.ref()
             if ref is None:
                 continue
-            for fault in told:
-                message = f"the last good configuration holds: {fault}"
+            for error in reported:
+                message = f"the last good configuration holds: {error}"
                 self._recorder.emit(
                     Emit(ref=ref, type=EventType.WARNING, reason=ConfigurationEvent.REFUSED, message=message)
                 )

@@ -34,13 +34,13 @@ from vcbatch.runtime.controllers.owned import (
     orphans,
     view_for_adoption,
 )
-from vcbatch.runtime.controllers.refusals import Refusals, Told
+from vcbatch.runtime.controllers.refusals import Refusals, Report
 from vcbatch.runtime.controllers.vacated import CHOSEN_NAME_RESTS_SECONDS, VacatedNames
 from vcbatch.runtime.events.recorder import Recorder
 
 _TEXTS: Final = {
-    f"create {PODS.kind}": Told(BatchJobReason.FAILED_CREATE, "Error creating: "),
-    f"delete {PODS.kind}": Told(BatchJobReason.FAILED_DELETE, "Error deleting: "),
+    f"create {PODS.kind}": Report(BatchJobReason.FAILED_CREATE, "Error creating: "),
+    f"delete {PODS.kind}": Report(BatchJobReason.FAILED_DELETE, "Error deleting: "),
 }
 _MOST_LOST: Final = 8
 """Failed pods that are remembered for a Job: the wait after so many is the longest there is."""

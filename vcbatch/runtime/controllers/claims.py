@@ -11,7 +11,7 @@ from vcbatch.api.loose import listed, part
 from vcbatch.api.pod_references import references_of
 from vcbatch.api.resources import PERSISTENTVOLUMECLAIMS
 from vcbatch.api.storage import Claim
-from vcbatch.core.job import claims_to_look_for
+from vcbatch.core.job import claims_to_check
 from vcbatch.interfaces.api import Api, Json, get_or_none
 from vcbatch.runtime.caches.cache import Cache
 
@@ -33,7 +33,7 @@ class Claims:
         told of yet. Raises `ApiError` where the server doesn't say."""
         if not job.spec.volumes:
             return
-        for name in claims_to_look_for(job):
+        for name in claims_to_check(job):
             if self.cache.by_key(f"{job.namespace}/{name}") is None:
                 claim = await get_or_none(
                     self._api, PERSISTENTVOLUMECLAIMS, name, namespace=job.namespace, model=self.cache.model

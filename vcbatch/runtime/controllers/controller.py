@@ -71,20 +71,20 @@ class Controller:
 
     def part(self) -> Part:
         """What has to run for the objects to be looked at."""
-        return Part(name=self.name, run=lambda: self.queue.run(self.look, workers=self._workers))
+        return Part(name=self.name, run=lambda: self.queue.run(self.reconcile, workers=self._workers))
 
-    def fault(self) -> str:
+    def error(self) -> str:
         """Why objects wait and none is looked at, "" where that isn't so."""
         seconds = self.queue.waiting_for()
         return f"{self.name}: {len(self.queue)} objects wait for {seconds:.0f}s" if seconds > _STUCK_SECONDS else ""
 
-    async def look(self, uid: str) -> bool:
+    async def reconcile(self, uid: str) -> bool:
         """One look; False asks for another one later."""
         started = self._clock.monotonic()
         began = self._clock.now() if self.tracer is not None else None
         result = "error"
         try:
-            result = await self._look(uid)
+            result = await self._reconcile(uid)
         except asyncio.CancelledError:
             result = ""
             raise
@@ -106,7 +106,7 @@ class Controller:
             attributes = {"vcbatch.controller": self.name, "vcbatch.result": result, "k8s.object.uid": uid}
             self.tracer.record("reconcile", begin=began, end=self._clock.now(), attributes=attributes)
 
-    async def _look(self, uid: str) -> str:
+    async def _reconcile(self, uid: str) -> str:
         try:
             decision = await self._decide(uid, self._clock.now())
         except MalformedObject as error:
@@ -130,7 +130,7 @@ class Controller:
             return "refused"
         if self._carried_out is not None:
             self._carried_out(uid, None)
-        if decision.look_again_at is not None:
-            wait = (decision.look_again_at - self._clock.now()).total_seconds()
+        if decision.requeue_at is not None:
+            wait = (decision.requeue_at - self._clock.now()).total_seconds()
             self.queue.add_after(uid, min(max(wait, 0.001), _LONGEST_WAIT))
         return "done"

@@ -34,7 +34,7 @@ _NUMBERED = re.compile(r"(.+)-[0-9]+", re.ASCII)
 _WORKERS = 48
 """Slots come together: at the full hour, all who wrote `@hourly` want their jobs at once."""
 
-_Told = frozenset[tuple[str, str]]
+_Reported = frozenset[tuple[str, str]]
 
 
 class CronJobController:
@@ -59,8 +59,8 @@ class CronJobController:
         self._clock = clock
         self._rescheduled: dict[str, datetime] = {}  # CronJob UID -> when its schedule changed
         # Events of the last look, by UID: what is still so at the next look isn't news.
-        self._told: dict[str, _Told] = {}
-        self._telling: dict[str, _Told] = {}
+        self._reported: dict[str, _Reported] = {}
+        self._reporting: dict[str, _Reported] = {}
         self.controller = Controller(
             ControllerConfig(name=_NAMES[kinds.cron_job], workers=_WORKERS),
             self.decide,
@@ -99,7 +99,7 @@ class CronJobController:
     async def decide(self, uid: str, now: datetime) -> Decision | None:
         stored = self._cron_jobs.get(uid)
         if stored is None:
-            for memory in (self._rescheduled, self._told, self._telling):
+            for memory in (self._rescheduled, self._reported, self._reporting):
                 memory.pop(uid, None)
             return None
         return self._only_news(uid, decide(self._view(uid, stored), now=now))
@@ -115,16 +115,16 @@ class CronJobController:
         )
 
     def _only_news(self, uid: str, decision: Decision) -> Decision:
-        told = self._told.get(uid, frozenset())
-        self._telling[uid] = frozenset((event.reason, event.message) for event in decision.events)
+        reported = self._reported.get(uid, frozenset())
+        self._reporting[uid] = frozenset((event.reason, event.message) for event in decision.events)
         return replace(
-            decision, events=[event for event in decision.events if (event.reason, event.message) not in told]
+            decision, events=[event for event in decision.events if (event.reason, event.message) not in reported]
         )
 
     def _carried_out(self, uid: str, refused: NotAppliedError | None) -> None:
         """Say what the server doesn't let us do; what passes by itself isn't worth a word."""
         if refused is None:
-            self._told[uid] = self._telling.pop(uid, frozenset())
+            self._reported[uid] = self._reporting.pop(uid, frozenset())
             return
         stored, reason, error = self._cron_jobs.get(uid), _REASONS.get(refused.part), refused.error
         taken = error.already_exists  # the next look knows more, and says it

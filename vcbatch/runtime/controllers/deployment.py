@@ -31,11 +31,11 @@ from vcbatch.runtime.controllers.owned import (
     read,
     view_for_adoption,
 )
-from vcbatch.runtime.controllers.refusals import Refusals, Told
+from vcbatch.runtime.controllers.refusals import Refusals, Report
 from vcbatch.runtime.events.recorder import Recorder
 
 _TEXTS = {
-    f"create {REPLICASETS.kind}": Told(DeploymentConditionReason.CREATE_ERROR, "Failed to create new replica set: "),
+    f"create {REPLICASETS.kind}": Report(DeploymentConditionReason.CREATE_ERROR, "Failed to create new replica set: "),
 }
 
 

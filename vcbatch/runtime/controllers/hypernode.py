@@ -62,7 +62,7 @@ class HyperNodeController:
         self._discovery = discovery
         self._links: tuple[Fabric, Sequence[Link]] | None = None
         self._topology = Topology()
-        self._told: dict[str, object] = {}  # name -> its place when it was looked at last
+        self._reported: dict[str, object] = {}  # name -> its place when it was looked at last
         self.controller = Controller(
             ControllerConfig(name="hypernode-controller", workers=8),
             self.decide,
@@ -93,7 +93,7 @@ class HyperNodeController:
         hyper_node = _parsed(change.new) if change.new is not None else None
         if hyper_node is None:
             self._topology.remove_hyper_node(name)
-            self._told.pop(name, None)
+            self._reported.pop(name, None)
         else:
             self._topology.set_hyper_node(name, hyper_node.spec)
             self.controller.queue.add(identity(change.current).uid)
@@ -122,7 +122,7 @@ class HyperNodeController:
     async def decide(self, key: str, now: datetime) -> Decision | None:
         """The decision about the HyperNode of that UID; or about which are to be looked at, or made."""
         if key == _TREE:
-            return self._look_at_the_changed()
+            return self._reconcile_changed()
         if key == _DISCOVERY:
             return self._discover()
         if key == _FABRIC:
@@ -134,12 +134,12 @@ class HyperNodeController:
         place = self._topology.places().get(hyper_node.name)
         if place is None:
             return None
-        self._told[hyper_node.name] = place
+        self._reported[hyper_node.name] = place
         return decide(hyper_node, place, now=now)
 
-    def _look_at_the_changed(self) -> Decision:
+    def _reconcile_changed(self) -> Decision:
         for name, place in self._topology.places().items():
-            if self._told.get(name) != place:
+            if self._reported.get(name) != place:
                 stored = self._hyper_nodes.by_key(name)
                 if stored is not None:
                     self.controller.queue.add(identity(stored).uid)

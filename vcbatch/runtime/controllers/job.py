@@ -48,7 +48,7 @@ from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
 from vcbatch.runtime.controllers.departed import Departed
 from vcbatch.runtime.controllers.job_pace import JobPace
 from vcbatch.runtime.controllers.references import References
-from vcbatch.runtime.controllers.refusals import Refusals, Told
+from vcbatch.runtime.controllers.refusals import Refusals, Report
 from vcbatch.runtime.controllers.vacated import GIVEN_NAME_RESTS_SECONDS, VacatedNames
 from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.runtime.metrics.meter import Meter
@@ -65,14 +65,14 @@ _DEFAULT_QUEUE = "default"
 _USING = frozenset({JobPhase.PENDING, JobPhase.RUNNING})
 """Phases in which pods use what plugins keep, or are about to."""
 _PHASE = "job that controls it, and phase"
-_TOLD = {
-    f"create {PODS.kind}": Told(JobReason.FAILED_CREATE),
-    f"delete {PODS.kind}": Told(JobReason.FAILED_DELETE),
-    f"ensure {PERSISTENTVOLUMECLAIMS.kind}": Told(JobReason.PVC_ERROR),
-    f"mark {JOBS.kind}": Told(JobReason.PVC_ERROR),
-    f"ensure {PODGROUPS.kind}": Told(JobReason.POD_GROUP_ERROR),
-    **{f"ensure {resource.kind}": Told(JobReason.PLUGIN_ERROR) for resource in CHILD_RESOURCES},
-    f"write status of {JOBS.kind}": Told(JobReason.JOB_STATUS_ERROR),
+_REPORTED = {
+    f"create {PODS.kind}": Report(JobReason.FAILED_CREATE),
+    f"delete {PODS.kind}": Report(JobReason.FAILED_DELETE),
+    f"ensure {PERSISTENTVOLUMECLAIMS.kind}": Report(JobReason.PVC_ERROR),
+    f"mark {JOBS.kind}": Report(JobReason.PVC_ERROR),
+    f"ensure {PODGROUPS.kind}": Report(JobReason.POD_GROUP_ERROR),
+    **{f"ensure {resource.kind}": Report(JobReason.PLUGIN_ERROR) for resource in CHILD_RESOURCES},
+    f"write status of {JOBS.kind}": Report(JobReason.JOB_STATUS_ERROR),
 }
 _target_of = target_of(JOBS)
 _LONGEST_SETTLED = timedelta(seconds=60)
@@ -126,7 +126,7 @@ class JobController:
         self._jobs = Parsed(read_job)
         self._groups = Parsed(PodGroup.parse)
         self._queues = Parsed(Queue.parse)
-        self._refusals = Refusals(JOBS, sources.jobs, recorder, _TOLD)
+        self._refusals = Refusals(JOBS, sources.jobs, recorder, _REPORTED)
         self._refusals.over = self._ask  # what the status says of it is over
         self.controller = Controller(
             ControllerConfig(name="job-controller"),
@@ -268,7 +268,7 @@ class JobController:
             self._refusals.forget(uid)
             self._departed.forget(uid)
             return None
-        self._pace.look(uid)
+        self._pace.reconcile(uid)
         settled = self._settled.get(uid)
         if settled is not None and settled.since <= now < settled.until:
             return settled.decision
@@ -290,7 +290,7 @@ class JobController:
         changes, or time does its part, another look costs nothing, however many pods the job has."""
         refused = view.refusal or view.claim_refusal or view.child_refusal or view.group_refusal
         if decision.nothing_to_do and not view.departed and not refused:
-            until = min(now + _LONGEST_SETTLED, decision.look_again_at or datetime.max.replace(tzinfo=UTC))
+            until = min(now + _LONGEST_SETTLED, decision.requeue_at or datetime.max.replace(tzinfo=UTC))
             self._settled[uid] = _Settled(decision, since=now, until=until)
 
     async def _decided(self, stored: Json, now: datetime) -> tuple[JobView, Decision]:
@@ -306,7 +306,7 @@ class JobController:
             decision = decide(view, now=now)
         if again is not None:
             due = now + timedelta(seconds=again)
-            decision = replace(decision, look_again_at=min(due, decision.look_again_at or due))
+            decision = replace(decision, requeue_at=min(due, decision.requeue_at or due))
         return view, decision
 
     def _with_objects_in_use(self) -> list[tuple[str, str]]:

@@ -27,23 +27,23 @@ class JobPace:
         """`queued`: how many jobs wait for a look."""
         self._clock = clock
         self._queued = queued
-        self._looked: dict[str, float] = {}  # when it was last looked at
-        self._looks: Pace[str] = Pace(first=_REST_SECONDS, limit=_LONGEST_REST_SECONDS)
+        self._checked: dict[str, float] = {}  # when it was last looked at
+        self._reconciles: Pace[str] = Pace(first=_REST_SECONDS, limit=_LONGEST_REST_SECONDS)
         self._writes: Pace[str] = Pace(first=_COUNTS_SECONDS, limit=_LONGEST_COUNTS_SECONDS)
         self._unwritten: dict[str, float] = {}  # since when its status says less than there is to say
 
     def begun(self, uid: str) -> bool:
         """Whether the job was looked at before."""
-        return uid in self._looked
+        return uid in self._checked
 
-    def look(self, uid: str) -> None:
+    def reconcile(self, uid: str) -> None:
         """The job is looked at now."""
-        self._looked[uid] = now = self._clock.monotonic()
-        self._looks.acted(uid, now=now)
+        self._checked[uid] = now = self._clock.monotonic()
+        self._reconciles.acted(uid, now=now)
 
     def forget(self, uid: str) -> None:
         """The job is gone."""
-        self._looked.pop(uid, None)
+        self._checked.pop(uid, None)
         self._unwritten.pop(uid, None)
 
     def rest(self, uid: str, *, pods: int, progress: bool) -> float:
@@ -54,14 +54,14 @@ class JobPace:
         its size. (The Kubernetes Job controller waits a second, `syncJobBatchPeriod`.) What is mere `progress` waits
         longer, above all in a crowd.
         """
-        looked = self._looked.get(uid)
-        if looked is None:
+        checked = self._checked.get(uid)
+        if checked is None:
             return 0.0
         now = self._clock.monotonic()
-        rest = looked + min(_REST_SECONDS + _REST_SECONDS_PER_POD * pods, _LONGEST_REST_SECONDS) - now
+        rest = checked + min(_REST_SECONDS + _REST_SECONDS_PER_POD * pods, _LONGEST_REST_SECONDS) - now
         if not progress:
             return rest
-        return max(rest, self._looks.wait(uid, now=now), min(self._crowd(), _LONGEST_REST_SECONDS))
+        return max(rest, self._reconciles.wait(uid, now=now), min(self._crowd(), _LONGEST_REST_SECONDS))
 
     def paced(self, uid: str, decision: Decision, *, new: bool, held_up: bool, now: datetime) -> Decision:
         """Leave a status that only informs to a later look: for a moment, since more is often to come that can't wait,
@@ -82,7 +82,7 @@ class JobPace:
             self._writes.acted(uid, now=at)
             return decision
         due = now + timedelta(seconds=wait)
-        return replace(decision, status=None, look_again_at=min(due, decision.look_again_at or due))
+        return replace(decision, status=None, requeue_at=min(due, decision.requeue_at or due))
 
     def _crowd(self) -> float:
         """How many seconds the other jobs that are at it make each of them slower."""

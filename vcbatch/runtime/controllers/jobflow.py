@@ -25,7 +25,7 @@ from vcbatch.runtime.controllers.command import target_of
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
 from vcbatch.runtime.controllers.departed import Departed
 from vcbatch.runtime.controllers.job import PODS_OF_A_JOB, job_of_pod
-from vcbatch.runtime.controllers.refusals import Refusals, Told
+from vcbatch.runtime.controllers.refusals import Refusals, Report
 from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.runtime.metrics.meter import Meter
 from vcbatch.runtime.probes import Prober
@@ -38,9 +38,9 @@ _ASKED = "job that is asked"
 _COUNTS_SECONDS = 1.0
 """The numbers of a job's pods change all the time while it starts; a flow tells of them, and nothing depends on it."""
 _PODS_SECONDS = 0.2
-_TOLD = {
-    f"create {JOBS.kind}": Told(JobFlowReason.FAILED_CREATE),
-    f"delete {JOBS.kind}": Told(JobFlowReason.FAILED_DELETE),
+_REPORTED = {
+    f"create {JOBS.kind}": Report(JobFlowReason.FAILED_CREATE),
+    f"delete {JOBS.kind}": Report(JobFlowReason.FAILED_DELETE),
 }
 _target_of = target_of(JOBFLOWS)
 
@@ -77,7 +77,7 @@ class JobFlowController:
         self._children: dict[str, tuple[Json, Child]] = {}  # job UID -> as it is stored, and what was read of it
         self._probed: dict[str, set[str]] = {}  # job UID -> the flows that probe its pods
         self._departed: Departed[Child] = Departed()
-        self._refusals = Refusals(JOBFLOWS, sources.flows, recorder, _TOLD)
+        self._refusals = Refusals(JOBFLOWS, sources.flows, recorder, _REPORTED)
         self._tries: dict[str, int] = {}  # flow UID -> how often in a row a job wasn't taken
         self.controller = Controller(
             ControllerConfig(name="jobflow-controller"),

@@ -15,7 +15,7 @@ from vcbatch.api.podgroup import PodGroup
 from vcbatch.api.queue import Queue
 from vcbatch.api.resources import JOBS
 from vcbatch.api.unfinished import QueueWork
-from vcbatch.api.validate import pod_faults, podgroup_faults, sentence
+from vcbatch.api.validate import pod_errors, podgroup_errors, sentence
 from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.caches.parsed import Parsed
 
@@ -33,13 +33,13 @@ class OwnAdmission:
     def of_pod(self, body: Json) -> str:
         if not _of_job(body) or part(body, "spec").get("schedulerName") not in self._schedulers:
             return ""
-        return sentence(pod_faults(part(part(body, "metadata"), "annotations")))
+        return sentence(pod_errors(part(part(body, "metadata"), "annotations")))
 
     def of_pod_group(self, body: Json) -> str:
         """A queue that isn't known isn't judged: the Job waits for it, and says so."""
         if not _of_job(body) or self._known.queue(str(part(body, "spec").get("queue") or "")) is None:
             return ""
-        return sentence(podgroup_faults(PodGroup.parse(body), self._known))
+        return sentence(podgroup_errors(PodGroup.parse(body), self._known))
 
 
 def _of_job(body: Json) -> bool:

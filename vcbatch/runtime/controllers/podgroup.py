@@ -24,13 +24,13 @@ from vcbatch.runtime.apply import Applier, NotAppliedError
 from vcbatch.runtime.caches.cache import Cache, Change, identity
 from vcbatch.runtime.caches.informers import Informers
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
-from vcbatch.runtime.controllers.refusals import Refusals, Told
+from vcbatch.runtime.controllers.refusals import Refusals, Report
 from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.runtime.metrics.meter import Meter
 
 _GROUP = "generated group"
-_TOLD = {f"ensure {PODGROUPS.kind}": Told(SchedulingEvent.FAILED_SCHEDULING, "no PodGroup can be made for it: ")}
-_MOST_TOLD = 10
+_REPORTED = {f"ensure {PODGROUPS.kind}": Report(SchedulingEvent.FAILED_SCHEDULING, "no PodGroup can be made for it: ")}
+_MOST_REPORTED = 10
 """How many pods of a gang get an event."""
 
 
@@ -67,7 +67,7 @@ class PodGroupController:
         self._pods = pods
         self._podgroups = podgroups
         self._workloads = workloads if inherit_owner_annotations else {}
-        self._refusals = Refusals(PODS, pods, recorder, _TOLD)
+        self._refusals = Refusals(PODS, pods, recorder, _REPORTED)
         self.controller = Controller(
             ControllerConfig(name="podgroup-controller", workers=4),
             self.decide,
@@ -93,24 +93,24 @@ class PodGroupController:
             self._refusals.forget(change.current.metadata.uid)
         keys = self._group_of(change.current)
         if change.new is None or _over(change.new) or _waits(change.new):
-            self._look(*keys)
+            self._reconcile(*keys)
         elif change.old is None:
             # Its group may have gone while nobody was there to see it.
-            self._look(*(key for key in keys if self._podgroups.by_key(key) is None))
+            self._reconcile(*(key for key in keys if self._podgroups.by_key(key) is None))
 
     def _on_podgroup(self, change: Change[Json]) -> None:
         key = identity(change.current).key
         came_or_went = change.old is None or change.new is None
         if came_or_went and _owner_uid(key):
-            self._look(key)
+            self._reconcile(key)
 
     def _on_workload(self, change: Change[Workload]) -> None:
         metadata = change.current.metadata
         key = f"{metadata.namespace}/{generated_name(metadata.uid)}"
         if change.new is not None and (self._podgroups.by_key(key) is not None or self._pods.indexed(_GROUP, key)):
-            self._look(key)
+            self._reconcile(key)
 
-    def _look(self, *keys: str) -> None:
+    def _reconcile(self, *keys: str) -> None:
         for key in keys:
             self.controller.queue.add(key)
 
@@ -136,7 +136,7 @@ class PodGroupController:
 
     def _carried_out(self, key: str, refused: NotAppliedError | None) -> None:
         """Pods whose group isn't taken (its queue is closed, or not for their namespace) would wait without a word."""
-        members = self._pods.indexed(_GROUP, key) if refused is None else self._members(key)[:_MOST_TOLD]
+        members = self._pods.indexed(_GROUP, key) if refused is None else self._members(key)[:_MOST_REPORTED]
         for pod in members:
             self._refusals.carried_out(pod.metadata.uid, refused)
 

@@ -97,10 +97,10 @@ class QueueController:
     def _on_queue(self, change: Change[Json]) -> None:
         if change.keeps(_beside_counts):
             # Our own counts coming back, or what the scheduler says is allocated: no reason for the next counts.
-            self._look_soon(change.current)
+            self._reconcile_soon(change.current)
             return
         if change.old is None or change.new is None:
-            self._tell(change.current["metadata"]["name"], there=change.new is not None)
+            self._report(change.current["metadata"]["name"], there=change.new is not None)
         self.controller.queue.add(identity(change.current).uid)
         if change.keeps(_state):
             return
@@ -124,8 +124,8 @@ class QueueController:
         for name in names:
             queue = self._queues.by_key(name)
             if queue is not None:
-                self._tell(name, there=True)
-                self._look_soon(queue)
+                self._report(name, there=True)
+                self._reconcile_soon(queue)
 
     def _on_job(self, change: Change[Json]) -> None:
         if change.keeps(_queue_where_unfinished):
@@ -134,7 +134,7 @@ class QueueController:
         for name in {name for job in held for name in _queue_where_unfinished(job)}:
             queue = self._queues.by_key(name)
             if queue is not None:
-                self._look_soon(queue)
+                self._reconcile_soon(queue)
 
     def _on_pod(self, change: Change[Pod]) -> None:
         if change.keeps(_queue_where_on_a_node):
@@ -143,7 +143,7 @@ class QueueController:
             for name in _queue_where_on_a_node(pod) if pod is not None else ():
                 queue = self._queues.by_key(name)
                 if queue is not None and _state(queue) == QueueState.CLOSING:
-                    self._look_soon(queue)
+                    self._reconcile_soon(queue)
 
     def _on_workload(self, change: Change[Workload]) -> None:
         """Its PodGroup may be Completed while it goes on."""
@@ -153,9 +153,9 @@ class QueueController:
         group = self._podgroups.by_key(f"{metadata.namespace}/{generated_name(metadata.uid)}")
         queue = self._queues.by_key(queue_of(group)) if group is not None else None
         if queue is not None:
-            self._look_soon(queue)
+            self._reconcile_soon(queue)
 
-    def _tell(self, name: str, *, there: bool) -> None:
+    def _report(self, name: str, *, there: bool) -> None:
         """The gauges of a queue, or that it has none any more."""
         phases = self._phases.get(name, {})
         for phase, gauge in _GAUGES.items():
@@ -164,7 +164,7 @@ class QueueController:
             else:
                 self._meter.forget(gauge, queue_name=name)
 
-    def _look_soon(self, queue: Json) -> None:
+    def _reconcile_soon(self, queue: Json) -> None:
         uid = identity(queue).uid
         wait = self._counts.wait(uid, now=self._clock.monotonic())
         self.controller.queue.add_after(uid, max(wait, _COUNT_SECONDS))

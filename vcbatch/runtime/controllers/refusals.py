@@ -13,7 +13,7 @@ from vcbatch.runtime.caches.cache import Cache, metadata_of
 from vcbatch.runtime.events.recorder import Recorder
 
 
-class Told(NamedTuple):
+class Report(NamedTuple):
     """How it is told that a part of a decision (`create Pod`) was refused."""
 
     reason: str
@@ -24,11 +24,13 @@ class Told(NamedTuple):
 class Refusals:
     """By the UID of the object that a decision was about, and by the reason that is given: the server's words."""
 
-    def __init__(self, resource: Resource, objects: Cache[Any], recorder: Recorder, told: Mapping[str, Told]) -> None:
+    def __init__(
+        self, resource: Resource, objects: Cache[Any], recorder: Recorder, reported: Mapping[str, Report]
+    ) -> None:
         self._resource = resource
         self._objects = objects
         self._recorder = recorder
-        self._told = told
+        self._reported = reported
         self._held: dict[str, dict[str, str]] = {}
         self.over: Callable[[str], None] = lambda _uid: None
         """Called with the UID of an object about which all was done after something had been refused."""
@@ -60,14 +62,14 @@ class Refusals:
     def _note(self, uid: str, refused: NotAppliedError) -> None:
         """What passes by itself isn't worth a word, and neither is what was said already. Where the namespace is being
         deleted, the object goes with it."""
-        stored, told, words = self._objects.get(uid), self._told.get(refused.part), refused.error.message
-        if stored is None or told is None or refused.passing or refused.error.namespace_terminating:
+        stored, reported, words = self._objects.get(uid), self._reported.get(refused.part), refused.error.message
+        if stored is None or reported is None or refused.passing or refused.error.namespace_terminating:
             return
         held = self._held.setdefault(uid, {})
-        said = held.pop(told.reason, None) == words
-        held[told.reason] = words
+        said = held.pop(reported.reason, None) == words
+        held[reported.reason] = words
         if said:
             return
-        message = shorten(f"{told.begins}{words}" if told.begins else str(refused))
+        message = shorten(f"{reported.begins}{words}" if reported.begins else str(refused))
         ref = ref_of(self._resource, metadata_of(stored))
-        self._recorder.emit(Emit(ref=ref, type=EventType.WARNING, reason=told.reason, message=message))
+        self._recorder.emit(Emit(ref=ref, type=EventType.WARNING, reason=reported.reason, message=message))

@@ -33,13 +33,13 @@ from vcbatch.runtime.controllers.owned import (
     read,
     view_for_adoption,
 )
-from vcbatch.runtime.controllers.refusals import Refusals, Told
+from vcbatch.runtime.controllers.refusals import Refusals, Report
 from vcbatch.runtime.controllers.vacated import CHOSEN_NAME_RESTS_SECONDS, VacatedNames
 from vcbatch.runtime.events.recorder import Recorder
 
 _TEXTS = {
-    f"create {PODS.kind}": Told(WorkloadReason.FAILED_CREATE, "Error creating: "),
-    f"delete {PODS.kind}": Told(WorkloadReason.FAILED_DELETE, "Error deleting: "),
+    f"create {PODS.kind}": Report(WorkloadReason.FAILED_CREATE, "Error creating: "),
+    f"delete {PODS.kind}": Report(WorkloadReason.FAILED_DELETE, "Error deleting: "),
 }
 
 

@@ -54,8 +54,8 @@ class ShardingController:
         self._nodes = nodes
         self._pods = pods
         # Events of the last look that was carried out: what is still so isn't news.
-        self._told: frozenset[Emit] = frozenset()
-        self._telling: frozenset[Emit] = frozenset()
+        self._reported: frozenset[Emit] = frozenset()
+        self._reporting: frozenset[Emit] = frozenset()
         self.controller = Controller(
             ControllerConfig(name="sharding-controller", workers=1),
             self.decide,
@@ -92,13 +92,13 @@ class ShardingController:
         sharding = self._configuration.current
         stored = [parsed for each in self._node_shards if (parsed := _parsed(each)) is not None]
         decision = decide(sharding, self._loads(), stored)
-        self._telling = frozenset(decision.events)
-        news = [event for event in decision.events if event not in self._told]
-        return replace(decision, events=news, look_again_at=now + sharding.period)
+        self._reporting = frozenset(decision.events)
+        news = [event for event in decision.events if event not in self._reported]
+        return replace(decision, events=news, requeue_at=now + sharding.period)
 
     def _carried_out(self, _: str, refused: NotAppliedError | None) -> None:
         if refused is None:
-            self._told = self._telling
+            self._reported = self._reporting
 
     def _loads(self) -> list[NodeLoad]:
         requested: Counter[str] = Counter()

@@ -33,17 +33,17 @@ from vcbatch.runtime.controllers.owned import (
     read,
     view_for_adoption,
 )
-from vcbatch.runtime.controllers.refusals import Refusals, Told
+from vcbatch.runtime.controllers.refusals import Refusals, Report
 from vcbatch.runtime.controllers.vacated import GIVEN_NAME_RESTS_SECONDS, VacatedNames
 from vcbatch.runtime.events.recorder import Recorder
 
 _TEXTS = {
-    f"create {PODS.kind}": Told(WorkloadReason.FAILED_CREATE, "Create Pod failed error: "),
-    f"create {PERSISTENTVOLUMECLAIMS.kind}": Told(WorkloadReason.FAILED_CREATE, "Create Claim failed error: "),
-    f"create {CONTROLLERREVISIONS.kind}": Told(
+    f"create {PODS.kind}": Report(WorkloadReason.FAILED_CREATE, "Create Pod failed error: "),
+    f"create {PERSISTENTVOLUMECLAIMS.kind}": Report(WorkloadReason.FAILED_CREATE, "Create Claim failed error: "),
+    f"create {CONTROLLERREVISIONS.kind}": Report(
         WorkloadReason.FAILED_CREATE, "Create ControllerRevision failed error: "
     ),
-    f"delete {PODS.kind}": Told(WorkloadReason.FAILED_DELETE, "Delete Pod failed error: "),
+    f"delete {PODS.kind}": Report(WorkloadReason.FAILED_DELETE, "Delete Pod failed error: "),
 }
 
 
@@ -83,7 +83,7 @@ class StatefulSetController:
         index_owners(revisions)
         stateful_sets.listen(self._on_stateful_set)
         pods.listen(self._on_pod)
-        revisions.listen(self._look_at_owners)
+        revisions.listen(self._requeue_owners)
         claims.listen(self._on_claim)
 
     def part(self) -> Part:
@@ -95,7 +95,7 @@ class StatefulSetController:
     def _on_pod(self, change: Change[Pod]) -> None:
         if change.new is None:
             self._vacated.add(identity(change.current).key)
-        self._look_at_owners(change)
+        self._requeue_owners(change)
         for uid in adopters(self._stateful_sets, change):
             self.controller.queue.add(uid)
 
@@ -109,7 +109,7 @@ class StatefulSetController:
             if owner.get("namespace") == metadata.namespace and f"-{owner['name']}-" in metadata.name:
                 self.controller.queue.add(owner["uid"])
 
-    def _look_at_owners(self, change: Change[Pod] | Change[Json]) -> None:
+    def _requeue_owners(self, change: Change[Pod] | Change[Json]) -> None:
         for uid in owners_of(self._stateful_sets, change):
             self.controller.queue.add_after(uid, PODS_SECONDS)
 

@@ -72,7 +72,7 @@ class StrandedPodController:
             return None
         since = self._missing.setdefault(node, now)
         early = decide(StrandedView(pod=pod, conditions=(), missing_since=since), now=now)
-        if early.look_again_at is not None:
+        if early.requeue_at is not None:
             return early
         if await get_or_none(self._api, NODES, node) is not None:
             return None

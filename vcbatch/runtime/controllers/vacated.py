@@ -63,7 +63,7 @@ class VacatedNames:
         if not early:
             return decision
         creates = [create for create in decision.creates if _key(create) not in self]
-        return replace(decision, creates=creates, look_again_at=min([*early, decision.look_again_at or early[0]]))
+        return replace(decision, creates=creates, requeue_at=min([*early, decision.requeue_at or early[0]]))
 
     def _forget(self) -> None:
         oldest = self._clock.monotonic() - self._rests

@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 _JITTER = 1.2
 _AFTER_EXPIRY = 0.05
 _LAST_SECONDS = 2.0
-_LONGEST_FAULT = 2000  # characters
+_LONGEST_ERROR = 2000  # characters
 _NOT_TAKEN = frozenset({400, 403, 413, 422})
 """With which a server refuses what is in an object, whoever else writes it."""
 
@@ -80,7 +80,7 @@ class LeaderElector:
         self._changed_at = 0.0  # when, by our clock, the Lease was last seen to change
         self._renewed_at = 0.0  # by our clock, when the request began that renewed it last
         self._words: Mapping[str, str] = {}
-        self.faults: Callable[[], str] = lambda: ""
+        self.errors: Callable[[], str] = lambda: ""
         """What is wrong with the work: the Lease carries it in the annotation `FAILING_TASKS`, for `vcbatch doctor`."""
         self.leading = False
         """From taking the Lease until the work has ended."""
@@ -91,7 +91,7 @@ class LeaderElector:
         """Whether nobody else can have begun to lead: to be asked before every write of the work."""
         return self.leading and self._unrenewed() < self._config.renew_deadline
 
-    def fault(self) -> str:
+    def error(self) -> str:
         """What is wrong with this replica, "" where nothing is: work goes on though the Lease has run out. It can't,
         unless something hangs; as the `leaderElection` health check of client-go."""
         if self.leading and self._unrenewed() > self._config.duration:
@@ -172,7 +172,7 @@ class LeaderElector:
         """Take or renew the Lease once. False where it is held by another or the server didn't agree."""
         config = self._config
         try:
-            await self._look()
+            await self._check()
             if self._lease is None:
                 body = {
                     "apiVersion": LEASES.api_version,
@@ -215,7 +215,7 @@ class LeaderElector:
                 self._words = {}
             raise
 
-    async def _look(self) -> None:
+    async def _check(self) -> None:
         current = await get_or_none(self._api, LEASES, self._config.name, namespace=self._config.namespace)
         if current is None:
             self._lease = None
@@ -241,8 +241,8 @@ class LeaderElector:
             return before
         present: Json = before.get("annotations") or {}
         said = {**present, **self._words}
-        if fault := self.faults()[:_LONGEST_FAULT]:
-            said[FAILING_TASKS] = fault
+        if error := self.errors()[:_LONGEST_ERROR]:
+            said[FAILING_TASKS] = error
         else:
             said.pop(FAILING_TASKS, None)
         return before if said == present else {**before, "annotations": said}
@@ -277,7 +277,7 @@ class LeaderElector:
                 if not error.conflict:
                     return
                 with suppress(ApiError):
-                    await self._look()
+                    await self._check()
 
     def _holder(self) -> str:
         return str(((self._lease or {}).get("spec") or {}).get("holderIdentity") or "")

@@ -30,23 +30,23 @@ class QueueMetrics:
         for queue, weight in figures.weights:
             self._meter.gauge("queue_weight", weight, queue_name=queue)
 
-    def _amount(self, told: QueueAmount) -> None:
-        shown = self._shown.setdefault(told.queue, {})
-        for resource in shown.get(told.amount, frozenset()) - told.resources.keys():
-            name, labels = _metric(told.amount, resource, told.queue)
+    def _amount(self, reported: QueueAmount) -> None:
+        shown = self._shown.setdefault(reported.queue, {})
+        for resource in shown.get(reported.amount, frozenset()) - reported.resources.keys():
+            name, labels = _metric(reported.amount, resource, reported.queue)
             self._meter.forget(name, **labels)
-        for resource, value in told.resources.items():
-            name, labels = _metric(told.amount, resource, told.queue)
+        for resource, value in reported.resources.items():
+            name, labels = _metric(reported.amount, resource, reported.queue)
             self._meter.gauge(name, value, **labels)
-        shown[told.amount] = frozenset(told.resources)
+        shown[reported.amount] = frozenset(reported.resources)
 
-    def _share(self, told: QueueShare) -> None:
-        if told.share is None:
-            self._meter.forget("queue_share", queue_name=told.queue)
-            self._meter.forget("queue_overused", queue_name=told.queue)
+    def _share(self, reported: QueueShare) -> None:
+        if reported.share is None:
+            self._meter.forget("queue_share", queue_name=reported.queue)
+            self._meter.forget("queue_overused", queue_name=reported.queue)
             return
-        self._meter.gauge("queue_share", told.share, queue_name=told.queue)
-        self._meter.gauge("queue_overused", float(told.overused), queue_name=told.queue)
+        self._meter.gauge("queue_share", reported.share, queue_name=reported.queue)
+        self._meter.gauge("queue_overused", float(reported.overused), queue_name=reported.queue)
 
     def _forget(self, queue: str) -> None:
         for amount, resources in self._shown.pop(queue, {}).items():

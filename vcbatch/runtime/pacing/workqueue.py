@@ -142,19 +142,19 @@ class WorkQueue(Generic[K]):
             return self._yielding.popleft()
         return self._ready.popleft()
 
-    async def run(self, look: Callable[[K], Awaitable[bool]], *, workers: int) -> None:
-        """Give every key to `look`, `workers` at a time, until cancelled. A look that says False or raises is repeated
-        later."""
+    async def run(self, reconcile: Callable[[K], Awaitable[bool]], *, workers: int) -> None:
+        """Give every key to `reconcile`, `workers` at a time, until cancelled. A key for which it returns False or
+        raises is retried later."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._serve_timers())
             for _ in range(workers):
-                group.create_task(self._work(look))
+                group.create_task(self._work(reconcile))
 
-    async def _work(self, look: Callable[[K], Awaitable[bool]]) -> None:
+    async def _work(self, reconcile: Callable[[K], Awaitable[bool]]) -> None:
         while True:
             key = await self.get()
             try:
-                if await look(key):
+                if await reconcile(key):
                     self.succeeded(key)
                 else:
                     self.retry(key)

@@ -42,11 +42,11 @@ class Announcer:
         self._podgroups = podgroups
         self._gangs: dict[str, str] = {}  # pods on their way to a node, by UID -> their gang's key
         self._on_their_way: Counter[str] = Counter()
-        self._untold: Counter[str] = Counter()
+        self._unreported: Counter[str] = Counter()
         self._allowances: OrderedDict[str, Allowance] = OrderedDict()
         self._of_all = Allowance(burst=_BURST_OF_ALL, seconds=_REFILL_SECONDS_OF_ALL, now=clock.monotonic())
 
-    def tell(self, event: Emit) -> None:
+    def report(self, event: Emit) -> None:
         """An event of a cycle. All are told, but for gangs that start by the hundred."""
         if event.reason != SchedulingEvent.SCHEDULED or self._of_all.take(now=self._clock.monotonic()):
             self._recorder.emit(event)
@@ -75,7 +75,7 @@ class Announcer:
             ref = ref_of(PODS, bind)
             self._recorder.emit(_scheduled(ref, message))
         else:
-            self._untold[gang] += 1
+            self._unreported[gang] += 1
         self._arrived(bind.uid)
 
     def failed(self, uid: str) -> None:
@@ -89,12 +89,12 @@ class Announcer:
         if self._on_their_way[gang] > 0:
             return
         del self._on_their_way[gang]
-        untold = self._untold.pop(gang, 0)
+        unreported = self._unreported.pop(gang, 0)
         group = self._podgroups.by_key(gang)
-        if untold and group is not None and self._beside_gangs(first=False):
+        if unreported and group is not None and self._beside_gangs(first=False):
             meta = group.metadata
             ref = ref_of(PODGROUPS, meta)
-            self._recorder.emit(_scheduled(ref, messages.assigned_more(count=untold)))
+            self._recorder.emit(_scheduled(ref, messages.assigned_more(count=unreported)))
 
     def _allowed(self, gang: str) -> bool:
         now = self._clock.monotonic()

@@ -161,23 +161,23 @@ class ClaimBinder:
         """Until the devices of all of these are ready; else why not, and that claim gives them back, whoever gave
         them."""
         started = self._clock.monotonic()
-        told = False
+        reported = False
 
-        def tell(claim: DeviceBinding, lacks: str) -> None:
-            nonlocal told
-            if not told:
+        def report(claim: DeviceBinding, lacks: str) -> None:
+            nonlocal reported
+            if not reported:
                 self._waits(gang, f"resourceclaim {claim.name}: {lacks}")
-            told = True
+            reported = True
 
         for at, written in enumerate(done):
             claim = written.claim
-            error = await self._wait(claim, started + claim.timeout, tell) if written.waits else ""
+            error = await self._wait(claim, started + claim.timeout, report) if written.waits else ""
             if error:
                 done[at] = written._replace(gave=True)
                 return f"resourceclaim {claim.name}: {error}"
         return ""
 
-    async def _wait(self, claim: DeviceBinding, deadline: float, tell: Callable[[DeviceBinding, str], None]) -> str:
+    async def _wait(self, claim: DeviceBinding, deadline: float, report: Callable[[DeviceBinding, str], None]) -> str:
         given = False
         while True:
             changed = self._changed
@@ -187,17 +187,18 @@ class ClaimBinder:
             if given and held.status.allocation is None:
                 return "it lost its devices meanwhile"
             given = held.status.allocation is not None
-            told = readiness_of(held)
-            if told.failed or (given and not told.lacks):
-                return told.failed
+            reported = readiness_of(held)
+            if reported.failed or (given and not reported.lacks):
+                return reported.failed
             left = deadline - self._clock.monotonic()
             end = due(held, claim.timeout)
             if end is not None:
                 left = min(left, (end - self._clock.now()).total_seconds())
             if left <= 0:
-                return f"its devices weren't ready within {claim.timeout:.0f} s: {told.lacks or 'they were never seen'}"
-            if told.lacks:
-                tell(claim, told.lacks)
+                lacks = reported.lacks or "they were never seen"
+                return f"its devices weren't ready within {claim.timeout:.0f} s: {lacks}"
+            if reported.lacks:
+                report(claim, reported.lacks)
             await pause(self._clock, left, woken=changed)
 
     async def _write(self, claim: DeviceBinding, binds: Sequence[Bind], done: list[_Written]) -> None:
@@ -209,7 +210,7 @@ class ClaimBinder:
         done.append(_Written(made, frozenset({bind.uid}), gave=True, pod=bind.name))
         reserved = await self._reserve(made, binds)
         done[-1] = done[-1]._replace(waits=reserved.waits)
-        await self._extended.tell(made, claim.extended, bind)
+        await self._extended.report(made, claim.extended, bind)
 
     async def _reserve(self, claim: DeviceBinding, binds: Sequence[Bind]) -> _Written:
         """Give the claim its devices, where it has none, and reserve it for these pods."""

@@ -14,7 +14,7 @@ from vcbatch.scheduler import Scheduler
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS: Final = 15.0
+CHECK_SECONDS: Final = 15.0
 
 
 class ConfigMaps:
@@ -31,10 +31,10 @@ class ConfigMaps:
     async def run(self) -> None:
         """Until cancelled."""
         while True:
-            await self._clock.sleep(LOOK_SECONDS)
-            await self.look()
+            await self._clock.sleep(CHECK_SECONDS)
+            await self.refresh()
 
-    async def look(self) -> None:
+    async def refresh(self) -> None:
         """Read them once. One that can't be read is as it was."""
         wanted = self._scheduler.policy.config_maps
         for key in sorted(self._known.keys() - wanted):

@@ -24,7 +24,7 @@ from vcbatch.scheduler.model.result import Bind
 log = logging.getLogger(__name__)
 
 EXPIRY: Final = timedelta(minutes=5)
-_LOOK_SECONDS: Final = 1.0
+_CHECK_SECONDS: Final = 1.0
 _HANDED_OVER: Final = frozenset({names.GPU_LOCK, names.VGPU_LOCK})
 """Locks that device plugins take off. That of NPUs doesn't know of it: it finds pods by their annotations."""
 
@@ -112,7 +112,7 @@ class DeviceBinder:
                     return ""
             elif self._clock.now() >= deadline:
                 return f"node {bind.node} stayed locked by its annotation {bind.lock}"
-            await self._clock.sleep(_LOOK_SECONDS)
+            await self._clock.sleep(_CHECK_SECONDS)
 
     def _held(self, node: Node, lock: str) -> bool:
         taken = (node.metadata.annotations or {}).get(lock)
@@ -145,6 +145,6 @@ class DeviceBinder:
             bind = await self._unlocks.get()
             try:
                 while not await self._write(await self._api.get(NODES, bind.node, model=Node), bind.lock, None):
-                    await self._clock.sleep(_LOOK_SECONDS)
+                    await self._clock.sleep(_CHECK_SECONDS)
             except ApiError as error:  # then it ends by its age
                 log.warning("node %s can't be unlocked: %s", bind.node, error.message)

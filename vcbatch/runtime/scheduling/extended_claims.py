@@ -94,15 +94,15 @@ class ExtendedClaims:
         made = await self._patiently(make)
         return claim._replace(uid=made["metadata"]["uid"])
 
-    async def tell(self, claim: DeviceBinding, extended: ExtendedClaim, bind: Bind) -> None:
+    async def report(self, claim: DeviceBinding, extended: ExtendedClaim, bind: Bind) -> None:
         """Tell the pod of its claim. Raises `ApiError` where that can't be."""
         said = {"requestMappings": [dict(one) for one in extended.mappings], "resourceClaimName": claim.name}
         patch = {"metadata": {"uid": bind.uid}, "status": {_STATUS: said}}
 
-        async def tell() -> Json:
+        async def report() -> Json:
             return await self._api.patch(PODS, bind.name, patch, namespace=bind.namespace, subresource="status")
 
-        pod = await self._patiently(tell)
+        pod = await self._patiently(report)
         if not (pod.get("status") or {}).get(_STATUS):
             raise ApiError(422, "Invalid", f"the API server keeps no status.{_STATUS} of pods (DRAExtendedResource)")
 
@@ -245,10 +245,10 @@ def _is_fresh(claim: Json, extended: ExtendedClaim) -> bool:
     untouched = not (
         status.get("allocation") or status.get("reservedFor") or claim["metadata"].get("deletionTimestamp")
     )
-    return untouched and [_told(one) for one in asked] == [_told(one) for one in extended.requests]
+    return untouched and [_reported(one) for one in asked] == [_reported(one) for one in extended.requests]
 
 
-def _told(request: Any) -> tuple[Any, ...]:
+def _reported(request: Any) -> tuple[Any, ...]:
     """What a request asks for, whatever else the API server fills in."""
     exactly = request.get("exactly") or {}
     return request.get("name"), exactly.get("deviceClassName"), exactly.get("count")

@@ -18,11 +18,11 @@ LONGEST_SECONDS: Final = 30.0
 
 
 class HeldBack:
-    """`told(uid, error)` is called for each refusal, in its time."""
+    """`reported(uid, error)` is called for each refusal, in its time."""
 
-    def __init__(self, *, clock: Clock, told: Callable[[str, str], None]) -> None:
+    def __init__(self, *, clock: Clock, reported: Callable[[str, str], None]) -> None:
         self._clock = clock
-        self._told = told
+        self._reported = reported
         self._pace: Pace[str] = Pace(first=FIRST_SECONDS, limit=LONGEST_SECONDS)
         self._waiting: asyncio.Queue[tuple[float, str, str]] = asyncio.Queue()
 
@@ -34,14 +34,14 @@ class HeldBack:
         if wait:
             self._waiting.put_nowait((wait, uid, error))
         else:
-            self._told(uid, error)
+            self._reported(uid, error)
 
     async def run(self) -> None:
         """Until cancelled."""
         async with asyncio.TaskGroup() as group:
             while True:
-                group.create_task(self._tell(*await self._waiting.get()))
+                group.create_task(self._report(*await self._waiting.get()))
 
-    async def _tell(self, wait: float, uid: str, error: str) -> None:
+    async def _report(self, wait: float, uid: str, error: str) -> None:
         await self._clock.sleep(wait)
-        self._told(uid, error)
+        self._reported(uid, error)

@@ -37,8 +37,8 @@ class LeaseNotice:
     def of(identity: str, source: str, settings: Settings, policy: Policy) -> LeaseNotice:
         """Of a scheduler started so whose policy in force is this one. What may be secret of it isn't told."""
         text = effective(policy, metrics=False)
-        told = text if len(text.encode()) <= _LONGEST else None
-        return LeaseNotice(identity=identity, source=source, settings=replace(settings, policy=told))
+        reported = text if len(text.encode()) <= _LONGEST else None
+        return LeaseNotice(identity=identity, source=source, settings=replace(settings, policy=reported))
 
     def annotations(self) -> dict[str, str]:
         """The notice as the Lease carries it. Raises `ValueError` for a share that can't be written down."""

@@ -88,7 +88,7 @@ class SchedulerLoop:
         self._config = config or LoopConfig()
         self._meter = meter or NoMeter()
         self._wake = TimedEvent(clock)
-        self._look_again: datetime | None = None
+        self._requeue_at: datetime | None = None
         self._due = False
         self._turns = Allowance(burst=self._config.burst, seconds=self._config.beat, now=clock.monotonic())
         pods = informers.follow(PODS, Pod)
@@ -98,7 +98,7 @@ class SchedulerLoop:
             if not read.single:
                 cache = informers.follow(read.resource, read.struct, optional=read.optional)
                 cache.listen(self._feeder(read.resource))
-        self._refusals = HeldBack(clock=clock, told=self._waking(scheduler.bind_failed))
+        self._refusals = HeldBack(clock=clock, reported=self._waking(scheduler.bind_failed))
         self._announcer = Announcer(recorder, clock=clock, pods=pods, podgroups=podgroups)
         self._times = TaskMetrics(self._meter, pods, clock=clock, scheduler_names=scheduler.scheduler_names)
         self._binds = BindPath(
@@ -120,7 +120,7 @@ class SchedulerLoop:
             clock=clock,
             meter=self._meter,
             random=random,
-            tell=self._announcer.tell,
+            report=self._announcer.report,
             pods=pods,
             podgroups=podgroups,
             queues=queues,
@@ -132,7 +132,7 @@ class SchedulerLoop:
         self._informers = informers
         self._trouble = PluginTrouble(recorder, own, meter=self._meter)
         self._watch = PluginWatch(self._trouble.slow)
-        self._told = CycleMetrics(self._meter, scheduler)
+        self._reported = CycleMetrics(self._meter, scheduler)
         laps = CycleLaps(clock, self._meter)
         self._cycle_spans = CycleSpans(tracer, laps, clock=clock) if tracer is not None else None
         self._gang_spans = GangSpans(tracer, podgroups, clock=clock) if tracer is not None else None
@@ -142,7 +142,7 @@ class SchedulerLoop:
             informers.follow(NODES, Node),
             clock=clock,
             section=scheduler.policy.metrics,
-            told=self._measured,
+            reported=self._measured,
         )
 
     def use(self, policy: Policy) -> None:
@@ -164,7 +164,7 @@ class SchedulerLoop:
             Part(name="scheduling", run=self.run, restart=False),
         ]
 
-    def fault(self) -> str:
+    def error(self) -> str:
         """Why something has changed and no cycle comes, "" where that isn't so."""
         seconds = self._wake.set_for()
         return f"a cycle has been due for {seconds:.0f}s" if seconds > _OVERDUE_SECONDS else ""
@@ -188,14 +188,14 @@ class SchedulerLoop:
         self.scheduler.apply(NODE_USAGES, event, usage)
         self._wake.set()
 
-    def _waking(self, tell: Callable[P, None]) -> Callable[P, None]:
+    def _waking(self, report: Callable[P, None]) -> Callable[P, None]:
         """Tells the scheduler, and has it look at once."""
 
-        def told(*args: P.args, **kwargs: P.kwargs) -> None:
-            tell(*args, **kwargs)
+        def reported(*args: P.args, **kwargs: P.kwargs) -> None:
+            report(*args, **kwargs)
             self._wake.set()
 
-        return told
+        return reported
 
     def _bound(self, bind: Bind) -> None:
         self._times.bound(bind)
@@ -209,13 +209,13 @@ class SchedulerLoop:
     async def run(self) -> None:
         """Cycle until cancelled. Nothing is decided before every cache has its first list."""
         await self._informers.synced()
-        await self._config_maps.look()
+        await self._config_maps.refresh()
         self._times.watch()
         if self._gang_spans is not None:
             self._gang_spans.watch()
         while True:
             self._wake.clear()
-            due = self._look_again is not None and self._clock.now() >= self._look_again
+            due = self._requeue_at is not None and self._clock.now() >= self._requeue_at
             if self.scheduler.dirty or due:
                 await self._clock.sleep(self._config.settle + self._turns.wait(now=self._clock.monotonic()))
                 self._turns.take(now=self._clock.monotonic())
@@ -232,12 +232,12 @@ class SchedulerLoop:
         with self._watch.over(self.scheduler.policy.extensions):
             result = self.scheduler.cycle(self._clock.now())
         spent = self._clock.monotonic() - started
-        self._look_again = result.look_again_at
+        self._requeue_at = result.requeue_at
         self._due = False
         if self._cycle_spans is not None and self._gang_spans is not None:
             self._cycle_spans.of(result)
             self._gang_spans.of(result.figures)
-        self._told.of(result, now=self._clock.now(), seconds=spent)
+        self._reported.of(result, now=self._clock.now(), seconds=spent)
         self._announcer.trying(result.binds)
         self._times.placed(result.binds)
         self._binds.submit(result.binds)
@@ -247,9 +247,9 @@ class SchedulerLoop:
 
     async def _wait(self) -> None:
         """Until a change comes, or the time that the last cycle named."""
-        if self._look_again is None:
+        if self._requeue_at is None:
             await self._wake.wait()
             return
-        left = max(0.0, (self._look_again - self._clock.now()).total_seconds())
+        left = max(0.0, (self._requeue_at - self._clock.now()).total_seconds())
         # In steps: the wall clock may jump, and what it says then counts.
         await pause(self._clock, min(left, max(self._config.period, 0.05)), woken=self._wake)

@@ -24,7 +24,7 @@ class PluginTrouble:
         self._recorder = recorder
         self._own = own
         self._meter = meter
-        self._untold: dict[str, PolicyEvent] = {}
+        self._unreported: dict[str, PolicyEvent] = {}
         self._wake = asyncio.Event()
 
     def failed(self, failures: Iterable[PluginFailure]) -> None:
@@ -34,15 +34,17 @@ class PluginTrouble:
             log.error("a plugin failed, %s: %s", whom, failure.sentence)
             self._meter.count("plugin_failures", plugin=failure.name)
             if not failure.gang:
-                self._tell(PolicyEvent.PLUGIN_FAILED, f"nothing is decided until it is tried again: {failure.sentence}")
+                self._report(
+                    PolicyEvent.PLUGIN_FAILED, f"nothing is decided until it is tried again: {failure.sentence}"
+                )
 
     def slow(self, name: str, where: str) -> None:
         """A cycle has waited for this one, which was here; the log has said so already."""
         self._meter.count("plugin_slow", plugin=name)
-        self._tell(PolicyEvent.PLUGIN_SLOW, f"nothing else was decided while a cycle waited for {where}")
+        self._report(PolicyEvent.PLUGIN_SLOW, f"nothing else was decided while a cycle waited for {where}")
 
-    def _tell(self, reason: PolicyEvent, message: str) -> None:
-        self._untold[message] = reason
+    def _report(self, reason: PolicyEvent, message: str) -> None:
+        self._unreported[message] = reason
         self._wake.set()
 
     async def run(self) -> None:
@@ -50,9 +52,9 @@ class PluginTrouble:
         while True:
             await self._wake.wait()
             self._wake.clear()
-            told, self._untold = self._untold, {}
+            reported, self._unreported = self._unreported, {}
             ref = None if self._own is None else await self._own.ref()
             if ref is None:
                 continue
-            for message, reason in told.items():
+            for message, reason in reported.items():
                 self._recorder.emit(Emit(ref=ref, type=EventType.WARNING, reason=reason, message=message))

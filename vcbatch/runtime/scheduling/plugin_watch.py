@@ -33,7 +33,7 @@ class PluginWatch:
             yield
             return
         found: list[tuple[str, str]] = []
-        timer = threading.Timer(self._after, self._look, [threading.get_ident(), extensions, found])
+        timer = threading.Timer(self._after, self._check, [threading.get_ident(), extensions, found])
         timer.daemon = True
         timer.start()
         try:
@@ -43,7 +43,7 @@ class PluginWatch:
         for name, where in found:
             self._slow(name, where)
 
-    def _look(self, thread: int, extensions: Extensions, found: list[tuple[str, str]]) -> None:
+    def _check(self, thread: int, extensions: Extensions, found: list[tuple[str, str]]) -> None:
         name, where = busy(sys._current_frames().get(thread), extensions)
         if name:
             log.warning("a cycle takes longer than %g s, it waits for %s", self._after, where)

@@ -22,7 +22,7 @@ from vcbatch.scheduler import Policy, PolicyError
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS = 2.0
+CHECK_SECONDS = 2.0
 
 
 class PolicySource(Protocol):
@@ -123,35 +123,35 @@ class FollowedPolicy:
         self._recorder = recorder
         self._meter = meter or NoMeter()
         self._seen: str | None = None
-        self._fault = ""
+        self._error = ""
         self.policy: Policy | None = None
         """The last one that could be used."""
 
     @property
-    def fault(self) -> str:
+    def error(self) -> str:
         """Why what the source says isn't in force; empty where it is."""
-        return self._fault
+        return self._error
 
     async def first(self) -> Policy:
         """The first policy that can be used, however long that takes: without one nothing is decided, since another
         policy than the one that was asked for might evict, or bind where nobody should be."""
         while True:
-            await self.look()
+            await self.refresh()
             if self.policy is not None:
                 return self.policy
-            await self._clock.sleep(LOOK_SECONDS)
+            await self._clock.sleep(CHECK_SECONDS)
 
     async def follow(self, take: Callable[[Policy], None]) -> None:
         """Hand on every policy from now on, until cancelled."""
         while True:
-            await self._clock.sleep(LOOK_SECONDS)
+            await self._clock.sleep(CHECK_SECONDS)
             before = self.policy
-            await self.look()
+            await self.refresh()
             if self.policy is not None and self.policy is not before:
                 take(self.policy)
 
-    async def look(self) -> None:
-        """Read the source once; `policy` and `fault` then say how things stand."""
+    async def refresh(self) -> None:
+        """Read the source once; `policy` and `error` then say how things stand."""
         try:
             text = await self._source.read()
             if text == self._seen:
@@ -165,7 +165,7 @@ class FollowedPolicy:
             await self._refuse(f"{self._source.name}: {error}")
         else:
             news = self.policy is not None
-            self.policy, self._fault = policy, ""
+            self.policy, self._error = policy, ""
             self._meter.gauge("policy_refused", 0)
             self._meter.count("policy_reloads", result="applied")
             log.info("the policy of %s is in force", self._source.name)
@@ -174,15 +174,15 @@ class FollowedPolicy:
             if news:
                 await self._event(EventType.NORMAL, PolicyEvent.APPLIED, "the policy is in force")
 
-    async def _refuse(self, fault: str) -> None:
-        if fault == self._fault:
+    async def _refuse(self, error: str) -> None:
+        if error == self._error:
             return
-        self._fault = fault
+        self._error = error
         holds = "the last good policy stays in force" if self.policy is not None else "nothing is scheduled until then"
-        log.error("the policy can't be used, %s: %s", holds, fault)
+        log.error("the policy can't be used, %s: %s", holds, error)
         self._meter.count("policy_reloads", result="refused")
         self._meter.gauge("policy_refused", 1)
-        await self._event(EventType.WARNING, PolicyEvent.REFUSED, f"{holds}: {fault}")
+        await self._event(EventType.WARNING, PolicyEvent.REFUSED, f"{holds}: {error}")
 
     async def _event(self, kind: EventType, reason: str, message: str) -> None:
         ref = None if self._recorder is None else await self._source.about()

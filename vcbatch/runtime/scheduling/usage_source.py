@@ -131,17 +131,17 @@ class UsageSource:
         *,
         clock: Clock,
         section: MetricsSection | None,
-        told: Callable[[str, NodeUsage], None],
+        reported: Callable[[str, NodeUsage], None],
     ) -> None:
-        """`told` gets MODIFIED with the load of every node that exists and was measured, and DELETED with the last one
-        of a node that is gone."""
+        """`reported` gets MODIFIED with the usage of every node that exists and was measured, and DELETED with the last
+        usage of a deleted node."""
         self._api = api
         self._nodes = nodes
         self._clock = clock
         self._section = section
-        self._told = told
+        self._reported = reported
         self._changed = asyncio.Event()
-        self._fault = ""
+        self._error = ""
         self._last: dict[str, NodeUsage] = {}
 
     def use(self, section: MetricsSection | None) -> None:
@@ -164,18 +164,18 @@ class UsageSource:
         try:
             usages = await self.measure(section)
         except UsageError as error:
-            if str(error) != self._fault:
+            if str(error) != self._error:
                 log.warning("the load of nodes isn't known: %s", error)
-            self._fault = str(error)
+            self._error = str(error)
             return
-        if self._fault:
+        if self._error:
             log.info("the load of nodes is known again")
-        self._fault = ""
+        self._error = ""
         for usage in usages:
             self._last[usage.metadata.name] = usage
-            self._told("MODIFIED", usage)
+            self._reported("MODIFIED", usage)
         for name in [name for name in self._last if self._nodes.by_key(name) is None]:
-            self._told("DELETED", self._last.pop(name))
+            self._reported("DELETED", self._last.pop(name))
 
     async def measure(self, section: MetricsSection) -> list[NodeUsage]:
         """The load of the nodes that exist, by name. Raises `UsageError`."""

@@ -64,7 +64,7 @@ class SchedulerWrites:
         clock: Clock,
         random: Random,
         meter: Meter,
-        tell: Callable[[Emit], None],
+        report: Callable[[Emit], None],
         pods: Cache[Pod],
         podgroups: Cache[PodGroupView],
         queues: Cache[QueueView],
@@ -77,7 +77,7 @@ class SchedulerWrites:
         self._api = api
         self._clock = clock
         self._meter = meter
-        self._tell = tell
+        self._report = report
         self._pods = pods
         self._podgroups = podgroups
         self._queues = queues
@@ -104,7 +104,7 @@ class SchedulerWrites:
         if result.node_shard is not None:
             self._put("node-shard", result.node_shard.uid, self._update_shard, result.node_shard)
         for event in result.events:
-            self._tell(_emit(event))
+            self._report(_emit(event))
 
     def _put(
         self, kind: str, uid: str, act: Callable[[Any], Awaitable[None]], what: object, *, settle: float = 0.0
@@ -125,9 +125,9 @@ class SchedulerWrites:
         if held is None:
             return 0.0
         noted = held.metadata.annotations or {}
-        told = _troubles(held.status.conditions)
+        reported = _troubles(held.status.conditions)
         if any(noted.get(key) != value for key, value in (update.annotations or {}).items()) or any(
-            trouble not in told for trouble in _troubles(update.status.get("conditions"))
+            trouble not in reported for trouble in _troubles(update.status.get("conditions"))
         ):
             return 0.0
         before, after = held.status.phase, update.status.get("phase")

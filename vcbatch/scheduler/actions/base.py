@@ -29,7 +29,7 @@ def eligible(session: Session) -> list[Job]:
 def _eligible(session: Session) -> list[Job]:
     admits = "enqueue" in session.policy.actions
     out: list[Job] = []
-    faults: dict[str, Blocker | None] = {}
+    errors: dict[str, Blocker | None] = {}
     for job in session.state.waiting.values():
         if job.group is None:
             continue
@@ -46,7 +46,7 @@ def _eligible(session: Session) -> list[Job]:
             continue
         if admits and job.phase is Phase.PENDING:
             continue
-        wrong = _fault(session, job.queue, faults)
+        wrong = _error(session, job.queue, errors)
         if wrong is not None:
             session.blockers[job.key] = wrong
             continue
@@ -55,19 +55,19 @@ def _eligible(session: Session) -> list[Job]:
                 session.blockers[job.key] = not_open(job.queue)
                 continue
             session.admit(job)
-        fault = session.invalid(job)
-        if fault is not None:
-            session.blockers[job.key] = not_enough_pods(job, fault)
+        error = session.invalid(job)
+        if error is not None:
+            session.blockers[job.key] = not_enough_pods(job, error)
             continue
         out.append(job)
     return out
 
 
-def _fault(session: Session, queue: Queue, known: dict[str, Blocker | None]) -> Blocker | None:
+def _error(session: Session, queue: Queue, known: dict[str, Blocker | None]) -> Blocker | None:
     """What is wrong with the queue itself."""
     if queue.name not in known:
-        fault = session.queue_fault(queue)
-        known[queue.name] = None if fault is None else Blocker(reason=WaitReason.QUEUE_INVALID, text=fault)
+        error = session.queue_error(queue)
+        known[queue.name] = None if error is None else Blocker(reason=WaitReason.QUEUE_INVALID, text=error)
     return known[queue.name]
 
 

@@ -96,9 +96,9 @@ class _Desk:
 
     def serve(self) -> None:
         queue = self._queue
-        fault = self._session.queue_fault(queue)
-        if fault is not None:
-            self._refuse_all(Blocker(reason=WaitReason.QUEUE_INVALID, text=fault))
+        error = self._session.queue_error(queue)
+        if error is not None:
+            self._refuse_all(Blocker(reason=WaitReason.QUEUE_INVALID, text=error))
             return
         if not queue.open:
             blocker = not_open(queue)

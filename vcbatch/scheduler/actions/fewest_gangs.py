@@ -25,7 +25,7 @@ _MOST_TRIES: Final = 32
 _MOST_PLACES: Final = 512
 """Choices of gangs that are tried for one, and places that are searched in all tries together: all that there are of
 up to five gangs for one of up to 16 pods, else those that hold most."""
-_MOST_LOOKS: Final = 128
+_MOST_RECONCILES: Final = 128
 """Choices of so many gangs each that are looked at: most of them need no try."""
 _CHOSEN_FROM: Final = 16
 
@@ -58,7 +58,7 @@ def with_fewest_broken(
     tries, most = 0, max(2, min(_MOST_TRIES, _MOST_PLACES // max(job.counts[TaskStatus.PENDING], 1)))
     for size in range(len(broken) + smallest):
         better = False
-        for chosen in islice(combinations(range(len(likely)), size), _MOST_LOOKS):
+        for chosen in islice(combinations(range(len(likely)), size), _MOST_RECONCILES):
             if size == len(broken) and sum(likely[at].min_member for at in chosen) >= fewest:
                 continue
             if tries >= most or not reach.may_do(chosen):

@@ -78,7 +78,7 @@ class EmptyNodes:
                 if any(mine.conflicts(theirs) for mine in cls.ports for theirs in taken):
                     found[row] = 0.0
         claimed = session.state.claimed
-        lacking = None if claimed.fault(task) else claimed.lacking(task)
+        lacking = None if claimed.error(task) else claimed.lacking(task)
         if lacking is not None:
             found[lacking] = 0.0
         return found

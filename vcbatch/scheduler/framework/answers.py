@@ -68,7 +68,7 @@ class Answers:
         self._barring: list[Plugin] = []
         """Those that have a say about single tasks in this cycle, once all are open."""
         self._reserving = [p for p in self.plugins if has_opinion(p, "reserve")]
-        self._faults = [p for p in self.plugins if has_opinion(p, "queue_fault")]
+        self._errors = [p for p in self.plugins if has_opinion(p, "queue_error")]
         self._limits = [p for p in self.plugins if has_opinion(p, "limit_stamp")]
         self._watching = [p for p in self.plugins if has_opinion(p, "placed")]
         self._following = [p for p in self.plugins if has_opinion(p, "moved")]
@@ -138,9 +138,9 @@ class Answers:
     def invalid(self, job: Job) -> str | None:
         """Why the gang can't run as it is."""
         for plugin in self._valid:
-            fault = plugin.job_valid(job)
-            if fault:
-                return fault
+            error = plugin.job_valid(job)
+            if error:
+                return error
         return None
 
     def ready(self, job: Job) -> bool:
@@ -398,12 +398,12 @@ class Answers:
         for plugin in self._reserving:
             plugin.reserve(job, cls, count)
 
-    def queue_fault(self, queue: Queue) -> str | None:
+    def queue_error(self, queue: Queue) -> str | None:
         """Why no gang of this queue can be admitted or placed."""
-        for plugin in self._faults:
-            fault = plugin.queue_fault(queue)
-            if fault:
-                return fault
+        for plugin in self._errors:
+            error = plugin.queue_error(queue)
+            if error:
+                return error
         return None
 
     def ledger(self, queue: Queue, request: Vector) -> Ledger | None:

@@ -30,7 +30,7 @@ def shown(value: object) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
-class PolicyFault(NamedTuple):
+class PolicyErrorDetail(NamedTuple):
     """One thing wrong with a policy: its path, a colon, what was given and what is allowed.
 
     `line` and `column` count from 1, 0 where the place isn't known; `key` is the path of the key to point at, where it
@@ -47,33 +47,33 @@ class PolicyFault(NamedTuple):
 
 
 class PolicyError(ValueError):
-    """The policy can't be used: `faults` has all that is wrong with it."""
+    """The policy can't be used: `errors` has all that is wrong with it."""
 
-    def __init__(self, *faults: PolicyFault | str) -> None:
-        self.faults = tuple(PolicyFault(fault) if isinstance(fault, str) else fault for fault in faults)
-        super().__init__("\n".join(map(str, self.faults)))
+    def __init__(self, *errors: PolicyErrorDetail | str) -> None:
+        self.errors = tuple(PolicyErrorDetail(error) if isinstance(error, str) else error for error in errors)
+        super().__init__("\n".join(map(str, self.errors)))
 
 
-class Faults:
+class Errors:
     """Collects what is wrong, so that one reading tells all of it."""
 
     def __init__(self) -> None:
-        self._found: list[PolicyFault] = []
+        self._found: list[PolicyErrorDetail] = []
 
     def add(self, text: str, *, key: str = "") -> None:
-        """One more; see `PolicyFault`."""
-        self._found.append(PolicyFault(text, key=key))
+        """One more; see `PolicyErrorDetail`."""
+        self._found.append(PolicyErrorDetail(text, key=key))
 
     def of(self, read: Callable[[], T], default: T) -> T:
-        """What `read` returns; `default` where it raises `PolicyError`, whose faults are kept."""
+        """What `read` returns; `default` where it raises `PolicyError`, whose errors are kept."""
         try:
             return read()
         except PolicyError as error:
-            self._found += error.faults
+            self._found += error.errors
             return default
 
     @property
-    def found(self) -> tuple[PolicyFault, ...]:
+    def found(self) -> tuple[PolicyErrorDetail, ...]:
         """What was found so far."""
         return tuple(self._found)
 
@@ -166,10 +166,10 @@ class ArgumentSpec:
         Raises:
             PolicyError: an argument that nobody reads, or a value of the wrong type.
         """
-        faults = Faults()
+        errors = Errors()
         values: dict[str, Any] = {name: spec.default for name, spec in self.named.items()}
         for name, structure in self.structured.items():
-            values[name] = faults.of(lambda name=name, read=structure: read(given.get(name), f"{where}.{name}"), None)
+            values[name] = errors.of(lambda name=name, read=structure: read(given.get(name), f"{where}.{name}"), None)
         for key, value in given.items():
             name = str(key)
             if name in self.structured:
@@ -177,12 +177,12 @@ class ArgumentSpec:
             spec = self.named.get(name) or self._by_prefix(name)
             if spec is None:
                 text = f"{where}: unknown argument {shown(name)}; allowed: {self._allowed()}"
-                faults.add(text, key=f"{where}.{name}")
+                errors.add(text, key=f"{where}.{name}")
                 continue
-            values[name] = faults.of(
+            values[name] = errors.of(
                 lambda name=name, spec=spec, value=value: spec.read(value, f"{where}.{name}"), spec.default
             )
-        faults.check()
+        errors.check()
         if self.check is not None:
             self.check(values, where)
         return values

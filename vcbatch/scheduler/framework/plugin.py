@@ -384,7 +384,7 @@ class Plugin:
 
     # Queues
 
-    def queue_fault(self, queue: Queue) -> str | None:
+    def queue_error(self, queue: Queue) -> str | None:
         """Why no gang of this queue can be admitted or placed, whatever there is room for (a sentence)."""
         return None
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vcbatch.scheduler.framework.action import Action
-from vcbatch.scheduler.framework.arguments import Arguments, PolicyFault
+from vcbatch.scheduler.framework.arguments import Arguments, PolicyErrorDetail
 from vcbatch.scheduler.framework.metrics_section import MetricsSection
 from vcbatch.scheduler.framework.plugin import Plugin
 from vcbatch.scheduler.framework.switches import DEFAULT_OFF, Switch
@@ -63,7 +63,7 @@ class Policy:
     """As it is written."""
     """Where the real load of nodes is measured; None where it isn't."""
     extensions: Extensions = BUILT_IN
-    warnings: Sequence[PolicyFault] = ()
+    warnings: Sequence[PolicyErrorDetail] = ()
     """What is accepted, as Volcano accepts it, and does something else than one would think."""
 
     @property

@@ -125,8 +125,8 @@ class Session(Answers):
         """Whether gangs without minimums of roles start by their number alone, no plugin moves points with each task,
         and a bind says where a pod goes and nothing else."""
         counted = len(self._ready) == 1 and type(self._ready[0]).ready_by_number
-        told = self._leaning or self._annotating or self._locking or self.state.queue_gates
-        return counted and not told
+        reported = self._leaning or self._annotating or self._locking or self.state.queue_gates
+        return counted and not reported
 
     def coupled(self, tasks: Sequence[Task]) -> bool:
         """Whether the place of some of these alike tasks depends on which pods are where."""

@@ -59,14 +59,14 @@ class StorageRoom:
     def _sum_up(self, of_class: str) -> Room:
         room = Room(np.full(self._labels.count, -1.0), np.zeros(self._labels.count))
         published = self._facts.of(CsiStorageCapacity)
-        for _, told in sorted(published.items()):
-            if told.storage_class_name != of_class or told.node_topology is None:
+        for _, reported in sorted(published.items()):
+            if reported.storage_class_name != of_class or reported.node_topology is None:
                 continue
-            capacity = _bytes(told.capacity)
-            largest = capacity if told.maximum_volume_size is None else _bytes(told.maximum_volume_size)
+            capacity = _bytes(reported.capacity)
+            largest = capacity if reported.maximum_volume_size is None else _bytes(reported.maximum_volume_size)
             if largest is None:
                 continue
-            better = self._reached(LabelSelector.parse(told.node_topology)) & (room.largest < largest)
+            better = self._reached(LabelSelector.parse(reported.node_topology)) & (room.largest < largest)
             room.largest[better] = largest
             room.capacity[better] = capacity or 0.0
         return room

@@ -169,12 +169,12 @@ class VolumeIndex:
 
     # Answers ----------------------------------------------------------------------------------------------------------
 
-    def fault(self, claims: Sequence[str]) -> str:
+    def error(self, claims: Sequence[str]) -> str:
         """Why no pod with these claims can run anywhere now, in kube-scheduler's words for each claim; empty where one
         may."""
-        return "; ".join(filter(None, map(self._fault, dict.fromkeys(claims))))
+        return "; ".join(filter(None, map(self._error, dict.fromkeys(claims))))
 
-    def _fault(self, key: str) -> str:
+    def _error(self, key: str) -> str:
         name = key.partition("/")[2]
         claim = self._claims.get(key)
         if claim is None:
@@ -193,9 +193,9 @@ class VolumeIndex:
     def rejections(self, claims: Sequence[str]) -> list[VolumeRejection]:
         """The nodes from which the bound claims can't be reached; what is to be said once for the whole class."""
         out: list[VolumeRejection] = []
-        fault = self.fault(claims)
-        if fault:
-            return [VolumeRejection(fault, self._reach.all(), WaitReason.VOLUMES)]
+        error = self.error(claims)
+        if error:
+            return [VolumeRejection(error, self._reach.all(), WaitReason.VOLUMES)]
         for key in claims:
             claim = self._claims[key]
             if not is_bound(claim):
@@ -213,7 +213,7 @@ class VolumeIndex:
     def task_rejections(self, task: Task) -> list[VolumeRejection]:
         """The nodes that are refused because of where pods are now."""
         claims = task.cls.profile.claims
-        if self.fault(claims):
+        if self.error(claims):
             return []
         out: list[VolumeRejection] = []
         single = (key for key in claims if is_exclusive(self._claims[key]))
@@ -231,9 +231,9 @@ class VolumeIndex:
 
     def admits(self, task: Task) -> str:
         """Why the node of a placed pod doesn't reach its claims as they are bound by now; empty where it does."""
-        fault = self.fault(task.cls.profile.claims)
-        if fault:
-            return fault
+        error = self.error(task.cls.profile.claims)
+        if error:
+            return error
         row = self._reach.labels.row(task.node)
         refused = [r.reason for r in self.rejections(task.cls.profile.claims) if row is not None and r.nodes[row]]
         return refused[0] if refused else ""

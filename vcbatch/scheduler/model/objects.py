@@ -139,7 +139,7 @@ class Task:
         """Whether the gate of its queue is the only one, which it asked for."""
         self.condition = ""
         """What its PodScheduled=False condition says, as far as is known: the kind of the blocker that was told, or
-        the condition's reason where an earlier scheduler wrote it (`told` is false then)."""
+        the condition's reason where an earlier scheduler wrote it (`reported` is false then)."""
         self.reported = False
         self.seat = -1
         """Its row in the victim table; -1 where it isn't in it."""

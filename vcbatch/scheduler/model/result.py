@@ -246,7 +246,7 @@ class CycleResult:
     """All decisions of one cycle, already assumed in the scheduler's own snapshot.
 
     `binds` come gang by gang, a gang's pods together. `explain` has the gangs that waited and were looked at in this
-    cycle. `look_again_at` is set when time alone changes something (a message that may be refreshed then); otherwise
+    cycle. `requeue_at` is set when time alone changes something (a message that may be refreshed then); otherwise
     the next cycle is due when something changed.
     """
 
@@ -261,7 +261,7 @@ class CycleResult:
     events: Sequence[EventRecord] = ()
     explain: Sequence[Explanation] = ()
     figures: Figures = field(default_factory=Figures)
-    look_again_at: datetime | None = None
+    requeue_at: datetime | None = None
     failures: Sequence[PluginFailure] = ()
     """What plugins and actions of the user's own got wrong: the gangs concerned were set aside, or nothing was
     decided."""

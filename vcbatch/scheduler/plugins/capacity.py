@@ -144,18 +144,18 @@ class Capacity(Plugin):
 
     # Admission -------------------------------------------------------------------------------------------------------
 
-    def queue_fault(self, queue: Queue) -> str | None:
-        fault = self._tree.fault(queue)
-        return None if fault is None else fault.sentence
+    def queue_error(self, queue: Queue) -> str | None:
+        error = self._tree.error(queue)
+        return None if error is None else error.sentence
 
     def enqueueable(self, job: Job) -> Verdict:
         queue = job.queue
         if queue is None or not job.queue_takes:
             text = "its queue doesn't exist" if queue is None else f"queue {queue.name} is {queue.view.status.state}"
             return Verdict(Vote.REJECT, text, WaitReason.QUEUE_NOT_OPEN if queue else WaitReason.QUEUE_MISSING)
-        fault = self._tree.fault(queue)
-        if fault is not None:
-            return Verdict(Vote.REJECT, fault.sentence, WaitReason.QUEUE_INVALID)
+        error = self._tree.error(queue)
+        if error is not None:
+            return Verdict(Vote.REJECT, error.sentence, WaitReason.QUEUE_INVALID)
         refused = self._quotas.refusal(job) if self._quotas is not None else None
         if refused is not None:
             return refused
@@ -201,7 +201,7 @@ class Capacity(Plugin):
     # Room ------------------------------------------------------------------------------------------------------------
 
     def room(self, queue: Queue, request: Vector) -> int:
-        if not queue.open or self._tree.fault(queue) is not None:
+        if not queue.open or self._tree.error(queue) is not None:
             return 0
         return self._usage.room(self._at(queue), request.tolist())
 
@@ -209,7 +209,7 @@ class Capacity(Plugin):
         queue = job.queue
         if queue is None:
             return UNLIMITED
-        if not job.queue_takes or self._tree.fault(queue) is not None:
+        if not job.queue_takes or self._tree.error(queue) is not None:
             return 0
         if job.key not in self._kept:
             return self._usage.room(self._at(queue), request.tolist())
@@ -263,7 +263,7 @@ class Capacity(Plugin):
     def preemptive(self, queue: Queue, request: Vector) -> bool:
         """Where it stays within its capability, and would hold no more than it deserves of something it asks for; with
         `ancestorReclaimLevel` one of so many queues above it may deserve it instead."""
-        if not queue.open or self._tree.fault(queue) is not None:
+        if not queue.open or self._tree.error(queue) is not None:
             return False
         i, amounts = self._at(queue), request.tolist()
         if not self._usage.fits_alone(i, amounts):

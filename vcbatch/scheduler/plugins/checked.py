@@ -50,7 +50,7 @@ class WrongAnswer(TypeError):
 @functools.cache
 def checked(cls: type[Plugin]) -> type[Plugin]:
     """The same plugin, which raises `WrongAnswer` where a method of its own answers wrongly."""
-    methods = {name: _looked_at(name, method, check) for name, check in _CHECKS.items() if (method := _own(cls, name))}
+    methods = {name: _checked(name, method, check) for name, check in _CHECKS.items() if (method := _own(cls, name))}
     if not methods:
         return cls
     body = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "open": _opened(cls.open), **methods}
@@ -80,7 +80,7 @@ def _own(cls: type[Plugin], name: str) -> Callable[..., Any] | None:
     return None if owner.__module__.startswith(_OWN) else cast("Callable[..., Any]", getattr(cls, name))
 
 
-def _looked_at(name: str, method: Callable[..., Any], check: _Check) -> Callable[..., Any]:
+def _checked(name: str, method: Callable[..., Any], check: _Check) -> Callable[..., Any]:
     # Its first argument isn't called `self`, by which a traceback says whose method was called.
     @functools.wraps(method)
     def asked(plugin: _Checked, *about: Any, **named: Any) -> Any:
@@ -276,7 +276,7 @@ _CHECKS: Final[Mapping[str, _Check]] = {
     "queue_terms": _terms,
     "victim_queue_key": _numbers,
     "job_valid": _sentence,
-    "queue_fault": _sentence,
+    "queue_error": _sentence,
     "overused": _sentence,
     "job_ready": _truth,
     "job_starving": _truth,

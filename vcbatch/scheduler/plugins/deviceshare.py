@@ -136,9 +136,9 @@ class DeviceShare(Plugin):
         return [self._cap(usage, asks, rows, promising=promising) for usage, asks in self._asked(cls)]
 
     def _cap(self, usage: CardUsage, asks: PodAsks, rows: Rows, *, promising: bool) -> Cap:
-        fault = usage.fault(asks)
-        if fault:
-            said = f"node(s) with {fault}" if usage.family.fault else fault
+        error = usage.error(asks)
+        if error:
+            said = f"node(s) with {error}" if usage.family.error else error
             return Cap(said, np.zeros(len(rows)), WaitReason.DEVICE_SHARE)
         slots = usage.table.slots(asks, len(self._infos), rows, promising=promising)
         return Cap(NO_CARDS, slots, WaitReason.DEVICE_SHARE)
@@ -146,7 +146,7 @@ class DeviceShare(Plugin):
     def caps_empty(self, task: Task) -> Floats | None:
         count = len(self._infos)
         found = [
-            np.zeros(count) if usage.fault(asks) else usage.slots_of_empty(asks, count)
+            np.zeros(count) if usage.error(asks) else usage.slots_of_empty(asks, count)
             for usage, asks in self._asked(task.cls)
         ]
         return np.minimum.reduce(found) if found else None

@@ -124,8 +124,8 @@ class HierarchicalFairness(DominantResourceFairness):
         self._tree = SharesTree(total=total, held=self._held.copy(), request=request, queues=state.queues.values())
         self._verdicts: dict[tuple[int, int, int, int], bool] = {}
 
-    def queue_fault(self, queue: Queue) -> str | None:
-        return self._tree.faults.get(queue.name)
+    def queue_error(self, queue: Queue) -> str | None:
+        return self._tree.errors.get(queue.name)
 
     def queue_key(self, queue: Queue) -> tuple[float, ...]:
         return self._tree.standing(queue.name)

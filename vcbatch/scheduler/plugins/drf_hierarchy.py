@@ -29,12 +29,12 @@ _name = attrgetter("name")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a queue is: its path below the root, and the weight of each part. `fault` says what is wrong with its
+    """Where a queue is: its path below the root, and the weight of each part. `error` says what is wrong with its
     annotations; such a queue is a child of the root, weight 1."""
 
     parts: tuple[str, ...]
     weights: tuple[float, ...]
-    fault: str = ""
+    error: str = ""
 
 
 def place_of(queue: Queue) -> Place:
@@ -93,7 +93,7 @@ class SharesTree:
         self._request = request
         self._root = _Node(1.0, len(total))
         self._paths: dict[str, list[_Node]] = {}
-        self.faults: dict[str, str] = {}
+        self.errors: dict[str, str] = {}
         self._allocated: Vector = np.zeros(len(total))
         for queue in sorted(queues, key=_name):
             self._plant(queue)
@@ -101,8 +101,8 @@ class SharesTree:
 
     def _plant(self, queue: Queue) -> None:
         place = place_of(queue)
-        if place.fault:
-            self.faults[queue.name] = place.fault
+        if place.error:
+            self.errors[queue.name] = place.error
         node, path = self._root, [self._root]
         for part, weight in zip(place.parts, place.weights, strict=True):
             child = node.children.get(part)

@@ -76,11 +76,11 @@ class Extender(Plugin):
         self._verbs = {verb: str(self.arguments[f"extender.{verb}Verb"]) for verb in _VERBS}
         self._ignorable = bool(self.arguments["extender.ignorable"])
         self._managed: dict[int, bool] = {}
-        self._fault = ""
+        self._error = ""
         self._moves = 0
         self._known: dict[tuple[object, ...], Any] = {}
         if self._verbs["onSessionOpen"]:
-            self._tell("onSessionOpen", self._snapshot())
+            self._report("onSessionOpen", self._snapshot())
         if session.state.waiting and self._has_say:
             session.requeue_at(session.now + RETRY)
 
@@ -90,7 +90,7 @@ class Extender(Plugin):
 
     def close(self, session: Handle) -> None:
         if self._verbs["onSessionClose"]:
-            self._tell("onSessionClose", {})
+            self._report("onSessionClose", {})
 
     def _snapshot(self) -> wire.Json:
         state, dims = self._session.state, self._session.dims
@@ -106,8 +106,8 @@ class Extender(Plugin):
     # Asking ----------------------------------------------------------------------------------------------------------
 
     def _ask(self, verb: str, question: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """The answer; None where there is none, which `_fault` explains then."""
-        if self._fault:
+        """The answer; None where there is none, which `_error` explains then."""
+        if self._error:
             return None
         url = f"{self.arguments['extender.urlPrefix']}/{self._verbs[verb]}"
         try:
@@ -115,35 +115,35 @@ class Extender(Plugin):
                 url, question, timeout=self.arguments["extender.httpTimeout"].total_seconds()
             )
         except ConsultError as error:
-            self._fault = f"extender {url} failed: {error}"
+            self._error = f"extender {url} failed: {error}"
             return None
         if not isinstance(answer, Mapping):
-            self._fault = f"extender {url} failed: its answer is no object"
+            self._error = f"extender {url} failed: its answer is no object"
             return None
         return cast("Mapping[str, Any]", answer)
 
-    def _tell(self, verb: str, question: Mapping[str, Any]) -> None:
+    def _report(self, verb: str, question: Mapping[str, Any]) -> None:
         """The same where the answer may be empty."""
-        if self._fault:
+        if self._error:
             return
         url = f"{self.arguments['extender.urlPrefix']}/{self._verbs[verb]}"
         try:
             self._session.consultant.ask(url, question, timeout=self.arguments["extender.httpTimeout"].total_seconds())
         except ConsultError as error:
-            self._fault = f"extender {url} failed: {error}"
+            self._error = f"extender {url} failed: {error}"
 
     def _field(self, verb: str, answer: Mapping[str, Any] | None, key: str, kind: type | tuple[type, ...]) -> Any:
         """A field of the answer; None where it is missing, and where it has the wrong type, which is a failure."""
         value = None if answer is None else answer.get(key)
         if value is not None and (not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool)):
-            self._fault = f"extender {self._verbs[verb]} failed: {key} of its answer is {value!r}"
+            self._error = f"extender {self._verbs[verb]} failed: {key} of its answer is {value!r}"
             return None
         return value
 
     @property
     def _refuses(self) -> bool:
         """Whether what it should have been asked about has to wait."""
-        return bool(self._fault) and not self._ignorable
+        return bool(self._error) and not self._ignorable
 
     def _cares(self, task: Task) -> bool:
         """Whether the task asks for one of the resources that are the server's to manage; all do where none is."""
@@ -168,10 +168,10 @@ class Extender(Plugin):
                 reason = self._refusal(task, int(row))
                 if reason:
                     refused.setdefault(reason, np.zeros(len(self._nodes)))[row] = 1
-                if self._fault:
+                if self._error:
                     break
         if self._refuses:
-            return [Rejection(self._fault, np.ones(len(self._nodes), dtype=bool), word=WaitReason.EXTENDER)]
+            return [Rejection(self._error, np.ones(len(self._nodes), dtype=bool), word=WaitReason.EXTENDER)]
         return [Rejection(reason, nodes > 0, word=WaitReason.EXTENDER) for reason, nodes in refused.items()]
 
     def _fitting(self, task: Task, static: Sequence[Rejection]) -> Rows:
@@ -205,13 +205,13 @@ class Extender(Plugin):
         answer = self._ask("prioritize", question)
         error = self._field("prioritize", answer, "errorMessage", str)
         if error:
-            self._fault = f"extender {self._verbs['prioritize']} failed: {error}"
+            self._error = f"extender {self._verbs['prioritize']} failed: {error}"
         points = self._field("prioritize", answer, "nodeScore", dict)
-        if self._fault or not points:
+        if self._error or not points:
             return None
         found = [points.get(infos[int(row)].name, 0.0) for row in candidates]
         if not all(isinstance(p, (int, float)) and np.isfinite(p) for p in found):
-            self._fault = f"extender {self._verbs['prioritize']} failed: a score of its answer is no number"
+            self._error = f"extender {self._verbs['prioritize']} failed: a score of its answer is no number"
             return None
         return np.array(found, dtype=np.float64)
 
@@ -222,15 +222,15 @@ class Extender(Plugin):
             return Verdict(Vote.ABSTAIN)
         answer = self._ask("jobEnqueueable", {"job": wire.job(self._session.dims, job)})
         status = self._field("jobEnqueueable", answer, "status", int)
-        if self._fault:
-            return Verdict(Vote.PERMIT) if self._ignorable else Verdict(Vote.REJECT, self._fault)
+        if self._error:
+            return Verdict(Vote.PERMIT) if self._ignorable else Verdict(Vote.REJECT, self._error)
         if (status or wire.ABSTAIN) < 0:
             return Verdict(Vote.REJECT, "the extender refuses it")
         return Verdict(Vote.PERMIT if status else Vote.ABSTAIN)
 
     def enqueued(self, job: Job) -> None:
         if self._verbs["jobEnqueued"]:
-            self._tell("jobEnqueued", {"job": wire.job(self._session.dims, job)})
+            self._report("jobEnqueued", {"job": wire.job(self._session.dims, job)})
 
     def job_ready(self, job: Job) -> bool:
         """A gang that the server should have been asked about doesn't start without its answer."""
@@ -239,7 +239,7 @@ class Extender(Plugin):
             if key not in self._known:
                 answer = self._ask("jobReady", {"job": wire.job(self._session.dims, job)})
                 self._known[key] = self._field("jobReady", answer, "status", bool)
-            if not self._fault:
+            if not self._error:
                 return bool(self._known[key])
             return self._ignorable
         return not (self._refuses and self._asks_about_nodes and any(self._cares(t) for t in job.tasks.values()))
@@ -255,8 +255,8 @@ class Extender(Plugin):
         if key not in self._known:
             answer = self._ask("queueOverused", {"queue": wire.queue(queue)})
             self._known[key] = self._field("queueOverused", answer, "overused", bool)
-        if self._fault:
-            return self._fault if self._refuses else None
+        if self._error:
+            return self._error if self._refuses else None
         return f"the extender holds queue {queue.name} for overused" if self._known[key] else None
 
     def limit_stamp(self, queue: Queue) -> object:
@@ -278,7 +278,7 @@ class Extender(Plugin):
         answer = self._ask(verb, question)
         status = self._field(verb, answer, "status", int)
         victims = self._field(verb, answer, "victims", list)
-        if self._fault:
+        if self._error:
             return None if self._ignorable else []
         if not status:
             return None
@@ -293,4 +293,4 @@ class Extender(Plugin):
     def moved(self, task: Task, row: int, step: int) -> None:
         verb = "allocateFunc" if step > 0 else "deallocateFunc"
         if self._verbs[verb] and self._cares(task):
-            self._tell(verb, {"task": wire.task(self._session.dims, task)})
+            self._report(verb, {"task": wire.task(self._session.dims, task)})

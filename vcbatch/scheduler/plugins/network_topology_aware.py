@@ -113,7 +113,7 @@ class NetworkTopologyAware(Plugin):
 
     def leaning(self, job: Job, sub: SubKey | None, cls: TaskClass, domain: int | None) -> Leaning | None:
         search = self._session.shared(DomainSearch)
-        if not self._points or search.tree.fault is not None or len(search.tree) == 1:
+        if not self._points or search.tree.error is not None or len(search.tree) == 1:
             return None
         if job.bound_to_domains:
             if domain is not None and search.tree.is_leaf(domain):

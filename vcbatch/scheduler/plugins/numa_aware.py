@@ -81,11 +81,11 @@ class _Nodes:
         self._numbers: dict[_Node, int] = {}
         known = state.facts.of(NumatopologyView)
         for row, info in enumerate(state.nodes.infos):
-            told = known.get(info.name)
-            node = _understood(told) if told is not None else None
-            if told is not None and node is not None:
+            reported = known.get(info.name)
+            node = _understood(reported) if reported is not None else None
+            if reported is not None and node is not None:
                 self.kind_of[row] = self.number(node)
-                self.reported[row] = _allocatable(told)
+                self.reported[row] = _allocatable(reported)
 
     def number(self, node: _Node) -> int:
         """The kind of such a node."""
@@ -114,20 +114,20 @@ def _stamp(state: Snapshot) -> tuple[int, ...]:
     return state.facts.stamp(NumatopologyView), state.static_stamp, len(state.nodes)
 
 
-def _allocatable(told: NumatopologyView) -> str:
-    resource = (told.spec.numares or {}).get("cpu")
+def _allocatable(reported: NumatopologyView) -> str:
+    resource = (reported.spec.numares or {}).get("cpu")
     return "" if resource is None else resource.allocatable
 
 
-def _understood(told: NumatopologyView) -> _Node | None:
-    spec = told.spec
+def _understood(reported: NumatopologyView) -> _Node | None:
+    spec = reported.spec
     policies = spec.policies or {}
     try:
         places = {int(cpu): Place(at.numa, at.socket, at.core) for cpu, at in (spec.cpu_detail or {}).items()}
         reserved = math.ceil(_cpu((spec.res_reserved or {}).get("cpu", 0)).milli() / 1000)
         return _Node(
             layout=Layout.of(places, reserved),
-            free=parse_cpus(_allocatable(told)),
+            free=parse_cpus(_allocatable(reported)),
             static=policies.get(CPU_MANAGER_POLICY) == _STATIC,
             policy=policies.get(TOPOLOGY_MANAGER_POLICY, ""),
         )

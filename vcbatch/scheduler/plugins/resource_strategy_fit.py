@@ -35,17 +35,17 @@ class Strategy(StrEnum):
     MOST = "MostAllocated"
 
 
-class Wish(NamedTuple):
+class JobRequest(NamedTuple):
     """What is wanted of one resource. A weight of 0 counts for nothing."""
 
     strategy: Strategy
     weight: int
 
 
-Wishes = Mapping[str, Wish]
+Wishes = Mapping[str, JobRequest]
 """By resource name, or by the beginning of names where it ends in `*`."""
 
-_DEFAULT_WISHES: Wishes = {"cpu": Wish(Strategy.LEAST, 1), "memory": Wish(Strategy.LEAST, 1)}
+_DEFAULT_WISHES: Wishes = {"cpu": JobRequest(Strategy.LEAST, 1), "memory": JobRequest(Strategy.LEAST, 1)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +63,17 @@ class Rate(NamedTuple):
     memory: float
 
 
-def _wishes(value: object, where: str) -> Wishes:
+def _requests(value: object, where: str) -> Wishes:
     given = mapping(value, where)
-    out: dict[str, Wish] = {}
+    out: dict[str, JobRequest] = {}
     for name, entry in given.items():
         _check_pattern(name, where)
         at = f"{where}.{name}"
-        wish = mapping(entry, at, ("type", "weight"))
-        weight = int(Argument(default=1).read(wish.get("weight", 1), f"{at}.weight"))
-        out[name] = Wish(_strategy(wish.get("type", Strategy.LEAST), f"{at}.type"), weight if weight > 0 else 1)
+        request = mapping(entry, at, ("type", "weight"))
+        weight = int(Argument(default=1).read(request.get("weight", 1), f"{at}.weight"))
+        out[name] = JobRequest(
+            _strategy(request.get("type", Strategy.LEAST), f"{at}.type"), weight if weight > 0 else 1
+        )
     return out or _DEFAULT_WISHES
 
 
@@ -145,7 +147,7 @@ class ResourceStrategyFit(Plugin):
     BY_AMOUNTS = True
     ARGUMENTS = ArgumentSpec(
         named={_WEIGHT: Argument(default=_DEFAULT_WEIGHT)},
-        structured={"resources": _wishes, "sra": _avoidance, "proportional": _proportions},
+        structured={"resources": _requests, "sra": _avoidance, "proportional": _proportions},
     )
 
     def open(self, session: Handle) -> None:
@@ -154,7 +156,7 @@ class ResourceStrategyFit(Plugin):
         self._names = dims.names
         given = int(self.arguments[_WEIGHT])
         self._weight = given if given >= 0 else _DEFAULT_WEIGHT
-        self._wishes: Wishes = self.arguments["resources"]
+        self._requests: Wishes = self.arguments["resources"]
         avoidance: Avoidance | None = self.arguments["sra"]
         self._avoidance = avoidance if avoidance is not None and avoidance.weight else None
         self._scarce = [(dims.column(name), weight) for name, weight in avoidance.scarce.items()] if avoidance else []
@@ -196,14 +198,18 @@ class ResourceStrategyFit(Plugin):
         return self._fits[cls.id]
 
     def _wished(self, cls: TaskClass) -> _Fit | None:
-        own = _own_wishes(cls.notes)
-        wishes = self._wishes if own is None else own
-        found = [(int(r), wish) for r in np.flatnonzero(cls.request > 0) if (wish := _wish(wishes, self._names[r]))]
-        found = [(r, wish) for r, wish in found if wish.weight > 0]
+        own = _own_requests(cls.notes)
+        requests = self._requests if own is None else own
+        found = [
+            (int(r), request)
+            for r in np.flatnonzero(cls.request > 0)
+            if (request := _request(requests, self._names[r]))
+        ]
+        found = [(r, request) for r, request in found if request.weight > 0]
         if not found or not self._weight:
             return None
-        most = np.array([wish.strategy is Strategy.MOST for _, wish in found])[:, None, None]
-        weights = np.array([wish.weight for _, wish in found], dtype=np.float64)[:, None, None]
+        most = np.array([request.strategy is Strategy.MOST for _, request in found])[:, None, None]
+        weights = np.array([request.weight for _, request in found], dtype=np.float64)[:, None, None]
         resources = tuple(r for r, _ in found)
         return _Fit(resources, most, weights)
 
@@ -237,16 +243,16 @@ def _leaving(idle: Floats, reserved: Floats, request: float) -> Floats:
     return np.floor(spare / request) if request > 0 else np.where(spare >= 0, np.inf, 0.0)
 
 
-def _wish(wishes: Wishes, resource: str) -> Wish | None:
+def _request(requests: Wishes, resource: str) -> JobRequest | None:
     """The one by this very name, else by the longest beginning."""
-    exact = wishes.get(resource)
+    exact = requests.get(resource)
     if exact is not None:
         return exact
-    prefixes = [n for n in wishes if n.endswith(_WILDCARD) and resource.startswith(n[:-1])]
-    return wishes[max(prefixes, key=len)] if prefixes else None
+    prefixes = [n for n in requests if n.endswith(_WILDCARD) and resource.startswith(n[:-1])]
+    return requests[max(prefixes, key=len)] if prefixes else None
 
 
-def _own_wishes(notes: Mapping[str, str]) -> Wishes | None:
+def _own_requests(notes: Mapping[str, str]) -> Wishes | None:
     """What the pod itself wishes, instead of the policy; None where it says nothing that can be understood. A strategy
     without weights wishes for nothing."""
     said = notes.get(names.RESOURCE_STRATEGY_SCORING_TYPE)
@@ -262,9 +268,9 @@ def _own_wishes(notes: Mapping[str, str]) -> Wishes | None:
         return None
     if not isinstance(given, dict):
         return None
-    out: dict[str, Wish] = {}
+    out: dict[str, JobRequest] = {}
     for name, weight in cast("dict[str, object]", given).items():
         if isinstance(weight, bool) or not isinstance(weight, int):
             return None
-        out[name] = Wish(strategy, weight)
+        out[name] = JobRequest(strategy, weight)
     return out

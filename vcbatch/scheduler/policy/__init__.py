@@ -1,1 +1,1 @@
-"""Policy files: read with the place of every fault, written out whole."""
+"""Policy files: read with the place of every error, written out whole."""

@@ -1,4 +1,4 @@
-"""A policy's YAML with the place of everything in it, so that faults can say where they are."""
+"""A policy's YAML with the place of everything in it, so that errors can say where they are."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from vcbatch.api.yaml_reader import CONFIGURATION, Node, YamlError, only
-from vcbatch.scheduler.framework.arguments import PolicyError, PolicyFault
+from vcbatch.scheduler.framework.arguments import PolicyError, PolicyErrorDetail
 
 
 class _Place(NamedTuple):
@@ -25,19 +25,19 @@ class Source(NamedTuple):
     keys: Mapping[str, _Place]
 
     def placed(self, error: PolicyError) -> PolicyError:
-        """The same faults in the order of their places: where the path that each begins with stands, or the part of it
+        """The same errors in the order of their places: where the path that each begins with stands, or the part of it
         that is there."""
-        return PolicyError(*sorted((self._placed(fault) for fault in error.faults), key=lambda f: (f.line, f.column)))
+        return PolicyError(*sorted((self._placed(error) for error in error.errors), key=lambda f: (f.line, f.column)))
 
-    def _placed(self, fault: PolicyFault) -> PolicyFault:
-        if fault.line:
-            return fault
-        place = self.keys.get(fault.key)
-        path = fault.text.partition(": ")[0]
+    def _placed(self, error: PolicyErrorDetail) -> PolicyErrorDetail:
+        if error.line:
+            return error
+        place = self.keys.get(error.key)
+        path = error.text.partition(": ")[0]
         while place is None and path:
             place = self.values.get(path)
             path = path[: max(path.rfind("."), path.rfind("["))] if "." in path or "[" in path else ""
-        return fault if place is None else fault._replace(line=place.line, column=place.column)
+        return error if place is None else error._replace(line=place.line, column=place.column)
 
 
 def compose(text: str) -> Source:
@@ -50,11 +50,11 @@ def compose(text: str) -> Source:
         document = only(text, CONFIGURATION)
     except YamlError as error:
         raise PolicyError(
-            PolicyFault(f"policy: not valid YAML: {error}", line=error.line, column=error.column)
+            PolicyErrorDetail(f"policy: not valid YAML: {error}", line=error.line, column=error.column)
         ) from error
     values: dict[str, _Place] = {}
     keys: dict[str, _Place] = {}
-    doubles: list[PolicyFault] = []
+    doubles: list[PolicyErrorDetail] = []
 
     def walk(node: Node, path: str) -> None:
         values[path] = _Place(node.line, node.column)
@@ -63,7 +63,7 @@ def compose(text: str) -> Source:
         for key, value in node.entries:
             inner = f"{path}.{key.text}"
             if inner in keys:
-                doubles.append(PolicyFault(f"{inner}: is given twice", line=key.line, column=key.column))
+                doubles.append(PolicyErrorDetail(f"{inner}: is given twice", line=key.line, column=key.column))
             keys[inner] = _Place(key.line, key.column)
             walk(value, inner)
 

@@ -15,7 +15,7 @@ from vcbatch.api.names import POLICY_KEY
 from vcbatch.api.resources import CONFIGMAPS
 from vcbatch.api.spelling import nearest
 from vcbatch.scheduler.actions.allocate import BACKFILL
-from vcbatch.scheduler.framework.arguments import Arguments, ArgumentSpec, Faults, PolicyError, PolicyFault, shown
+from vcbatch.scheduler.framework.arguments import Arguments, ArgumentSpec, Errors, PolicyError, PolicyErrorDetail, shown
 from vcbatch.scheduler.framework.metrics_section import MetricsSection
 from vcbatch.scheduler.framework.plugin import Plugin
 from vcbatch.scheduler.framework.policy import BUILT_IN, Extensions, PluginOption, Policy, Tier
@@ -41,18 +41,18 @@ def parse_policy(
         raise PolicyError(f"policy: must be at most {MAX_POLICY_BYTES} characters, got {len(text)}")
     source = compose(text)
     if source.document is None:
-        raise PolicyError(PolicyFault("policy: must be a mapping, and nothing is there", line=1, column=1))
+        raise PolicyError(PolicyErrorDetail("policy: must be a mapping, and nothing is there", line=1, column=1))
     try:
         policy = build_policy(_mapping(source.document, "policy"), plugins=plugins, extensions=extensions)
     except PolicyError as error:
         raise source.placed(error) from error
-    return replace(policy, warnings=source.placed(PolicyError(*policy.warnings)).faults)
+    return replace(policy, warnings=source.placed(PolicyError(*policy.warnings)).errors)
 
 
 def build_policy(
     document: Mapping[str, Any], *, plugins: Mapping[str, type[Plugin]] | None = None, extensions: Extensions = BUILT_IN
 ) -> Policy:
-    """The same from a decoded document, where no fault has a line."""
+    """The same from a decoded document, where no error has a line."""
     if plugins:
         extensions = replace(extensions, plugins={**extensions.plugins, **plugins})
     return _Reader(registry_of(extensions), extensions).policy(document)
@@ -67,22 +67,22 @@ def with_actions(policy: Policy, actions: str) -> Policy:
     """The policy with these actions, a comma-separated string. Raises `PolicyError`."""
     reader = _Reader(registry_of(policy.extensions), policy.extensions)
     names = reader.actions(actions)
-    reader.faults.check()
+    reader.errors.check()
     return replace(policy, actions=names)
 
 
 class _Reader:
-    """Reads one policy. What is wrong is collected in `faults`, and something harmless read in its place."""
+    """Reads one policy. What is wrong is collected in `errors`, and something harmless read in its place."""
 
     def __init__(self, registry: Registry, extensions: Extensions) -> None:
-        self.faults = Faults()
-        self._warnings = Faults()
+        self.errors = Errors()
+        self._warnings = Errors()
         self._extensions = extensions
         self._named: set[str] = set()
         self._plugins, self._actions = registry
 
     def policy(self, document: Mapping[str, Any]) -> Policy:
-        """The whole document. Raises `PolicyError` with every fault."""
+        """The whole document. Raises `PolicyError` with every error."""
         if document.get("kind") == CONFIGMAPS.kind:
             raise PolicyError(f"policy: is a ConfigMap; must be the text that its data has as {POLICY_KEY}")
         self._known_keys(document, {"actions", "tiers", "configurations", "metrics"}, "policy")
@@ -93,11 +93,11 @@ class _Reader:
         ]
         limiting = {option.name for tier in tiers for option in tier.plugins if option.enabled(Switch.ALLOCATABLE)}
         if {"capacity", "proportion"} <= limiting:
-            self.faults.add("policy.tiers: capacity and proportion both say what queues deserve; name one of them")
+            self.errors.add("policy.tiers: capacity and proportion both say what queues deserve; name one of them")
         for i, tier in enumerate(tiers):
             self._refuse_idle(tier, actions, f"policy.tiers[{i}]")
         arguments, given = self._configurations(document.get("configurations"), actions)
-        metrics = self.faults.of(lambda: MetricsSection.read(document.get("metrics")), None)
+        metrics = self.errors.of(lambda: MetricsSection.read(document.get("metrics")), None)
         if metrics is None:
             self._warn_of_blindness(tiers)
         if "enqueue" in actions and arguments[_ALLOCATE].get(BACKFILL):
@@ -108,7 +108,7 @@ class _Reader:
         if RECLAIM in actions:
             for text in share_inversions(tiers):
                 self._warnings.add(text)
-        self.faults.check()
+        self.errors.check()
         return Policy(
             actions=actions,
             tiers=tiers,
@@ -143,33 +143,33 @@ class _Reader:
         """The names of a comma-separated string, in its order."""
         where = "policy.actions"
         if not isinstance(value, str):
-            self.faults.add(f"{where}: must be a comma-separated string, got {shown(value)}")
+            self.errors.add(f"{where}: must be a comma-separated string, got {shown(value)}")
             return ()
         names = [name.strip() for name in value.split(",") if name.strip()]
         if not names:
-            self.faults.add(f"{where}: must name at least one action; supported: {', '.join(sorted(self._actions))}")
+            self.errors.add(f"{where}: must name at least one action; supported: {', '.join(sorted(self._actions))}")
         for name in names:
             if name not in self._actions:
-                self.faults.add(f"{where}: {self._unknown_action(name)}")
+                self.errors.add(f"{where}: {self._unknown_action(name)}")
         return tuple(names)
 
     def _unknown_action(self, name: object) -> str:
         return _unknown("action", name, known=self._actions, unsupported=UNSUPPORTED_ACTIONS)
 
     def _mapping(self, value: object, where: str) -> Mapping[str, Any]:
-        return self.faults.of(lambda: _mapping(value, where), {})
+        return self.errors.of(lambda: _mapping(value, where), {})
 
     def _list(self, value: object, where: str) -> Sequence[Any]:
         if value is None or isinstance(value, list):
             return cast("list[Any]", value or [])
-        self.faults.add(f"{where}: must be a list, got {shown(value)}")
+        self.errors.add(f"{where}: must be a list, got {shown(value)}")
         return ()
 
     def _known_keys(self, given: Mapping[str, Any], allowed: set[str], where: str) -> None:
         for key in given:
             if key not in allowed:
                 text = f"{where}: unknown key {shown(key)}; allowed: {', '.join(sorted(allowed))}"
-                self.faults.add(text, key=f"{where}.{key}")
+                self.errors.add(text, key=f"{where}.{key}")
 
     def _tier(self, value: object, where: str) -> Tier:
         tier = self._mapping(value, where)
@@ -187,22 +187,22 @@ class _Reader:
         try:
             option = _mapping(value, where)
         except PolicyError as error:
-            self.faults.add(str(error))
+            self.errors.add(str(error))
             return None
         switches = self._switches(option, where)
         name = option.get("name")
         cls = self._plugins.get(name) if isinstance(name, str) else None
         if cls is None or not isinstance(name, str):
             unknown = _unknown("plugin", name, known=self._plugins, unsupported=UNSUPPORTED_PLUGINS)
-            self.faults.add(f"{where}.name: {unknown}")
+            self.errors.add(f"{where}.name: {unknown}")
             return None
         if name in self._named:
-            self.faults.add(f"{where}.name: plugin {name!r} is named twice")
+            self.errors.add(f"{where}.name: plugin {name!r} is named twice")
         self._named.add(name)
         given, arguments = self._arguments(option, cls.ARGUMENTS, where)
         parsed = PluginOption(name=name, cls=cls, arguments=arguments, given=given, switches=switches)
         if parsed.enabled(Switch.HIERARCHY) and not cls.HIERARCHICAL:
-            self.faults.add(f"{where}.{Switch.HIERARCHY}: plugin {name!r} has no hierarchical mode here; must be false")
+            self.errors.add(f"{where}.{Switch.HIERARCHY}: plugin {name!r} has no hierarchical mode here; must be false")
         return parsed
 
     def _switches(self, option: Mapping[str, Any], where: str) -> dict[Switch, bool]:
@@ -213,9 +213,9 @@ class _Reader:
                 continue
             if key not in names:
                 allowed = f"name, arguments and the switches {', '.join(sorted(names))}"
-                self.faults.add(f"{where}: unknown key {shown(key)}; allowed: {allowed}", key=f"{where}.{key}")
+                self.errors.add(f"{where}: unknown key {shown(key)}; allowed: {allowed}", key=f"{where}.{key}")
             elif not isinstance(value, bool):
-                self.faults.add(f"{where}.{key}: must be true or false, got {shown(value)}")
+                self.errors.add(f"{where}.{key}: must be true or false, got {shown(value)}")
             else:
                 switches[Switch(key)] = value
         return switches
@@ -226,7 +226,7 @@ class _Reader:
         """As written, and as read with defaults."""
         written = entry.get("arguments")
         given: Mapping[str, Any] = {} if written is None else self._mapping(written, f"{where}.arguments")
-        values = self.faults.of(lambda: _read(spec, given, f"{where}.arguments"), {})
+        values = self.errors.of(lambda: _read(spec, given, f"{where}.arguments"), {})
         for text in spec.doubts(values, f"{where}.arguments"):
             self._warnings.add(text)
         return given, values
@@ -236,12 +236,12 @@ class _Reader:
         names = {plugin.name: plugin for plugin in tier.plugins}
         drf = names.get("drf")
         if drf is not None and drf.enabled(Switch.HIERARCHY) and "proportion" in names:
-            self.faults.add(f"{where}.plugins: drf with {Switch.HIERARCHY} and proportion must not share a tier")
+            self.errors.add(f"{where}.plugins: drf with {Switch.HIERARCHY} and proportion must not share a tier")
 
     def _refuse_idle(self, tier: Tier, actions: Sequence[str], where: str) -> None:
         for option in tier.plugins:
             if option.cls.ACTS_IN and option.cls.ACTS_IN not in actions:
-                self.faults.add(
+                self.errors.add(
                     f"{where}.plugins: {option.name} acts in the action {option.cls.ACTS_IN}, which policy.actions "
                     "must name too"
                 )
@@ -258,10 +258,10 @@ class _Reader:
             name = entry.get("name")
             action = self._actions.get(name) if isinstance(name, str) else None
             if action is None or not isinstance(name, str):
-                self.faults.add(f"{where}.name: {self._unknown_action(name)}")
+                self.errors.add(f"{where}.name: {self._unknown_action(name)}")
                 continue
             if name in written:
-                self.faults.add(f"{where}.name: action {name!r} is configured twice")
+                self.errors.add(f"{where}.name: action {name!r} is configured twice")
             if name not in actions:
                 self._warnings.add(f"{where}.name: should be one of policy.actions, got {name!r}, which doesn't run")
             written[name], by_action[name] = self._arguments(entry, action.arguments, where)

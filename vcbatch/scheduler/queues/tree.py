@@ -24,25 +24,25 @@ _NAMED = 3
 """How many queues a sentence names."""
 
 
-class FaultKind(StrEnum):
+class ErrorKind(StrEnum):
     """What is wrong with a queue's place."""
 
     UNKNOWN_PARENT = "UnknownParent"
     """Its parent doesn't exist."""
     CYCLE = "Cycle"
     """It is above itself."""
-    BELOW_FAULT = "BelowFault"
+    BELOW_ERROR = "BelowFault"
     """A queue above it has no place."""
     NOT_LEAF = "NotLeaf"
     """It has queues below it, so its own gangs wait; those below are fine."""
 
 
 @dataclass(frozen=True, slots=True)
-class QueueFault:
+class QueueError:
     """Why no gang of this queue is admitted or placed. `culprits` are the missing parent, the queues of the cycle in
     order, the faulty queue above, or the queues below."""
 
-    kind: FaultKind
+    kind: ErrorKind
     queue: str
     culprits: tuple[str, ...]
 
@@ -50,13 +50,13 @@ class QueueFault:
     def sentence(self) -> str:
         """What is wrong and what to do."""
         match self.kind:
-            case FaultKind.UNKNOWN_PARENT:
+            case ErrorKind.UNKNOWN_PARENT:
                 what = f"has the parent {self.culprits[0]}, which doesn't exist; create it or change spec.parent"
-            case FaultKind.CYCLE:
+            case ErrorKind.CYCLE:
                 what = f"is above itself ({_few(self.culprits, ' below ')}); change spec.parent of one of them"
-            case FaultKind.BELOW_FAULT:
+            case ErrorKind.BELOW_ERROR:
                 what = f"is below queue {self.culprits[0]}, which has no place in the tree of queues"
-            case FaultKind.NOT_LEAF:
+            case ErrorKind.NOT_LEAF:
                 what = f"takes no gangs, as it has queues below it ({_few(self.culprits, ', ')}); use one of those"
             case _:
                 assert_never(self.kind)
@@ -80,24 +80,24 @@ class QueueTree:
         leaf: whether there is no queue below; [Q].
         place: whether it has a place in the tree; [Q].
         index: by the row of a queue, its index; the last entry, which row -1 reads, is Q.
-        faults: by name, of queues without a place.
+        errors: by name, of queues without a place.
     """
 
     def __init__(self, queues: Mapping[str, Queue], *, hierarchical: bool = True) -> None:
-        """`hierarchical` False makes every queue a tree of its own: no root, no parents, no faults."""
+        """`hierarchical` False makes every queue a tree of its own: no root, no parents, no errors."""
         named = {*queues, ROOT_QUEUE} if hierarchical else set(queues)
         self.hierarchical = hierarchical
         self.names: list[str] = sorted(named)
         self._at = {name: i for i, name in enumerate(self.names)}
         self.queues: list[Queue | None] = [queues.get(name) for name in self.names]
-        self.faults: dict[str, QueueFault] = {}
+        self.errors: dict[str, QueueError] = {}
         self.chains: list[tuple[int, ...]] = [(i,) for i in range(len(self.names))]
         if hierarchical:
             _Climb(self, {name: queue.view.spec.parent or ROOT_QUEUE for name, queue in queues.items()}).all()
         count = len(self.names)
         self.parent: Indexes = np.array([c[1] if len(c) > 1 else -1 for c in self.chains], dtype=np.intp)
         self.depth: Indexes = np.array([len(c) - 1 for c in self.chains], dtype=np.intp)
-        self.place = np.array([name not in self.faults for name in self.names], dtype=bool)
+        self.place = np.array([name not in self.errors for name in self.names], dtype=bool)
         self.leaf = np.ones(count, dtype=bool)
         self.leaf[self.parent[self.parent >= 0]] = False
         self.index: Indexes = np.full(2 + max((q.row for q in queues.values()), default=-1), count, dtype=np.intp)
@@ -134,16 +134,16 @@ class QueueTree:
         out[self.index[:-1]] = amounts
         return out[: len(self)]
 
-    def fault(self, queue: Queue) -> QueueFault | None:
+    def error(self, queue: Queue) -> QueueError | None:
         """Why gangs of this queue wait whatever there is room for; None where they needn't."""
-        known = self.faults.get(queue.name)
+        known = self.errors.get(queue.name)
         if known is not None or not self.hierarchical:
             return known
         i = self._at[queue.name]
         if self.leaf[i]:
             return None
         below = tuple(self.names[int(j)] for j in np.flatnonzero(self.parent == i))
-        return QueueFault(FaultKind.NOT_LEAF, queue.name, below)
+        return QueueError(ErrorKind.NOT_LEAF, queue.name, below)
 
     def common_depth(self, one: int, other: int) -> int:
         """How deep the nearest queue is that is above both, or is one of them; -1 where there is none."""
@@ -168,27 +168,27 @@ class _Climb:
         """Walk up until a queue whose place is known, then settle those on the way, the highest first."""
         path: list[str] = []
         passed: set[str] = set()
-        faults = self._tree.faults
-        while name not in self._chains and name not in faults:
+        errors = self._tree.errors
+        while name not in self._chains and name not in errors:
             if name in passed:
                 loop = path[path.index(name) :]
                 for at, member in enumerate(loop):
-                    faults[member] = QueueFault(FaultKind.CYCLE, member, (*loop[at:], *loop[:at], member))
+                    errors[member] = QueueError(ErrorKind.CYCLE, member, (*loop[at:], *loop[:at], member))
                 break
             path.append(name)
             passed.add(name)
             parent = self._parents[name]
             if parent not in self._parents and parent != ROOT_QUEUE:
-                faults[name] = QueueFault(FaultKind.UNKNOWN_PARENT, name, (parent,))
+                errors[name] = QueueError(ErrorKind.UNKNOWN_PARENT, name, (parent,))
                 break
             name = parent
         for queue in reversed(path):
-            if queue in faults:
+            if queue in errors:
                 continue
             parent = self._parents[queue]
-            if parent in faults:
-                above = faults[parent]
-                origin = above.culprits[0] if above.kind is FaultKind.BELOW_FAULT else parent
-                faults[queue] = QueueFault(FaultKind.BELOW_FAULT, queue, (origin,))
+            if parent in errors:
+                above = errors[parent]
+                origin = above.culprits[0] if above.kind is ErrorKind.BELOW_ERROR else parent
+                errors[queue] = QueueError(ErrorKind.BELOW_ERROR, queue, (origin,))
             else:
                 self._chains[queue] = (self._tree.at(queue), *self._chains[parent])

@@ -42,20 +42,20 @@ def no_node(session: Session, task: Task, *, unplaced: int, placed: int, domain:
     if cls.unsupported:
         text = f"{POD} can't be placed: {', '.join(cls.unsupported)}, which is not supported"
         return Blocker(reason=WaitReason.UNSUPPORTED, text=text, task=task.name, placed=placed)
-    fault = session.state.volumes.fault(cls.profile.claims)
-    if fault:
+    error = session.state.volumes.error(cls.profile.claims)
+    if error:
         return Blocker(
             reason=WaitReason.VOLUMES,
-            text=f"{POD} waits: {fault}",
+            text=f"{POD} waits: {error}",
             task=task.name,
             placed=placed,
             remedies=change(task, WaitReason.VOLUME_BINDING),
         )
-    fault = session.state.claimed.fault(task)
-    if fault:
+    error = session.state.claimed.error(task)
+    if error:
         return Blocker(
             reason=WaitReason.DEVICES,
-            text=f"{POD} waits: {fault}",
+            text=f"{POD} waits: {error}",
             task=task.name,
             placed=placed,
             remedies=change(task, WaitReason.DYNAMIC_RESOURCES),
@@ -254,13 +254,13 @@ def not_open(queue: Queue) -> Blocker:
     return Blocker(reason=WaitReason.QUEUE_NOT_OPEN, text=text, remedies=opened)
 
 
-def not_enough_pods(job: Job, fault: str) -> Blocker:
+def not_enough_pods(job: Job, error: str) -> Blocker:
     """Fewer pods exist than the gang needs, as the sentence says."""
     missing = max(job.min_member - job.valid_count, 0)
     short = [Shortage("pods", str(job.min_member), str(job.valid_count), str(missing))] if missing else []
     made = [Remedy(RemedyAction.CREATE, gang(job), "pods", str(missing))] if missing else []
     place = gang(job) if missing else ""
-    return Blocker(reason=WaitReason.NOT_ENOUGH_PODS, text=fault, shortages=short, place=place, remedies=made)
+    return Blocker(reason=WaitReason.NOT_ENOUGH_PODS, text=error, shortages=short, place=place, remedies=made)
 
 
 def gated(job: Job) -> Blocker | None:

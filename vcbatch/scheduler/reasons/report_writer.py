@@ -56,7 +56,7 @@ class ReportWriter:
         self.pods = PodNews(session, held, self._events)
         self._explain: list[Explanation] = []
         self.figures = Figures()
-        self._look: datetime | None = session.wake_at
+        self._reconcile: datetime | None = session.wake_at
         self._order: dict[str, list[Job]] = {}
         self._position: dict[str, int] = {}
 
@@ -73,7 +73,7 @@ class ReportWriter:
             events=self._events,
             explain=self._explain,
             figures=self.figures,
-            look_again_at=self._look,
+            requeue_at=self._reconcile,
         )
 
     # Gangs -----------------------------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ class ReportWriter:
         news = waits and blocker is not None and job.reported != blocker.kind
         status = self._conditions_by.status(job, phase, waits=waiting, reason=why, ready=ready)
         self._write(job, status, blocker if waits else None, news=news)
-        self._tell(job, blocker if waits else None, message, ready=ready)
+        self._report(job, blocker if waits else None, message, ready=ready)
         self._measure(job, group, blocker if waits else None, status, ready=ready)
         of_pods = None if lacks_pods else blocker
         if of_pods is not None or job.key in self._nominating:
@@ -181,9 +181,9 @@ class ReportWriter:
             return Blocker(reason=WaitReason.QUEUE_LIMIT, text=closed, placed=job.ready_count, remedies=then)
         if job.parked is not None:
             return job.blocker
-        fault = self._session.invalid(job) if short else None
-        if fault is not None:
-            return not_enough_pods(job, fault)
+        error = self._session.invalid(job) if short else None
+        if error is not None:
+            return not_enough_pods(job, error)
         return gated(job) if short else None
 
     def _message(self, job: Job, blocker: Blocker, *, ready: bool) -> str:
@@ -245,7 +245,7 @@ class ReportWriter:
         if status["phase"] != job.written.get("phase") or not same_headlines(status, job.written):
             return True
         if counts(status) == counts(job.written):
-            return self._said.may_tell(job.uid, self._now)
+            return self._said.may_report(job.uid, self._now)
         wait = self._said.counts_due(job.uid, self._now)
         if wait is not None:
             self._again(job, wait)
@@ -257,12 +257,12 @@ class ReportWriter:
         if not job.bound_to_domains:
             return job.domain
         search = self._session.shared(DomainSearch)
-        if search.tree.fault is not None:
+        if search.tree.error is not None:
             return job.domain
         held = search.allocated(job)
         return "" if held is None or len(search.tree) == 1 else search.tree.names[held]
 
-    def _tell(self, job: Job, blocker: Blocker | None, message: str, *, ready: bool) -> None:
+    def _report(self, job: Job, blocker: Blocker | None, message: str, *, ready: bool) -> None:
         """One event when a gang starts to wait, when it waits for something else, and when it starts."""
         if blocker is not None:
             key = blocker.kind
@@ -359,4 +359,4 @@ class ReportWriter:
 
     def requeue_at(self, when: datetime) -> None:
         """A cycle is due then, whatever changes."""
-        self._look = when if self._look is None else min(self._look, when)
+        self._reconcile = when if self._reconcile is None else min(self._reconcile, when)

@@ -52,7 +52,7 @@ class Said:
         self._written_at[uid] = now
         self.line.forget(uid)
 
-    def may_tell(self, uid: str, now: datetime) -> bool:
+    def may_report(self, uid: str, now: datetime) -> bool:
         """Whether new numbers in a message may be written now; they have their turn otherwise."""
         last = self._written_at.get(uid)
         due = now if last is None or now < last else last + MESSAGE_EVERY

@@ -138,11 +138,11 @@ def _decided(ours: OrderNumber, theirs: OrderNumber) -> str:
     of, than = (f" of {one.of}" if one.of else "" for one in (term, other))
     if term.sign == 0:
         return term.word
-    mine, less = _told_apart(ours.value * term.sign, theirs.value * term.sign, whole=term.sign < 0)
+    mine, less = _reported_apart(ours.value * term.sign, theirs.value * term.sign, whole=term.sign < 0)
     return f"{term.word} {mine}{of} {'below' if term.sign > 0 else 'above'} {less}{than}"
 
 
-def _told_apart(one: float, other: float, *, whole: bool) -> tuple[str, str]:
+def _reported_apart(one: float, other: float, *, whole: bool) -> tuple[str, str]:
     """Both numbers with as many digits as it takes to see which is greater; `whole` ones without a fraction."""
     if whole and one.is_integer() and other.is_integer():
         return f"{int(one)}", f"{int(other)}"
@@ -165,9 +165,9 @@ def _gang(job: Job, plugins: Sequence[tuple[str, Plugin]]) -> GangStanding:
 def _closed(session: Session, queue: Queue, waiting: Sequence[Job]) -> str:
     if not queue.open:
         return f"queue {queue.name} is {queue.view.status.state}"
-    fault = session.queue_fault(queue)
-    if fault:
-        return fault
+    error = session.queue_error(queue)
+    if error:
+        return error
     # What a queue deserves goes by what its pods ask for: as long as it has none that wait, it has all of that.
     asks = any(job.counts[TaskStatus.PENDING] for job in waiting)
     return (session.overused(queue) or "") if asks else ""

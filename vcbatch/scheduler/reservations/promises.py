@@ -77,7 +77,7 @@ class Promises:
             job = state.jobs.get(key)
             if job is None or job.queue is None or job.set_aside or session.invalid(job) is None:
                 continue
-            if not job.queue.open or session.queue_fault(job.queue) is not None or not self._stands(job):
+            if not job.queue.open or session.queue_error(job.queue) is not None or not self._stands(job):
                 continue
             promise = state.promised[key]
             since = session.now if promise is None or promise.lacking is None else promise.lacking

@@ -120,7 +120,7 @@ def key(record: Bind | Eviction | Held) -> str:
 
 def reason_json(why: Explanation) -> dict[str, Any]:
     """An explanation in JSON's names; what it doesn't say is left out."""
-    told: dict[str, Any] = {
+    reported: dict[str, Any] = {
         "reason": why.reason.value,
         "message": why.message,
         "queue": why.queue,
@@ -142,7 +142,7 @@ def reason_json(why: Explanation) -> dict[str, Any]:
         "closestDomain": _closest(why.closest),
         "expectedStart": "" if why.expected_start is None else format_time(why.expected_start),
     }
-    return told | {name: value for name, value in more.items() if value}
+    return reported | {name: value for name, value in more.items() if value}
 
 
 def _closest(domain: ClosestDomain | None) -> dict[str, Any]:

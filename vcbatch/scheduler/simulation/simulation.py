@@ -68,7 +68,7 @@ class Simulation:
         self._groups: dict[str, PodGroupView] = {}
         self._claims: dict[str, Claim] = {}
         for resource, obj in world.objects:
-            self._tell(resource, "ADDED", obj)
+            self._report(resource, "ADDED", obj)
         self._limits = Limits()
         self._limits.begin((obj for _, obj in world.objects), self._pods, self._groups.values())
 
@@ -91,14 +91,14 @@ class Simulation:
             self._happen(result)
             due = now + PERIOD
             if not self.scheduler.dirty:
-                if result.look_again_at is None:
+                if result.requeue_at is None:
                     return outcome
-                due = max(due, result.look_again_at)
+                due = max(due, result.requeue_at)
             if len(done) >= rounds:
                 return outcome
             now = due
 
-    def _tell(self, resource: Resource, event: str, obj: msgspec.Struct) -> None:
+    def _report(self, resource: Resource, event: str, obj: msgspec.Struct) -> None:
         known: dict[str, Pod] | dict[str, PodGroupView] | dict[str, Claim] | None = None
         match obj:
             case Pod():
@@ -121,18 +121,18 @@ class Simulation:
 
     def _happen(self, result: CycleResult) -> None:
         for eviction in result.evictions:
-            self._tell(PODS, "DELETED", self._pods[eviction.uid])
+            self._report(PODS, "DELETED", self._pods[eviction.uid])
         for bind in result.binds:
             self._bound(bind)
         for removal in result.gate_removals:
             pod = self._pods[removal.uid]
-            self._tell(PODS, "MODIFIED", _changed(pod, spec=_changed(pod.spec, scheduling_gates=None)))
+            self._report(PODS, "MODIFIED", _changed(pod, spec=_changed(pod.spec, scheduling_gates=None)))
         for condition in result.pod_conditions:
-            self._told(condition)
+            self._reported(condition)
         for update in result.podgroup_updates:
             self._written(update)
         for limit in self._limits.changed(self._pods, self._groups.values()):
-            self._tell(RESOURCEQUOTAS if isinstance(limit, Quota) else PODDISRUPTIONBUDGETS, "MODIFIED", limit)
+            self._report(RESOURCEQUOTAS if isinstance(limit, Quota) else PODDISRUPTIONBUDGETS, "MODIFIED", limit)
 
     def _bound(self, bind: Bind) -> None:
         pod = self._pods[bind.uid]
@@ -147,10 +147,10 @@ class Simulation:
             claim = self._claims[binding.uid]
             spec = _changed(claim.spec, volume_name=binding.volume or f"pvc-{binding.uid}")
             status = _changed(claim.status, phase=ClaimPhase.BOUND.value)
-            self._tell(PERSISTENTVOLUMECLAIMS, "MODIFIED", _changed(claim, spec=spec, status=status))
-        self._tell(PODS, "MODIFIED", run)
+            self._report(PERSISTENTVOLUMECLAIMS, "MODIFIED", _changed(claim, spec=spec, status=status))
+        self._report(PODS, "MODIFIED", run)
 
-    def _told(self, update: PodConditionUpdate) -> None:
+    def _reported(self, update: PodConditionUpdate) -> None:
         """The pod says why it waits, and for which node pods are evicted."""
         pod = self._pods[update.uid]
         if pod.spec.node_name:
@@ -160,7 +160,7 @@ class Simulation:
         status = _changed(pod.status, conditions=[*kept, made])
         if update.nominated is not None:
             status = _changed(status, nominated_node_name=update.nominated)
-        self._tell(PODS, "MODIFIED", _changed(pod, status=status))
+        self._report(PODS, "MODIFIED", _changed(pod, status=status))
 
     def _written(self, update: PodGroupUpdate) -> None:
         group = self._groups[update.uid]
@@ -171,7 +171,7 @@ class Simulation:
                 notes[name] = value
         meta = _changed(group.metadata, annotations=notes or None)
         status = msgspec.convert(update.status, PodGroupStatusView)
-        self._tell(PODGROUPS, "MODIFIED", _changed(group, metadata=meta, status=status))
+        self._report(PODGROUPS, "MODIFIED", _changed(group, metadata=meta, status=status))
 
     # What came of it -------------------------------------------------------------------------------------------------
 

@@ -61,9 +61,9 @@ class CardUsage:
             self._asks[cls] = self.family.asks(cls.spec, cls.notes)
         return self._asks[cls]
 
-    def fault(self, asks: PodAsks) -> str:
+    def error(self, asks: PodAsks) -> str:
         """Why no card is for pods that ask so; empty where some may be."""
-        return self.family.fault or asks.fault
+        return self.family.error or asks.error
 
     def slots_of_empty(self, asks: PodAsks, count: int) -> Floats:
         """How many pods that ask so each of `count` nodes takes, if nobody holds anything of its cards and all of them
@@ -183,7 +183,7 @@ def _opened(settings: Settings, config: DeviceConfig, before: Iterable[CardUsage
         policy = settings.policy if settings.sharing is Sharing.VGPU else LOWEST
         families.append((Gpus(settings.sharing, config), policy))
     if settings.npus:
-        families += [(Npus(chip, config.npu_fault), settings.policy) for chip in config.chips]
+        families += [(Npus(chip, config.npu_error), settings.policy) for chip in config.chips]
     shelf = Shelf(settings, config, tuple(CardUsage(family, policy) for family, policy in families))
     assumed = {usage.family.key: usage.assumed for usage in before}
     for usage in shelf.usage:

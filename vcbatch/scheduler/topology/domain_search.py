@@ -88,9 +88,9 @@ class DomainSearch:
 
     def misfit(self, job: Job) -> Misfit | None:
         """What keeps gangs with a topology, or this one, from any domain."""
-        fault = self.tree.fault
-        if fault is not None:
-            return Misfit(fault.hyper_node, f"HyperNode {fault.hyper_node} doesn't fit into a tree: {fault.message}")
+        error = self.tree.error
+        if error is not None:
+            return Misfit(error.hyper_node, f"HyperNode {error.hyper_node} doesn't fit into a tree: {error.message}")
         for topology in (job.topology, *(rule.topology for rule in job.rules)):
             if topology is None or not topology.bounded or topology.tier is not None:
                 continue

@@ -29,7 +29,7 @@ _FATAL: Final = (HyperNodeReason.CYCLE, HyperNodeReason.SEVERAL_PARENTS, HyperNo
 
 
 @dataclass(frozen=True, slots=True)
-class TreeFault:
+class TreeError:
     """Why the HyperNodes make no tree, with the first one by name at which that shows."""
 
     hyper_node: str
@@ -49,7 +49,7 @@ class Domains:
         within: of each level and node the domain, -1 where there is none, [T, N].
         lineage: of each level and domain the domain that has it below it or is it, -1 where there is none, [T, D].
         tier_names: the lowest tier that goes by each name.
-        fault: why it is no tree; what it says of domains holds only where this is None.
+        error: why it is no tree; what it says of domains holds only where this is None.
     """
 
     def __init__(self, places: Mapping[str, Place], tier_names: Mapping[str, int], infos: Sequence[NodeInfo]) -> None:
@@ -61,8 +61,8 @@ class Domains:
         self.index: Mapping[str, int] = {name: i for i, name in enumerate(self.names)}
         self.parent: Rows = np.full(top + 1, top, dtype=np.intp)
         self.parent[top] = _NONE
-        self.fault = _flaw_of(places, ordered)
-        for name in ordered if self.fault is None else ():
+        self.error = _flaw_of(places, ordered)
+        for name in ordered if self.error is None else ():
             for child in places[name].children:
                 self.parent[self.index[child]] = self.index[name]
         row_of = {info.name: row for row, info in enumerate(infos)}
@@ -75,12 +75,12 @@ class Domains:
         self._paths: dict[int, Rows] = {}
         self.leaf: Rows = np.full(len(infos), top, dtype=np.intp)
         self.within: Rows = np.full((len(self.levels), len(infos)), _NONE, dtype=np.intp)
-        self.fault = self.fault or self._laid()
+        self.error = self.error or self._laid()
         self.lineage: Rows = self._lineage()
         self._first, self._last = self._numbered()
 
-    def _laid(self) -> TreeFault | None:
-        """Enter which domain each node is in at each level; a node in two branches is a fault."""
+    def _laid(self) -> TreeError | None:
+        """Enter which domain each node is in at each level; a node in two branches is an error."""
         level = {tier: i for i, tier in enumerate(self.levels)}
         highest = np.full(self.leaf.shape, _NONE, dtype=np.intp)
         for d in range(self.top + 1):
@@ -90,7 +90,7 @@ class Domains:
             if astray.any() and d != self.top:
                 node = int(rows[int(astray.argmax())])
                 other = self.names[int(highest[node])]
-                return TreeFault(self.names[d], f"one of its nodes is in {other} as well, which is not below it")
+                return TreeError(self.names[d], f"one of its nodes is in {other} as well, which is not below it")
             self.leaf[rows[below == _NONE]] = d
             self.within[level[int(self.tiers[d])], rows] = d
             highest[rows] = d
@@ -201,11 +201,11 @@ class Domains:
         return known
 
 
-def _flaw_of(places: Mapping[str, Place], ordered: Sequence[str]) -> TreeFault | None:
+def _flaw_of(places: Mapping[str, Place], ordered: Sequence[str]) -> TreeError | None:
     for name in sorted(ordered):
         for flaw in places[name].flaws:
             if flaw.reason in _FATAL:
-                return TreeFault(name, flaw.message)
+                return TreeError(name, flaw.message)
     return None
 
 

@@ -16,8 +16,8 @@ from vcbatch.api.resources import JOBS
 from vcbatch.api.time_limit import LONGEST
 from vcbatch.api.validate.job import MOST_PODS
 from vcbatch.sdk.compose.program import Program, literal
+from vcbatch.sdk.compose.request import CannotCompose, JobRequest, Volume, VolumeKind
 from vcbatch.sdk.compose.tasks import Role, Shape, shape_of
-from vcbatch.sdk.compose.wish import CannotCompose, Volume, VolumeKind, Wish
 
 _LOCAL_IMAGE: Final = "local"
 """Containers must name an image; without an engine nothing reads it."""
@@ -29,39 +29,39 @@ _SUFFIX: Final = "-xxxxx"
 _ENV_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*", re.ASCII)
 
 
-def compose(wish: Wish) -> Json:
+def compose(request: JobRequest) -> Json:
     """The Job that does what is wished for, such that admission takes it.
 
     A failure ends the whole job and costs one of `max_retries`, with which it starts anew; in an array it concerns the
     member alone, whose own the retries are. What the infrastructure takes away is made again at no cost. Raises
     `CannotCompose`.
     """
-    _check(wish)
-    program = Program.of(wish.command)
-    shape = shape_of(wish, program)
-    array = wish.array
+    _check(request)
+    program = Program.of(request.command)
+    shape = shape_of(request, program)
+    array = request.array
     count = sum(role.replicas for role in shape.roles)
     if count > MOST_PODS:
         raise CannotCompose("nodes", f"{count} pods in total: must be at most {MOST_PODS}")
     spec: Json = {
         "schedulerName": names.DEFAULT_SCHEDULER,
-        "queue": wish.queue or DEFAULT,
+        "queue": request.queue or DEFAULT,
         "minAvailable": count if array is None else 1,
-        "maxRetry": wish.max_retries + 1 if array is None else 1,
+        "maxRetry": request.max_retries + 1 if array is None else 1,
         "plugins": {plugin.value: arguments for plugin, arguments in ({Plugin.ENV: []} | shape.plugins).items()},
-        "policies": _policies(wish),
-        "tasks": [_task(wish, program, role) for role in shape.roles],
+        "policies": _policies(request),
+        "tasks": [_task(request, program, role) for role in shape.roles],
     }
-    if wish.priority_class:
-        spec["priorityClassName"] = wish.priority_class
+    if request.priority_class:
+        spec["priorityClassName"] = request.priority_class
     if array is not None:
         spec["minSuccess"] = count
     if not spec["policies"]:
         del spec["policies"]
-    metadata: Json = _name(wish, program, shape)
+    metadata: Json = _name(request, program, shape)
     annotations: dict[str, str] = {}
-    if wish.time_limit is not None:
-        annotations[names.MAX_RUN_SECONDS] = str(wish.time_limit)
+    if request.time_limit is not None:
+        annotations[names.MAX_RUN_SECONDS] = str(request.time_limit)
     if array is not None and array.parallel is not None and array.parallel < count:
         annotations[names.MAX_PARALLEL_PODS] = str(array.parallel)
     if annotations:
@@ -69,40 +69,40 @@ def compose(wish: Wish) -> Json:
     return {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "metadata": metadata, "spec": spec}
 
 
-def _check(wish: Wish) -> None:
-    if not wish.command or not wish.command[0]:
+def _check(request: JobRequest) -> None:
+    if not request.command or not request.command[0]:
         raise CannotCompose("command", "program is required")
-    if not wish.local and not wish.image:
+    if not request.local and not request.image:
         raise CannotCompose("image", "a container image is required on a cluster")
     for option, given, least in (
-        ("nodes", wish.nodes, 1),
-        ("processes", 1 if wish.processes is None else wish.processes, 1),
-        ("gpus", wish.gpus, 0),
-        ("max_retries", wish.max_retries, 0),
-        ("time_limit", 1 if wish.time_limit is None else wish.time_limit, 1),
+        ("nodes", request.nodes, 1),
+        ("processes", 1 if request.processes is None else request.processes, 1),
+        ("gpus", request.gpus, 0),
+        ("max_retries", request.max_retries, 0),
+        ("time_limit", 1 if request.time_limit is None else request.time_limit, 1),
     ):
         if given < least:
             raise CannotCompose(option, f"must be at least {least}, got {given}")
-    if wish.time_limit is not None and wish.time_limit > LONGEST:
-        raise CannotCompose("time_limit", f"must be at most {LONGEST} s, got {wish.time_limit} s")
-    if wish.max_retries > 1000:
-        raise CannotCompose("max_retries", f"must be at most 1000, got {wish.max_retries}")
-    for option, text in (("cpus", wish.cpus), ("memory", wish.memory)):
+    if request.time_limit is not None and request.time_limit > LONGEST:
+        raise CannotCompose("time_limit", f"must be at most {LONGEST} s, got {request.time_limit} s")
+    if request.max_retries > 1000:
+        raise CannotCompose("max_retries", f"must be at most 1000, got {request.max_retries}")
+    for option, text in (("cpus", request.cpus), ("memory", request.memory)):
         if text and not _is_amount(text):
             example = "4 or 500m" if option == "cpus" else "16Gi"
             raise CannotCompose(option, f"invalid quantity {text!r} (e.g. {example})")
-    if wish.memory and parse_quantity(wish.memory) < _LEAST_MEMORY:
-        raise CannotCompose("memory", f"must be at least 1Mi (e.g. 16Gi), got {wish.memory!r}")
-    for name in wish.env:
+    if request.memory and parse_quantity(request.memory) < _LEAST_MEMORY:
+        raise CannotCompose("memory", f"must be at least 1Mi (e.g. 16Gi), got {request.memory!r}")
+    for name in request.env:
         if not _ENV_NAME.fullmatch(name):
             raise CannotCompose("env", f"invalid environment variable name {name!r}")
-    if wish.work_dir and not wish.work_dir.startswith("/"):
-        raise CannotCompose("work_dir", f"must be an absolute path, got {wish.work_dir!r}")
-    if wish.image != wish.image.strip():
-        raise CannotCompose("image", f"invalid image {wish.image!r}: leading or trailing spaces")
-    for volume in wish.volumes:
+    if request.work_dir and not request.work_dir.startswith("/"):
+        raise CannotCompose("work_dir", f"must be an absolute path, got {request.work_dir!r}")
+    if request.image != request.image.strip():
+        raise CannotCompose("image", f"invalid image {request.image!r}: leading or trailing spaces")
+    for volume in request.volumes:
         _check_volume(volume)
-    paths = [volume.path for volume in wish.volumes]
+    paths = [volume.path for volume in request.volumes]
     twice = next((path for path in paths if paths.count(path) > 1), None)
     if twice is not None:
         raise CannotCompose("volumes", f"several volumes at {twice}")
@@ -110,11 +110,11 @@ def _check(wish: Wish) -> None:
 
 def _check_volume(volume: Volume) -> None:
     steps = volume.source.split("/") if volume.kind is VolumeKind.FOLDER else ()
-    faults = () if volume.kind is VolumeKind.FOLDER else dns_subdomain(volume.source)
+    errors = () if volume.kind is VolumeKind.FOLDER else dns_subdomain(volume.source)
     if ".." in (*steps, *volume.path.split("/")) or ":" in volume.path:
         raise CannotCompose("volumes", f"{volume.source} at {volume.path}: paths can't contain '..' or ':'")
-    if faults:
-        raise CannotCompose("volumes", f"{volume.source!r}: {faults[0]}")
+    if errors:
+        raise CannotCompose("volumes", f"{volume.source!r}: {errors[0]}")
 
 
 def _is_amount(text: str) -> bool:
@@ -124,49 +124,49 @@ def _is_amount(text: str) -> bool:
         return False
 
 
-def _policies(wish: Wish) -> list[Json]:
-    restart = Action.RESTART_JOB if wish.array is None else Action.RESTART_POD
+def _policies(request: JobRequest) -> list[Json]:
+    restart = Action.RESTART_JOB if request.array is None else Action.RESTART_POD
     policies: list[Json] = [{"event": Event.POD_EVICTED.value, "action": restart.value}]
-    if wish.array is None:
+    if request.array is None:
         # Without retries left, the restart that this asks for is refused and the job fails at once.
         policies.append({"event": Event.POD_FAILED.value, "action": restart.value})
     return policies
 
 
-def _name(wish: Wish, program: Program, shape: Shape) -> Json:
+def _name(request: JobRequest, program: Program, shape: Shape) -> Json:
     """The name, or what the server is to make one of: short enough for the names of all pods and of the plugins'
     objects."""
     tails = [names.pod_name("", role.name, max(role.replicas - 1, 0)) for role in shape.roles]
     if Plugin.RAY in shape.plugins:
         tails.append(names.ray_head_service(""))
     room = _LONGEST_LABEL - max(map(len, tails))
-    if wish.name:
-        faults = dns_label(wish.name)
-        if faults:
-            raise CannotCompose("name", f"{wish.name!r}: {faults[0]}")
-        if len(wish.name) > room:
+    if request.name:
+        errors = dns_label(request.name)
+        if errors:
+            raise CannotCompose("name", f"{request.name!r}: {errors[0]}")
+        if len(request.name) > room:
             raise CannotCompose(
-                "name", f"must be at most {room} characters long, got {len(wish.name)} in {wish.name!r}"
+                "name", f"must be at most {room} characters long, got {len(request.name)} in {request.name!r}"
             )
-        return {"name": wish.name}
+        return {"name": request.name}
     words = re.sub(r"[^a-z0-9]+", "-", program.stem.lower())
     stem = words[: room - len(_SUFFIX)].strip("-") or "job"
     return {"generateName": f"{stem}-"}
 
 
-def _task(wish: Wish, program: Program, role: Role) -> Json:
-    volumes, mounts = _volumes(wish, role)
-    container: Json = {"name": role.container, "image": wish.image or _LOCAL_IMAGE}
+def _task(request: JobRequest, program: Program, role: Role) -> Json:
+    volumes, mounts = _volumes(request, role)
+    container: Json = {"name": role.container, "image": request.image or _LOCAL_IMAGE}
     if role.command:
         container["command"] = role.command
-    if wish.work_dir:
-        container["workingDir"] = wish.work_dir
-    env = dict(wish.env)
+    if request.work_dir:
+        container["workingDir"] = request.work_dir
+    env = dict(request.env)
     if program.python:
         env.setdefault("PYTHONUNBUFFERED", "1")  # or nobody sees a line before the buffer is full
     if env:
         container["env"] = [{"name": name, "value": literal(value)} for name, value in env.items()]
-    resources = _resources(wish) if role.equipped else {}
+    resources = _resources(request) if role.equipped else {}
     if resources:
         container["resources"] = resources
     if mounts:
@@ -177,7 +177,7 @@ def _task(wish: Wish, program: Program, role: Role) -> Json:
     task: Json = {
         "name": role.name,
         "replicas": role.replicas,
-        "minAvailable": role.replicas if wish.array is None else 1,
+        "minAvailable": role.replicas if request.array is None else 1,
         "template": {"spec": pod},
     }
     if policies := role.policies():
@@ -185,36 +185,40 @@ def _task(wish: Wish, program: Program, role: Role) -> Json:
     return task
 
 
-def _resources(wish: Wish) -> Json:
+def _resources(request: JobRequest) -> Json:
     """Memory and GPUs are what a container may have; processors are what it has at least."""
-    given = {"cpu": wish.cpus, "memory": wish.memory, names.GPU_RESOURCE: str(wish.gpus) if wish.gpus else ""}
+    given = {
+        "cpu": request.cpus,
+        "memory": request.memory,
+        names.GPU_RESOURCE: str(request.gpus) if request.gpus else "",
+    }
     requests = {name: amount for name, amount in given.items() if amount}
     limits = {name: amount for name, amount in requests.items() if name != "cpu"}
     found: Json = {"requests": requests, "limits": limits}
     return {name: amounts for name, amounts in found.items() if amounts}
 
 
-def _volumes(wish: Wish, role: Role) -> tuple[list[Json], list[Json]]:
+def _volumes(request: JobRequest, role: Role) -> tuple[list[Json], list[Json]]:
     volumes: list[Json] = []
     mounts: list[Json] = []
-    for position, volume in enumerate(wish.volumes):
+    for position, volume in enumerate(request.volumes):
         name = f"volume-{position}"
         volumes.append({"name": name, **_source(volume)})
         mount: dict[str, Any] = {"name": name, "mountPath": volume.path}
         mounts.append({**mount, "readOnly": True} if volume.read_only else mount)
-    taken = {volume.path for volume in wish.volumes}
-    for name, path, source in _own_volumes(wish, role):
+    taken = {volume.path for volume in request.volumes}
+    for name, path, source in _own_volumes(request, role):
         if path not in taken:
             volumes.append({"name": name, "emptyDir": source})
             mounts.append({"name": name, "mountPath": path})
     return volumes, mounts
 
 
-def _own_volumes(wish: Wish, role: Role) -> list[tuple[str, str, Json]]:
+def _own_volumes(request: JobRequest, role: Role) -> list[tuple[str, str, Json]]:
     found: list[tuple[str, str, Json]] = []
     if role.scratch:
         found.append(("scratch", role.scratch, {}))
-    if role.equipped and not wish.local:
+    if role.equipped and not request.local:
         # A container's own has 64 MiB, in which the workers of a data loader die.
         found.append(("shared-memory", "/dev/shm", {"medium": "Memory"}))  # noqa: S108 - the kernel's name for it
     return found

@@ -11,7 +11,7 @@ from vcbatch.api.job import Action, Event
 from vcbatch.api.model import Json
 from vcbatch.api.names import Plugin
 from vcbatch.sdk.compose.program import Program, literal, shell
-from vcbatch.sdk.compose.wish import Array, CannotCompose, Framework, Wish
+from vcbatch.sdk.compose.request import Array, CannotCompose, Framework, JobRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,37 +40,37 @@ class Shape:
     plugins: dict[Plugin, list[str]] = field(default_factory=dict[Plugin, list[str]])
 
 
-def framework_of(wish: Wish, program: Program) -> Framework:
+def framework_of(request: JobRequest, program: Program) -> Framework:
     """The one that was asked for, or that goes without saying."""
-    if wish.framework is not None:
-        return wish.framework
-    several = wish.nodes > 1 or (wish.processes or wish.gpus) > 1
-    return Framework.PYTORCH if several and program.python and wish.array is None else Framework.NONE
+    if request.framework is not None:
+        return request.framework
+    several = request.nodes > 1 or (request.processes or request.gpus) > 1
+    return Framework.PYTORCH if several and program.python and request.array is None else Framework.NONE
 
 
-def shape_of(wish: Wish, program: Program) -> Shape:
+def shape_of(request: JobRequest, program: Program) -> Shape:
     """The tasks of the wish. Raises `CannotCompose`."""
-    framework = framework_of(wish, program)
-    if wish.array is not None:
-        return _array(wish, program, wish.array, framework)
-    processes = wish.processes or 1
+    framework = framework_of(request, program)
+    if request.array is not None:
+        return _array(request, program, request.array, framework)
+    processes = request.processes or 1
     if processes > 1 and framework not in (Framework.PYTORCH, Framework.MPI):
         text = f"{processes} processes on a node require framework pytorch or mpi, got {framework}"
         raise CannotCompose("processes", text)
-    return _SHAPES[framework](wish, program)
+    return _SHAPES[framework](request, program)
 
 
-def _array(wish: Wish, program: Program, array: Array, framework: Framework) -> Shape:
-    for option, given in (("nodes", wish.nodes), ("processes", wish.processes or 1)):
+def _array(request: JobRequest, program: Program, array: Array, framework: Framework) -> Shape:
+    for option, given in (("nodes", request.nodes), ("processes", request.processes or 1)):
         if given != 1:
             raise CannotCompose(option, f"must be 1 for an array, whose members are single processes, got {given}")
     if framework is not Framework.NONE:
         text = f"must be none for an array, whose members are independent, got {framework}"
         raise CannotCompose("framework", text)
     index = f"{names.ENV_TASK_INDEX} * {array.step} + {array.first}"
-    run = _tries(1 + wish.max_retries) if wish.max_retries else 'exec "$@"'
+    run = _tries(1 + request.max_retries) if request.max_retries else 'exec "$@"'
     script = f"export {names.ENV_ARRAY_INDEX}=$(({index})); {run}"
-    words = shell(script, _literal(program.words(wish.python)))
+    words = shell(script, _literal(program.words(request.python)))
     return Shape(roles=[Role(name="array", replicas=array.count, command=words)])
 
 
@@ -85,60 +85,60 @@ def _tries(most: int) -> str:
     )
 
 
-def _none(wish: Wish, program: Program) -> Shape:
-    role = Role(name="worker", replicas=wish.nodes, command=_literal(program.words(wish.python)))
-    return Shape(roles=[role], plugins={Plugin.SVC: []} if wish.nodes > 1 else {})
+def _none(request: JobRequest, program: Program) -> Shape:
+    role = Role(name="worker", replicas=request.nodes, command=_literal(program.words(request.python)))
+    return Shape(roles=[role], plugins={Plugin.SVC: []} if request.nodes > 1 else {})
 
 
-def _pytorch(wish: Wish, program: Program) -> Shape:
+def _pytorch(request: JobRequest, program: Program) -> Shape:
     """torchrun on every node; where they meet is told by the plugin. A single node meets by itself."""
-    per_node = wish.processes or wish.gpus or 1
-    if wish.nodes == 1:
+    per_node = request.processes or request.gpus or 1
+    if request.nodes == 1:
         options = ["--standalone", f"--nproc-per-node={per_node}"]
-        return Shape(roles=[Role(name="master", replicas=1, command=_torchrun(wish, program, options))])
+        return Shape(roles=[Role(name="master", replicas=1, command=_torchrun(request, program, options))])
     options = [
-        f"--nnodes={wish.nodes}",
+        f"--nnodes={request.nodes}",
         f"--nproc-per-node={per_node}",
         f"--node-rank=$({names.ENV_RANK})",
         f"--master-addr=$({names.ENV_MASTER_ADDR})",
         f"--master-port=$({names.ENV_MASTER_PORT})",
     ]
-    command = _torchrun(wish, program, options)
+    command = _torchrun(request, program, options)
     roles = [
         Role(name="master", replicas=1, command=command),
-        Role(name="worker", replicas=wish.nodes - 1, command=command),
+        Role(name="worker", replicas=request.nodes - 1, command=command),
     ]
     return Shape(roles=roles, plugins={Plugin.PYTORCH: ["--master=master", "--worker=worker"], Plugin.SVC: []})
 
 
-def _torchrun(wish: Wish, program: Program, options: list[str]) -> list[str]:
+def _torchrun(request: JobRequest, program: Program, options: list[str]) -> list[str]:
     target = Program(
         python=program.python, target=tuple(_literal(program.target)), arguments=tuple(_literal(program.arguments))
     )
-    return target.under_torchrun(wish.python, options)
+    return target.under_torchrun(request.python, options)
 
 
-def _tensorflow(wish: Wish, program: Program) -> Shape:
-    role = Role(name="worker", replicas=wish.nodes, command=_literal(program.words(wish.python)))
+def _tensorflow(request: JobRequest, program: Program) -> Shape:
+    role = Role(name="worker", replicas=request.nodes, command=_literal(program.words(request.python)))
     return Shape(roles=[role], plugins={Plugin.TENSORFLOW: ["--worker=worker"], Plugin.SVC: []})
 
 
-def _mpi(wish: Wish, program: Program) -> Shape:
+def _mpi(request: JobRequest, program: Program) -> Shape:
     """mpirun in a pod of its own, which is none of the nodes; it logs in to them."""
-    per_node = wish.processes or wish.gpus or 1
+    per_node = request.processes or request.gpus or 1
     hosts = f'"${names.ENV_MPI_HOST}"'
     if per_node > 1:
         hosts = f'"$(echo "${names.ENV_MPI_HOST}" | sed "s/,/:{per_node},/g"):{per_node}"'
-    script = f'exec mpirun --allow-run-as-root --host {hosts} -np {wish.nodes * per_node} "$@"'
+    script = f'exec mpirun --allow-run-as-root --host {hosts} -np {request.nodes * per_node} "$@"'
     serve = 'mkdir -p /var/run/sshd; exec "$(command -v sshd || echo /usr/sbin/sshd)" -D'
     launcher = Role(
         name="master",
         replicas=1,
-        command=shell(script, _literal(program.words(wish.python))),
+        command=shell(script, _literal(program.words(request.python))),
         equipped=False,
         ends_job=True,
     )
-    worker = Role(name="worker", replicas=wish.nodes, command=shell(serve, [])[:3])
+    worker = Role(name="worker", replicas=request.nodes, command=shell(serve, [])[:3])
     plugins: dict[Plugin, list[str]] = {
         Plugin.MPI: ["--master=master", "--worker=worker"],
         Plugin.SSH: [],
@@ -150,17 +150,17 @@ def _mpi(wish: Wish, program: Program) -> Shape:
 _RAY_FOLDER: Final = "/tmp/ray"  # noqa: S108 - Ray's own, fixed
 
 
-def _ray(wish: Wish, program: Program) -> Shape:
+def _ray(request: JobRequest, program: Program) -> Shape:
     """A Ray cluster of the nodes, and the program beside it, which joins without offering a processor."""
     head = f"${names.env_task_hosts('head')}:6379"
     script = f'until ray start --address="{head}" --num-cpus=0; do sleep 1; done; export RAY_ADDRESS=auto; exec "$@"'
     roles = [
         Role(name="head", replicas=1, command=[], container="head", scratch=_RAY_FOLDER),
-        Role(name="worker", replicas=wish.nodes - 1, command=[], container="worker", scratch=_RAY_FOLDER),
+        Role(name="worker", replicas=request.nodes - 1, command=[], container="worker", scratch=_RAY_FOLDER),
         Role(
             name="program",
             replicas=1,
-            command=shell(script, _literal(program.words(wish.python))),
+            command=shell(script, _literal(program.words(request.python))),
             equipped=False,
             ends_job=True,
             scratch=_RAY_FOLDER,
@@ -169,7 +169,7 @@ def _ray(wish: Wish, program: Program) -> Shape:
     return Shape(roles=[role for role in roles if role.replicas], plugins={Plugin.RAY: [], Plugin.SVC: []})
 
 
-_SHAPES: Final[Mapping[Framework, Callable[[Wish, Program], Shape]]] = {
+_SHAPES: Final[Mapping[Framework, Callable[[JobRequest, Program], Shape]]] = {
     Framework.PYTORCH: _pytorch,
     Framework.TENSORFLOW: _tensorflow,
     Framework.MPI: _mpi,

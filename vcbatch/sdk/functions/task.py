@@ -76,7 +76,7 @@ class TaskOptions:
         if given is None:
             return None
         from vcbatch.api.time_limit import LONGEST
-        from vcbatch.sdk.compose.wish import time_limit_seconds
+        from vcbatch.sdk.compose.request import time_limit_seconds
 
         try:
             seconds = time_limit_seconds(given) if isinstance(given, str) else math.ceil(given)

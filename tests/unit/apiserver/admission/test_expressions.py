@@ -36,7 +36,7 @@ POD: dict[str, Any] = {
 def test_expressions_give_what_they_give_in_kubernetes(expression: str, value: Any) -> None:
     variables = {"object": POD, "oldObject": None, "request": {}}
 
-    assert expressions.fault(expression, variables) == ""
+    assert expressions.error(expression, variables) == ""
     assert expressions.run(expression, variables) == value
 
 
@@ -50,4 +50,4 @@ def test_what_cannot_be_evaluated_is_told_and_not_raised(expression: str) -> Non
 
 @pytest.mark.parametrize("expression", ["object.", "params.x == 1", "frobnicate(object)"])
 def test_what_cannot_work_is_refused_beforehand(expression: str) -> None:
-    assert expressions.fault(expression, {"object"}).startswith("compilation failed: ")
+    assert expressions.error(expression, {"object"}).startswith("compilation failed: ")

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from vcbatch.local.apiserver import apply, kinds
+from vcbatch.local.apiserver.apierrors import StatusError
 from vcbatch.local.apiserver.apply.fieldset import MalformedFields, from_json, shown, to_json
-from vcbatch.local.apiserver.errors import StatusError
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LATER = NOW + timedelta(hours=1)

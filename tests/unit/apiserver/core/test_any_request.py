@@ -1,4 +1,4 @@
-"""Whatever a client sends, the answer is a Status of its own fault, and the server goes on."""
+"""Whatever a client sends, the answer is a Status of its own error, and the server goes on."""
 
 from __future__ import annotations
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from tests.support.virtual_time import VirtualClock
 from tests.unit.apiserver.core.servers import server, virtual
 from vcbatch.hosting.health import Health
+from vcbatch.local.apiserver.apierrors import StatusError
 from vcbatch.local.apiserver.app import App
 from vcbatch.local.apiserver.authn import Authenticator
-from vcbatch.local.apiserver.errors import StatusError
 from vcbatch.local.apiserver.request import BODY_LIMIT
 from vcbatch.local.apiserver.websockets import take_token
 

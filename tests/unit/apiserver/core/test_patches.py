@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vcbatch.local.apiserver.errors import StatusError
+from vcbatch.local.apiserver.apierrors import StatusError
 from vcbatch.local.apiserver.patch import json_patch
 from vcbatch.local.apiserver.patch.json_patch import JsonPatchError
 from vcbatch.local.apiserver.patch.merge import merge

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.apiserver.core.servers import CONFIGMAPS, configmap, owner, server, virtual
 from vcbatch.api import resources
-from vcbatch.local.apiserver.errors import StatusError
+from vcbatch.local.apiserver.apierrors import StatusError
 from vcbatch.local.apiserver.persistence import SCHEMA_VERSION, Persistence, StateError, StoredObject, WriteFailed
 from vcbatch.local.apiserver.store import Store
 

@@ -48,7 +48,7 @@ async def bind(client: Client, name: str = "p", node: str = "n", **metadata: Any
 
 
 def causes(answer: Answer) -> list[str]:
-    """The faults of a 422 as `field: message`."""
+    """The errors of a 422 as `field: message`."""
     assert answer.code == 422, answer.body
     return [f"{cause['field']}: {cause['message']}" for cause in answer.body["details"]["causes"]]
 

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from tests.unit.apiserver.core.servers import Client, server, virtual
 from tests.unit.apiserver.kinds.support import PODS, bind, make_pod
 from vcbatch.local.apiserver.access import User
+from vcbatch.local.apiserver.apierrors import StatusError
 from vcbatch.local.apiserver.authn import Authenticator
-from vcbatch.local.apiserver.errors import StatusError
 from vcbatch.local.apiserver.tokens import ISSUER, ServiceAccountTokens, TokenRefused
 
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"

@@ -51,7 +51,7 @@ def test_keys_may_become_file_names(key: str, sound: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "obj", "faults"),
+    ("path", "obj", "errors"),
     [
         (
             CONFIGMAPS,
@@ -70,9 +70,9 @@ def test_keys_may_become_file_names(key: str, sound: bool) -> None:
     ],
 )
 @virtual
-async def test_faults(path: str, obj: dict[str, Any], faults: list[str]) -> None:
+async def test_faults(path: str, obj: dict[str, Any], errors: list[str]) -> None:
     async with server() as client:
-        assert causes(await client.post(path, {"metadata": {"name": "x"}, **obj})) == faults
+        assert causes(await client.post(path, {"metadata": {"name": "x"}, **obj})) == errors
 
 
 @virtual

@@ -112,7 +112,7 @@ def test_faults_of_a_selector_name_their_place() -> None:
             {"key": "c", "operator": "is"},
         ]
     }
-    assert [str(fault) for fault in selectors.selector_faults(faulty, "s")] == [
+    assert [str(error) for error in selectors.selector_errors(faulty, "s")] == [
         "s.matchExpressions[0].values: Required value: must be specified when `operator` is 'In' or 'NotIn'",
         "s.matchExpressions[1].values: Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
         's.matchExpressions[2].operator: Invalid value: "is": not a valid selector operator',

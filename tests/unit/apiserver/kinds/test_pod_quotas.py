@@ -176,7 +176,7 @@ def test_usage_is_what_the_pods_come_to_after_every_deed(deeds: list[tuple[str, 
                         await client.merge(f"{QUOTAS}/q", {"metadata": {"labels": {"n": str(number)}}})
                     case _:
                         await asyncio.sleep(which)
-                told = {"pods": str(len(alive)), "requests.cpu": str(sum(alive.values()))}
-                assert (await _quota(client))[0] == told
+                reported = {"pods": str(len(alive)), "requests.cpu": str(sum(alive.values()))}
+                assert (await _quota(client))[0] == reported
 
     run(play())

@@ -16,7 +16,7 @@ FORBIDDEN = "spec: Forbidden: pod updates may not change fields other than"
 
 
 @pytest.mark.parametrize(
-    ("made_with", "change", "fault"),
+    ("made_with", "change", "error"),
     [
         ({}, {"hostname": "h"}, f"{FORBIDDEN} `spec.containers[*].image`"),
         ({}, {"nodeName": "n"}, f"{FORBIDDEN} `spec.containers[*].image`"),
@@ -49,11 +49,11 @@ FORBIDDEN = "spec: Forbidden: pod updates may not change fields other than"
     ],
 )
 @virtual
-async def test_refused_changes(made_with: dict[str, Any], change: dict[str, Any], fault: str) -> None:
+async def test_refused_changes(made_with: dict[str, Any], change: dict[str, Any], error: str) -> None:
     async with server() as client:
         await make_pod(client, **made_with)
         answer = await client.merge(f"{PODS}/p", {"spec": change})
-        assert causes(answer)[0].startswith(fault)
+        assert causes(answer)[0].startswith(error)
 
 
 @virtual

@@ -63,7 +63,7 @@ async def test_families(spec: Json, families: list[str], policy: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "faults"),
+    ("spec", "errors"),
     [
         ({"ports": []}, ["spec.ports: Required value"]),
         (
@@ -122,9 +122,9 @@ async def test_families(spec: Json, families: list[str], policy: str) -> None:
     ],
 )
 @virtual
-async def test_faults(spec: Json, faults: list[str]) -> None:
+async def test_faults(spec: Json, errors: list[str]) -> None:
     async with server() as client:
-        assert causes(await client.post(SERVICES, service(**spec))) == faults
+        assert causes(await client.post(SERVICES, service(**spec))) == errors
 
 
 @virtual

@@ -12,8 +12,8 @@ from tests.unit.apiserver.core.servers import Client, server, virtual
 from tests.unit.apiserver.kinds.support import PODS, Json, bind, container, made, make_pod, set_status
 from vcbatch.api.disruption import desired_healthy
 from vcbatch.local.apiserver.access import User
+from vcbatch.local.apiserver.apierrors import StatusError
 from vcbatch.local.apiserver.authn import Authenticator
-from vcbatch.local.apiserver.errors import StatusError
 
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 REVIEWS = "/apis/authorization.k8s.io/v1"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vcbatch.local.apiserver.errors import DecodeError
+from vcbatch.local.apiserver.apierrors import DecodeError
 from vcbatch.local.apiserver.schema import builtin
 from vcbatch.local.apiserver.schema.types import kind_struct, merge_keys, structs
 

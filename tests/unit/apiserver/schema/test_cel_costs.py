@@ -116,17 +116,17 @@ def found(value: Any, rules: list[str], **options: Any) -> list[str]:
 
 
 def test_an_evaluation_beyond_its_limit_ends_all_and_says_so() -> None:
-    (fault,) = found({"a": list(range(1000))}, [QUADRATIC, "false"])
-    assert fault == (
+    (error,) = found({"a": list(range(1000))}, [QUADRATIC, "false"])
+    assert error == (
         "spec: Invalid value: \"object\": 'operation cancelled: actual cost limit exceeded': no further validation "
         f"rules will be run due to call cost exceeds limit for rule: {QUADRATIC}"
     )
 
 
 def test_the_rules_of_one_object_have_a_budget_together() -> None:
-    faults = found({"a": list(range(250))}, [QUADRATIC] * 30)
+    errors = found({"a": list(range(250))}, [QUADRATIC] * 30)
     end = "validation failed due to running out of cost budget, no further validation rules will be run"
-    assert faults == [f'spec: Invalid value: "object": {end}']
+    assert errors == [f'spec: Invalid value: "object": {end}']
 
 
 def test_rules_that_hold_up_the_event_loop_are_left_to_a_thread() -> None:

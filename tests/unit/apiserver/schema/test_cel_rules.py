@@ -10,7 +10,7 @@ from vcbatch.local.apiserver.schema.structural import compile_schema
 INTEGER = {"type": "integer"}
 
 
-def faults(rules, properties, value, **options):
+def errors(rules, properties, value, **options):
     node = compile_schema(
         {
             "type": "object",
@@ -27,50 +27,50 @@ def faults(rules, properties, value, **options):
 def test_a_broken_rule_says_its_message():
     rule = {"rule": "!has(self.lo) || self.lo <= self.hi", "message": "lo must not exceed hi"}
     properties = {"lo": INTEGER, "hi": INTEGER}
-    assert faults([rule], properties, {"lo": 5, "hi": 1}) == ["spec: Invalid value: lo must not exceed hi"]
-    assert faults([rule], properties, {"hi": 1}) == []
+    assert errors([rule], properties, {"lo": 5, "hi": 1}) == ["spec: Invalid value: lo must not exceed hi"]
+    assert errors([rule], properties, {"hi": 1}) == []
 
 
 def test_without_a_message_the_rule_itself_is_shown():
-    assert faults([{"rule": "self.a > 1"}], {"a": INTEGER}, {"a": 0}) == [
+    assert errors([{"rule": "self.a > 1"}], {"a": INTEGER}, {"a": 0}) == [
         "spec: Invalid value: failed rule: self.a > 1"
     ]
 
 
 def test_a_message_expression_wins_where_it_gives_text():
     rule = {"rule": "self.a > 1", "messageExpression": "'a is ' + string(self.a)", "message": "no"}
-    assert faults([rule], {"a": INTEGER}, {"a": 0}) == ["spec: Invalid value: a is 0"]
+    assert errors([rule], {"a": INTEGER}, {"a": 0}) == ["spec: Invalid value: a is 0"]
     rule["messageExpression"] = "self.nope"
-    assert faults([rule], {"a": INTEGER}, {"a": 0}) == ["spec: Invalid value: no"]
+    assert errors([rule], {"a": INTEGER}, {"a": 0}) == ["spec: Invalid value: no"]
 
 
 def test_transition_rules_wait_for_an_old_value():
     rule = {"rule": "self.a >= oldSelf.a", "message": "a can't shrink"}
-    assert faults([rule], {"a": INTEGER}, {"a": 1}) == []
-    assert faults([rule], {"a": INTEGER}, {"a": 1}, old={"a": 2}) == ["spec: Invalid value: a can't shrink"]
+    assert errors([rule], {"a": INTEGER}, {"a": 1}) == []
+    assert errors([rule], {"a": INTEGER}, {"a": 1}, old={"a": 2}) == ["spec: Invalid value: a can't shrink"]
     optional = {"rule": "!oldSelf.hasValue() || self.a >= oldSelf.value().a", "optionalOldSelf": True, "message": "m"}
-    assert faults([optional], {"a": INTEGER}, {"a": 1}) == []
-    assert faults([optional], {"a": INTEGER}, {"a": 1}, old={"a": 2}) == ["spec: Invalid value: m"]
+    assert errors([optional], {"a": INTEGER}, {"a": 1}) == []
+    assert errors([optional], {"a": INTEGER}, {"a": 1}, old={"a": 2}) == ["spec: Invalid value: m"]
 
 
 def test_rules_are_not_held_against_what_did_not_change():
     rule = {"rule": "self.a > 1", "message": "m"}
-    assert faults([rule], {"a": INTEGER}, {"a": 0}, old={"a": 0}) == []
+    assert errors([rule], {"a": INTEGER}, {"a": 0}, old={"a": 0}) == []
 
 
 def test_reason_and_field_path_are_the_rules_own():
     rule = {"rule": "false", "message": "m", "reason": "FieldValueForbidden", "fieldPath": ".a"}
-    assert faults([rule], {"a": INTEGER}, {"a": 0}) == ["spec.a: Forbidden: m"]
+    assert errors([rule], {"a": INTEGER}, {"a": 0}) == ["spec.a: Forbidden: m"]
 
 
 def test_a_broken_rule_of_a_scalar_shows_the_value():
     properties = {"a": {**INTEGER, "x-kubernetes-validations": [{"rule": "self > 1", "message": "m"}]}}
-    assert faults([], properties, {"a": 0}) == ["spec.a: Invalid value: 0: m"]
+    assert errors([], properties, {"a": 0}) == ["spec.a: Invalid value: 0: m"]
 
 
 def test_a_rule_that_fails_to_run_says_why():
     rule = {"rule": "self.b == 1", "message": "m"}
-    assert faults([rule], {"a": INTEGER, "b": INTEGER}, {"a": 0}) == [
+    assert errors([rule], {"a": INTEGER, "b": INTEGER}, {"a": 0}) == [
         'spec: Invalid value: "object": no such key: b evaluating rule: m'
     ]
 
@@ -92,13 +92,13 @@ def test_a_rule_that_fails_to_run_says_why():
     ],
 )  # fmt: skip
 def test_values_have_the_types_of_their_schema(rule, properties, value):
-    assert faults([{"rule": rule}], properties, value) == []
-    assert cel.rule_fault(rule) == ""
+    assert errors([{"rule": rule}], properties, value) == []
+    assert cel.rule_error(rule) == ""
 
 
 @pytest.mark.parametrize("rule", ["self.a >", "nope.a == 1", "self.a.frobnicate()"])
 def test_a_rule_that_cannot_work_is_refused_when_it_is_declared(rule):
-    assert cel.rule_fault(rule).startswith("compilation failed: ")
+    assert cel.rule_error(rule).startswith("compilation failed: ")
 
 
 def test_rules_reach_into_lists_and_maps():

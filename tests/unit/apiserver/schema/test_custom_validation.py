@@ -14,7 +14,7 @@ from vcbatch.local.apiserver.schema.structural import compile_schema
 from vcbatch.local.apiserver.schema.validation import go_float, validate_schema
 
 
-def faults(schema, value, **options):
+def errors(schema, value, **options):
     errors = validate_schema({"x": value}, compile_schema({"type": "object", "properties": {"x": schema}}), **options)
     return [(error.field, error.message) for error in errors]
 
@@ -66,7 +66,7 @@ def faults(schema, value, **options):
     ],
 )
 def test_each_constraint_has_its_words(schema, value, message):
-    found = faults(schema, value)
+    found = errors(schema, value)
     assert [field for field, _ in found] == ["x"]
     if message is not None:
         assert found[0][1] == message
@@ -74,22 +74,22 @@ def test_each_constraint_has_its_words(schema, value, message):
 
 @pytest.mark.parametrize("value", [2, 2.0, -(2**63)])
 def test_whole_numbers_are_integers(value):
-    assert faults({"type": "integer"}, value) == []
+    assert errors({"type": "integer"}, value) == []
 
 
 def test_alternatives_report_what_came_closest():
     schema = {"type": "object", "oneOf": [{"required": ["a"]}, {"required": ["b"]}]}
-    assert faults(schema, {})[0] == (
+    assert errors(schema, {})[0] == (
         "<nil>",
         'Invalid value: "": "x" must validate one and only one schema (oneOf). Found none valid',
     )
-    assert faults(schema, {"a": 1, "b": 2}) == [
+    assert errors(schema, {"a": 1, "b": 2}) == [
         ("<nil>", 'Invalid value: "": "x" must validate one and only one schema (oneOf). Found 2 valid alternatives')
     ]
-    assert faults(schema, {"a": 1}) == []
-    assert faults({"not": {"enum": [1]}}, 1) == [("<nil>", 'Invalid value: "": "x" must not validate the schema (not)')]
-    assert faults({"anyOf": [{"minimum": 5}, {"maximum": 1}]}, 3)[0][1].endswith("validate at least one schema (anyOf)")
-    assert faults({"allOf": [{"minimum": 5}]}, 3)[-1][1].endswith("(allOf). None validated")
+    assert errors(schema, {"a": 1}) == []
+    assert errors({"not": {"enum": [1]}}, 1) == [("<nil>", 'Invalid value: "": "x" must not validate the schema (not)')]
+    assert errors({"anyOf": [{"minimum": 5}, {"maximum": 1}]}, 3)[0][1].endswith("validate at least one schema (anyOf)")
+    assert errors({"allOf": [{"minimum": 5}]}, 3)[-1][1].endswith("(allOf). None validated")
 
 
 def test_the_status_is_named_in_the_field_but_not_in_the_text():

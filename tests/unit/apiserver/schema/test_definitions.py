@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from vcbatch.local.apiserver.apierrors import StatusError
 from vcbatch.local.apiserver.crds import CrdRegistry, served
 from vcbatch.local.apiserver.crds.columns import columns
-from vcbatch.local.apiserver.errors import StatusError
 from vcbatch.local.apiserver.registry import RequestContext
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -83,7 +83,7 @@ def test_names_and_conversion_have_defaults():
 
 
 @pytest.mark.parametrize(
-    ("spec", "fault"),
+    ("spec", "error"),
     [
         ({"group": "other.com"}, 'metadata.name: Invalid value: "widgets.example.com": must be spec.names.plural+"."'),
         ({"group": ""}, "spec.group: Required value"),
@@ -97,12 +97,12 @@ def test_names_and_conversion_have_defaults():
         ),
     ],
 )
-def test_a_definition_that_cannot_work_is_refused(spec, fault):
-    assert any(fault in text for text in refusals(definition(**spec)))
+def test_a_definition_that_cannot_work_is_refused(spec, error):
+    assert any(error in text for text in refusals(definition(**spec)))
 
 
 @pytest.mark.parametrize(
-    ("schema", "fault"),
+    ("schema", "error"),
     [
         ({"properties": {}}, "type: Required value: must not be empty at the root"),
         ({"type": "object", "properties": {"a": {}}}, "properties[a].type: Required value: must not be empty for"),
@@ -124,10 +124,10 @@ def test_a_definition_that_cannot_work_is_refused(spec, fault):
         ),
     ],
 )  # fmt: skip
-def test_a_schema_must_be_structural(schema, fault):
+def test_a_schema_must_be_structural(schema, error):
     crd = definition()
     crd["spec"]["versions"][0].update(schema={"openAPIV3Schema": schema}, subresources={})
-    assert any(fault in text for text in refusals(crd)), refusals(crd)
+    assert any(error in text for text in refusals(crd)), refusals(crd)
 
 
 @pytest.mark.parametrize(
@@ -291,8 +291,8 @@ def test_columns_end_before_the_first_path_that_cannot_be_parsed():
 @pytest.mark.parametrize("path", ["a", "{.a}", "$.a", "@.a", " .a"])
 def test_the_path_of_a_column_begins_with_a_dot(path):
     words = f'Invalid value: "{path}": must be a simple json path starting with .'
-    faults = refusals(with_columns({"name": "A", "type": "string", "jsonPath": path}))
-    assert faults == [f"spec.additionalPrinterColumns[0].JSONPath: {words}"]
+    errors = refusals(with_columns({"name": "A", "type": "string", "jsonPath": path}))
+    assert errors == [f"spec.additionalPrinterColumns[0].JSONPath: {words}"]
 
 
 def test_a_cell_that_needs_too_many_steps_stays_empty():

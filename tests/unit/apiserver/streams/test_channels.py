@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.unit.apiserver.core.servers import ADMIN, Client, server
 from tests.unit.apiserver.kinds.support import PODS, bind, make_pod
-from vcbatch.local.apiserver.errors import StatusError, bad_request
+from vcbatch.local.apiserver.apierrors import StatusError, bad_request
 from vcbatch.local.apiserver.handler import Request
 from vcbatch.local.apiserver.request import parse_query
 from vcbatch.local.apiserver.subresources import websocket

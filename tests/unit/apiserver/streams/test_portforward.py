@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from vcbatch.local.apiserver.errors import StatusError
+from vcbatch.local.apiserver.apierrors import StatusError
 from vcbatch.local.apiserver.subresources import portforward, streams
 from vcbatch.local.apiserver.subresources.port_channels import ChannelForwarder
 from vcbatch.local.apiserver.subresources.portforward import PortForwarder

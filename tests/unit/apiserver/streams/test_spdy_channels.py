@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.unit.apiserver.streams.test_channels import FakeSession
-from vcbatch.local.apiserver.errors import StatusError
+from vcbatch.local.apiserver.apierrors import StatusError
 from vcbatch.local.apiserver.registry import HandlerRequest
 from vcbatch.local.apiserver.subresources import spdy_channels
 from vcbatch.local.apiserver.subresources.channels import V4, converse

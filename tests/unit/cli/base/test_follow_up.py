@@ -25,7 +25,7 @@ ELSEWHERE = re.compile(r"install|migrate|inventory|doctor|checkup|completion")
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("`vcbatch job list`", f"`vcbatch job list{SERVER} -n team`"),
         ("More: vcbatch job explain j", f"More: vcbatch job explain j{SERVER} -n team"),
@@ -41,9 +41,9 @@ ELSEWHERE = re.compile(r"install|migrate|inventory|doctor|checkup|completion")
         ("", ""),
     ],
 )
-def test_each_command_gets_the_options_that_it_takes(text: str, told: str) -> None:
-    assert with_options(text, **CHOSEN) == told
-    assert with_options(told, **CHOSEN) == told
+def test_each_command_gets_the_options_that_it_takes(text: str, reported: str) -> None:
+    assert with_options(text, **CHOSEN) == reported
+    assert with_options(reported, **CHOSEN) == reported
     assert with_options(text) == text
 
 

@@ -17,7 +17,7 @@ from tests.support.admission_world import queue
 from tests.support.job_world import World, job_object
 from vcbatch.api.flags import PLUGIN_FLAGS
 from vcbatch.api.job import Job
-from vcbatch.api.validate.job import job_faults
+from vcbatch.api.validate.job import job_errors
 from vcbatch.api.validate.plugin_warnings import argument_warnings
 from vcbatch.cli.components import job_plugins
 from vcbatch.core.job.plugins import KNOWN, register
@@ -73,16 +73,16 @@ def test_the_plugin_of_the_page_works(installed: ModuleType, caplog: pytest.LogC
 
 
 def test_admission_knows_its_arguments(installed: ModuleType) -> None:
-    def faults(arguments: list[str]) -> list[str]:
+    def errors(arguments: list[str]) -> list[str]:
         job = Job.parse(job_object(plugins={"nccl": arguments}))
-        faults = job_faults(job, Cluster(known=[queue("root"), queue("default")]))
-        refused = [fault.message for fault in faults if fault.field == "spec.plugins[nccl]"]
+        errors = job_errors(job, Cluster(known=[queue("root"), queue("default")]))
+        refused = [error.message for error in errors if error.field == "spec.plugins[nccl]"]
         return refused or list(argument_warnings(job.spec, "spec"))
 
-    assert "unable to find job plugin: nccl" in faults([])[0]
+    assert "unable to find job plugin: nccl" in errors([])[0]
     job_plugins.add_job_plugins()
-    assert faults(["--debug"]) == []
-    assert faults(["--speed=1"]) == [
+    assert errors(["--debug"]) == []
+    assert errors(["--speed=1"]) == [
         "spec.plugins[nccl]: flag speed isn't known, want one of debug, interface, topology; it is ignored"
     ]
 

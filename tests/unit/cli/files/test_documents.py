@@ -29,8 +29,8 @@ def test_a_field_that_is_written_twice_is_an_error_with_its_line(
     assert next(found) == {"a": 1}
     with pytest.raises(CliError) as refused:
         next(found)
-    told = f"{path}:{place}: duplicate field 'spec.tasks[0].name', written first in line {first}"
-    assert str(refused.value) == told
+    reported = f"{path}:{place}: duplicate field 'spec.tasks[0].name', written first in line {first}"
+    assert str(refused.value) == reported
 
 
 @pytest.mark.parametrize("text", [YAML, JSON], ids=["YAML", "JSON"])
@@ -39,9 +39,9 @@ def test_volcanos_commands_warn_of_it_and_take_the_last(
 ) -> None:
     found = [*documents(file(tmp_path, text), lenient=True)]
     assert found == [{"a": 1}, {"spec": {"tasks": [{"name": "y"}]}}]
-    told = capsys.readouterr().err
-    assert told.startswith("warning: ") and told.count("\n") == 1
-    assert "duplicate field 'spec.tasks[0].name'" in told and told.endswith("; the last value is used\n")
+    reported = capsys.readouterr().err
+    assert reported.startswith("warning: ") and reported.count("\n") == 1
+    assert "duplicate field 'spec.tasks[0].name'" in reported and reported.endswith("; the last value is used\n")
 
 
 def test_the_place_in_a_json_document_that_follows_another_in_its_line(tmp_path: Path) -> None:

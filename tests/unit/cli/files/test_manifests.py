@@ -13,15 +13,15 @@ from vcbatch.cli.files.manifests import read_manifests
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("x: [", "standard input:2:1: "),
         ("kind: Queue", "standard input:1:1: not an object: apiVersion, kind and metadata.name are required"),
         ("---", "standard input: no objects"),
     ],
 )
-def test_standard_input_is_called_by_its_name(monkeypatch: pytest.MonkeyPatch, text: str, told: str) -> None:
+def test_standard_input_is_called_by_its_name(monkeypatch: pytest.MonkeyPatch, text: str, reported: str) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
     with pytest.raises(CliError) as refused:
         read_manifests([Path("-")])
-    assert str(refused.value).startswith(told)
+    assert str(refused.value).startswith(reported)

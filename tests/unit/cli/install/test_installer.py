@@ -199,9 +199,9 @@ async def test_programs_are_waited_for_with_progress() -> None:
         available = api.objects.pop((DEPLOYMENTS, "ns", "d"))["status"]["availableReplicas"]
         api.seed(DEPLOYMENTS, deployment(available=available + 1))
 
-    told: list[str] = []
-    await installer(api, Ticking(proceed)).wait_available([deployment(available=0)], 60, told.append)
-    assert [line.partition(": ")[2] for line in told] == [
+    reported: list[str] = []
+    await installer(api, Ticking(proceed)).wait_available([deployment(available=0)], 60, reported.append)
+    assert [line.partition(": ")[2] for line in reported] == [
         "0 of 2 updated replicas are available...",
         "1 of 2 updated replicas are available...",
         "",

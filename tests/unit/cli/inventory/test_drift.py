@@ -48,10 +48,10 @@ def test_types_versions_and_subresources() -> None:
     properties(definition, "spec")["weight"] = {"type": "string"}
     definition["spec"]["versions"][0].pop("subresources")
     definition["spec"]["scope"] = "Namespaced"
-    told = " / ".join(drift_of(definition).other)
-    assert "scope is Namespaced, expected Cluster" in told
-    assert "no status subresource" in told
-    assert ".spec.weight is string, expected integer" in told
+    reported = " / ".join(drift_of(definition).other)
+    assert "scope is Namespaced, expected Cluster" in reported
+    assert "no status subresource" in reported
+    assert ".spec.weight is string, expected integer" in reported
     definition["spec"]["versions"][0]["name"] = "v1alpha2"
     assert any("v1beta1 not served" in one for one in drift_of(definition).other)
 

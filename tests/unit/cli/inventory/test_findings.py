@@ -99,11 +99,11 @@ async def test_programs_that_are_not_ready() -> None:
     api.seed(DEPLOYMENTS, ours("a", "controllers", ready=0))
     api.seed(DEPLOYMENTS, ours("b", "webhooks", ready=1))
     api.seed(DEPLOYMENTS, ours("c", "webhooks", replicas=0, ready=0))
-    told = {one.subject.partition(" ")[0]: one for one in found(await api.read(), Purpose.DOCTOR)}
-    assert "0 of 2 replicas ready" in told["deployment/a"].message
-    assert told["deployment/b"].level is Level.WARNING
-    assert "app.kubernetes.io/name=vcbatch" in told["deployment/b"].todo
-    assert "scaled to 0" in told["deployment/c"].message
+    reported = {one.subject.partition(" ")[0]: one for one in found(await api.read(), Purpose.DOCTOR)}
+    assert "0 of 2 replicas ready" in reported["deployment/a"].message
+    assert reported["deployment/b"].level is Level.WARNING
+    assert "app.kubernetes.io/name=vcbatch" in reported["deployment/b"].todo
+    assert "scaled to 0" in reported["deployment/c"].message
 
 
 async def test_two_releases_in_one_cluster() -> None:
@@ -146,14 +146,14 @@ def test_the_supported_range(version: str, level: Level) -> None:
 
 @pytest.mark.parametrize(("seconds", "words"), [(30, "30 s ahead of"), (-4000, "4000 s behind"), (9, "")])
 def test_clock_skew(seconds: int, words: str) -> None:
-    told = [one for one in found(replace(HEALTHY, skew=timedelta(seconds=seconds))) if one.check == "clock"]
-    assert (words in told[0].message) if words else told[0].level is Level.OK
+    reported = [one for one in found(replace(HEALTHY, skew=timedelta(seconds=seconds))) if one.check == "clock"]
+    assert (words in reported[0].message) if words else reported[0].level is Level.OK
 
 
 def test_drift_is_said_with_the_fields() -> None:
     one = Definition(name="jobs.batch.volcano.sh", drift=Drift(missing=("status.ledger",), extra=("spec.x",)))
-    told = found(replace(HEALTHY, definitions=(one,)), Purpose.DOCTOR, Level.WARNING)
-    assert "without status.ledger; with spec.x" in told[-1].message
+    reported = found(replace(HEALTHY, definitions=(one,)), Purpose.DOCTOR, Level.WARNING)
+    assert "without status.ledger; with spec.x" in reported[-1].message
     before = found(replace(HEALTHY, definitions=(one,)), Purpose.INSTALL, Level.WARNING)
     assert "spec.x" in before[-1].message
     # What is only missing comes with the installation.
@@ -189,14 +189,14 @@ def webhook(**differences: Any) -> Webhook:
     ],
 )
 def test_webhooks(one: Webhook, level: str | None) -> None:
-    told = [each for each in troubles(replace(HEALTHY, webhooks=(one,)), Purpose.DOCTOR) if each[1] == "webhooks"]
-    assert told == ([(level, "webhooks")] if level else [])
+    reported = [each for each in troubles(replace(HEALTHY, webhooks=(one,)), Purpose.DOCTOR) if each[1] == "webhooks"]
+    assert reported == ([(level, "webhooks")] if level else [])
 
 
 def test_policies() -> None:
     entry = PolicyEntry(namespace="ns", name="p", key="k", maker=Maker.VOLCANO)
-    with_faults = replace(HEALTHY, policies=(replace(entry, errors=("line 3: no such plugin",)),))
-    assert troubles(with_faults, Purpose.MIGRATE) == [("blocker", "policy")]
+    with_errors = replace(HEALTHY, policies=(replace(entry, errors=("line 3: no such plugin",)),))
+    assert troubles(with_errors, Purpose.MIGRATE) == [("blocker", "policy")]
     assert troubles(replace(HEALTHY, policies=(replace(entry, errors=None),)), Purpose.MIGRATE) == [
         ("warning", "policy")
     ]
@@ -208,8 +208,8 @@ def test_policies() -> None:
 
 def test_what_could_not_be_read_is_said() -> None:
     inventory = replace(HEALTHY, unread=(Unread(what="Leases", why="you may not list leases", forbidden=True),))
-    told = found(inventory, level=Level.WARNING)
-    assert [(one.check, one.subject) for one in told] == [("rights", "Leases")]
+    reported = found(inventory, level=Level.WARNING)
+    assert [(one.check, one.subject) for one in reported] == [("rights", "Leases")]
     assert troubles(replace(HEALTHY, cut=("pods",))) == [("warning", "reading")]
     # What was not read isn't taken for missing.
     unread = replace(HEALTHY, unread=(Unread(what="CustomResourceDefinitions", why="no"),))

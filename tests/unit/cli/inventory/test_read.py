@@ -88,7 +88,7 @@ async def test_missing_rights_and_kinds_cost_one_item_each() -> None:
 @pytest.mark.parametrize("code", [0, 401])
 async def test_a_server_that_is_gone_or_refuses_the_user_ends_it(code: int) -> None:
     class Gone(Cluster):
-        async def told(self) -> dict[str, str]:
+        async def reported(self) -> dict[str, str]:
             raise ApiError(code, "x", "gone")
 
     with pytest.raises(ApiError):

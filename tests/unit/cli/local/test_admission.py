@@ -33,7 +33,7 @@ JOB = {
 }
 
 
-def told(answer: Answer) -> list[str]:
+def reported(answer: Answer) -> list[str]:
     """The warnings that came with an answer."""
     return [value.removeprefix('299 - "').removesuffix('"') for name, value in answer.headers if name == "Warning"]
 
@@ -129,7 +129,7 @@ async def test_what_runs_otherwise_than_its_author_may_expect_is_warned_of(spec:
         path = f"/apis/{JOBS.api_version}/namespaces/default/jobs"
         answer = await client.post(path, {**JOB, "spec": spec})
         assert answer.code == 201, answer.body
-        said = told(answer)
+        said = reported(answer)
         assert len(said) == len(warnings), said
         assert all(text.startswith(start) for text, start in zip(said, warnings, strict=True)), said
 
@@ -151,7 +151,7 @@ async def test_an_answer_has_few_and_short_warnings() -> None:
             {**JOB, "spec": {"tasks": tasks, "maxRetry": 0, "plugins": plugins}},
         )
         assert answer.code == 201, answer.body
-        said = told(answer)
+        said = reported(answer)
         assert len(said) <= 40, "twenty of each webhook"
         assert max(map(len, said)) <= 256
         assert said[-1].endswith("more warnings")
@@ -202,7 +202,7 @@ async def test_a_scheduler_that_isnt_here_is_told_where_it_is_named(place: str, 
         body = {"apiVersion": f"{group}/{version}", "kind": kind, "metadata": {"name": "x"}, "spec": spec}
         answer = await client.post(f"/apis/{place}", body)
         assert answer.code == 201, answer.body
-        assert told(answer) == [
+        assert reported(answer) == [
             f"{field}.schedulerName: the local server has no scheduler 'other': pods will stay pending; use volcano"
         ]
 
@@ -213,7 +213,7 @@ async def test_kinds_without_a_controller_are_warned_of_and_no_others() -> None:
     body = {"metadata": {"name": "x"}, "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template}}
     async with server(notices=idle_notices()) as client:
         made = {
-            kind: told(await client.post(f"/apis/apps/v1/namespaces/default/{kind}", copy.deepcopy(body)))
+            kind: reported(await client.post(f"/apis/apps/v1/namespaces/default/{kind}", copy.deepcopy(body)))
             for kind in ("daemonsets", "deployments", "replicasets", "statefulsets")
         }
     warned = "the local server has no controller for DaemonSets: no pods are created; use a Deployment"
@@ -267,7 +267,7 @@ async def test_a_gang_that_can_never_start_is_warned_of(
         path = f"/apis/{place}/namespaces/default/{kind.lower()}s"
         answer = await client.post(path, {"apiVersion": place, "kind": kind, "metadata": metadata, "spec": body})
         assert answer.code == 201, answer.body
-        assert told(answer) == said
+        assert reported(answer) == said
 
 
 @virtual

@@ -82,7 +82,7 @@ def test_files_are_found_from_wherever_it_runs(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize(
-    ("size", "fault"),
+    ("size", "error"),
     [
         ("cpu", "must be NAME=QUANTITY, got 'cpu'"),
         ("cpu=", "'' is no quantity"),
@@ -99,10 +99,10 @@ def test_files_are_found_from_wherever_it_runs(tmp_path: Path, monkeypatch: pyte
         ("cpu=1,cpu=2", "duplicate resource cpu"),
     ],
 )
-def test_a_size_no_node_can_have_is_refused(size: str, fault: str) -> None:
+def test_a_size_no_node_can_have_is_refused(size: str, error: str) -> None:
     with pytest.raises(click.UsageError) as refused:
         up.command.main(["--virtual-nodes", "1", "--virtual-node-size", size], standalone_mode=False)
-    assert fault in refused.value.format_message()
+    assert error in refused.value.format_message()
 
 
 def test_a_size_without_virtual_nodes_is_refused() -> None:

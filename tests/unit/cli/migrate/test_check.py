@@ -32,23 +32,23 @@ from vcbatch.cli.migrate.check import PHASES, consequences, owners
 Json = dict[str, Any]
 
 
-def told(inventory: Inventory, check: str = "") -> list[Finding]:
+def reported(inventory: Inventory, check: str = "") -> list[Finding]:
     every = consequences(inventory, NOW)
     assert all(one.todo for one in every if one.level is not Level.OK)
     return [one for one in every if check in ("", one.check)]
 
 
 def levels(inventory: Inventory, check: str = "") -> list[str]:
-    return [one.level for one in told(inventory, check) if one.level is not Level.OK]
+    return [one.level for one in reported(inventory, check) if one.level is not Level.OK]
 
 
 async def test_a_default_volcano_can_be_taken_over() -> None:
     inventory = await volcano_cluster().read()
     assert "blocker" not in levels(inventory)
-    owner = told(inventory, "ownership")
+    owner = reported(inventory, "ownership")
     assert [one.level for one in owner] == [Level.WARNING]
     assert "helm uninstall volcano" in owner[0].message
-    assert [one.message.partition(";")[0] for one in told(inventory, "programs")] == ["stopped by the plan"] * 3
+    assert [one.message.partition(";")[0] for one in reported(inventory, "programs")] == ["stopped by the plan"] * 3
 
 
 def test_every_phase_is_explained() -> None:
@@ -59,7 +59,7 @@ def test_every_phase_is_explained() -> None:
 async def test_jobs_of_each_phase_go_on(phase: str) -> None:
     api = volcano_cluster()
     api.seed(JOBS, job("a", phase))
-    about = told(await api.read(), "jobs")
+    about = reported(await api.read(), "jobs")
     assert [(one.level, one.message) for one in about] == [(Level.OK, PHASES[phase])]
     assert "team/a" in about[0].subject
 
@@ -86,14 +86,14 @@ async def test_queues() -> None:
     api = volcano_cluster()
     api.seed(QUEUES, queue("odd", "Unknown"))
     api.seed(QUEUES, queue("shut", "Closing"))
-    about = told(await api.read(), "queues")
+    about = reported(await api.read(), "queues")
     assert [(one.level, one.subject) for one in about] == [(Level.WARNING, "odd"), (Level.OK, "3 queues")]
 
 
 def test_commands_that_nobody_carried_out() -> None:
     old = CommandEntry(namespace="n", name="c", action="AbortJob", target="Job/x", created=NOW - timedelta(hours=1))
     fresh = replace(old, name="d", created=NOW)
-    about = told(Inventory(version="v1.36.1", commands=(old, fresh)), "commands")
+    about = reported(Inventory(version="v1.36.1", commands=(old, fresh)), "commands")
     assert [one.level for one in about] == [Level.WARNING, Level.OK]
     assert "n/c (AbortJob Job/x)" in about[0].subject
 
@@ -101,7 +101,7 @@ def test_commands_that_nobody_carried_out() -> None:
 def test_cronjobs_without_a_zone() -> None:
     zoned = CronEntry(namespace="n", name="a", time_zone="Europe/Berlin", active=2)
     bare = CronEntry(namespace="n", name="b")
-    about = told(Inventory(version="v1.36.1", cronjobs=(zoned, bare)), "cronjobs")
+    about = reported(Inventory(version="v1.36.1", cronjobs=(zoned, bare)), "cronjobs")
     assert [(one.level, one.subject) for one in about] == [(Level.WARNING, "n/b"), (Level.OK, "2 CronJobs")]
     assert "2 active jobs" in about[1].message
 
@@ -112,7 +112,7 @@ async def test_components_without_a_successor_are_named(role: Role) -> None:
     image = {"vc-dashboard": "vc-dashboard-backend", "numatopo (resource exporter)": "numatopo"}
     component = SUCCESSORS[role].component
     api.seed(DAEMONSETS, workload("x", image.get(component, component), "x"))
-    about = [one for one in told(await api.read(), "programs") if one.level is Level.WARNING]
+    about = [one for one in reported(await api.read(), "programs") if one.level is Level.WARNING]
     assert len(about) == 1
     assert component in about[0].message
 
@@ -126,9 +126,9 @@ def test_the_page_has_the_same_table() -> None:
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("| ")
     ]
-    told = {row[0]: row[1:] for row in rows if len(row) == 3 and row[2].startswith(("yes", "no", "for another"))}
-    assert {name: row[0] for name, row in told.items()} == {one.component: one.by for one in SUCCESSORS.values()}
-    assert {name for name, row in told.items() if row[1] == "yes"} == {
+    reported = {row[0]: row[1:] for row in rows if len(row) == 3 and row[2].startswith(("yes", "no", "for another"))}
+    assert {name: row[0] for name, row in reported.items()} == {one.component: one.by for one in SUCCESSORS.values()}
+    assert {name for name, row in reported.items() if row[1] == "yes"} == {
         one.component for one in SUCCESSORS.values() if one.keep
     }
 
@@ -144,7 +144,7 @@ async def test_a_policy_that_we_refuse_blocks() -> None:
     api = volcano_cluster()
     stored = api.objects[(resources.CONFIGMAPS, "volcano-system", "volcano-scheduler-configmap")]
     stored["data"]["volcano-scheduler.conf"] = 'actions: "allocate"\ntiers:\n- plugins:\n  - name: nonesuch\n'
-    about = told(await api.read(), "policy")
+    about = reported(await api.read(), "policy")
     assert [one.level for one in about] == [Level.BLOCKER]
     assert "line 4" in about[0].message
     assert "nonesuch" in about[0].message

@@ -45,7 +45,7 @@ class Server(FakeApi):
         self.objects.pop((LEASES, "volcano-system", name), None)
         self.seed(LEASES, {"metadata": {"name": name, "namespace": "volcano-system"}, "spec": spec})
 
-    async def told(self) -> Json:
+    async def reported(self) -> Json:
         if self.down:
             raise ApiError(401 if self.down == "401" else 0, "x", self.down)
         return {"gitVersion": self.release}
@@ -64,7 +64,7 @@ class Server(FakeApi):
 
 
 async def findings(api: Server, setting: Setting = SETTING) -> list[Finding]:
-    return [finding async for finding in examine(api, setting, server="https://here", version=api.told)]
+    return [finding async for finding in examine(api, setting, server="https://here", version=api.reported)]
 
 
 def troubles(found: list[Finding]) -> list[tuple[str, str]]:

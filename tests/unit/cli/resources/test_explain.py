@@ -101,8 +101,8 @@ def test_when_it_starts_is_foreseen_for_the_first_of_a_queue() -> None:
     assert "Starts: unknown: it is estimated only for the first job of a queue\n" in screen(second)
     first = replace(second, position=1)
     assert "Starts: unknown: an estimate needs time limits on the running jobs\n" in screen(first)
-    told = replace(first, expected_start=NOW + timedelta(minutes=10))
-    assert "Starts: by 2026-06-01 12:10:00 UTC (in 10m)\n" in screen(told)
+    reported = replace(first, expected_start=NOW + timedelta(minutes=10))
+    assert "Starts: by 2026-06-01 12:10:00 UTC (in 10m)\n" in screen(reported)
 
 
 def test_one_that_others_may_not_be_evicted_for_yet_is_told_from_when_on() -> None:

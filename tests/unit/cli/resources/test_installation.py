@@ -12,7 +12,7 @@ from vcbatch.cli.resources.doctor import installation
 
 
 async def said(api: Cluster, components: str = "volcano-system") -> list[Finding]:
-    return await installation(api, api.told, lambda: NOW, components)
+    return await installation(api, api.reported, lambda: NOW, components)
 
 
 def troubles(found: list[Finding]) -> list[tuple[str, str]]:

@@ -56,7 +56,7 @@ def test_the_cause_comes_first_and_without_the_jobs_name(given: Json, said: str)
 
 
 @pytest.mark.parametrize(
-    ("given", "restarts", "told"),
+    ("given", "restarts", "reported"),
     [
         (job("Running", retries=1), 1, "1/2 (maxRetry 3)"),
         (job("Failed", reason="RetriesExhausted", most=1, retries=1), 0, "0/0 (maxRetry 1)"),
@@ -68,6 +68,6 @@ def test_the_cause_comes_first_and_without_the_jobs_name(given: Json, said: str)
         ),
     ],
 )
-def test_the_restart_that_was_not_made_is_not_counted(given: Json, restarts: int, told: str) -> None:
+def test_the_restart_that_was_not_made_is_not_counted(given: Json, restarts: int, reported: str) -> None:
     assert job_restarts(given) == restarts
-    assert f"Retries: {told}\n" in described(JobScreen(job=given), PLAIN, now=NOW)
+    assert f"Retries: {reported}\n" in described(JobScreen(job=given), PLAIN, now=NOW)

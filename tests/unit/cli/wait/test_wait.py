@@ -82,12 +82,12 @@ def test_kinds_have_their_own_phases() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "reported"),
     [
         ("finished", "finished"),
         ("jsonpath={.status.running}=3", "{.status.running}=3"),
         ("condition=Ready", "Ready=true"),
     ],
 )
-def test_conditions_are_named_in_messages(given: str, told: str) -> None:
-    assert of(given).said == told
+def test_conditions_are_named_in_messages(given: str, reported: str) -> None:
+    assert of(given).said == reported

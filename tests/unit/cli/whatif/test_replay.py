@@ -56,20 +56,20 @@ def added(path: Path, *documents: Any) -> Path:
     return file
 
 
-def told(result: Result) -> Any:
+def reported(result: Result) -> Any:
     assert result.exception is None, result.exception
     return json.loads(result.stdout)
 
 
 def test_a_snapshot_is_scheduled_as_the_cluster_would_be(snapshot: Path):
-    found = told(run(snapshot, "-o", "json"))
+    found = reported(run(snapshot, "-o", "json"))
     assert found["binds"] == {"ns/a-0": "n1", "ns/a-1": "n1"}
     assert list(found["reasons"]) == ["ns/b"]
     assert "waits: InsufficientResources" in run(snapshot).stdout
 
 
 def test_what_if_there_were_another_node(snapshot: Path):
-    found = told(run(snapshot, "--what-if", added(snapshot, node("n2")), "-o", "json"))
+    found = reported(run(snapshot, "--what-if", added(snapshot, node("n2")), "-o", "json"))
     assert found["binds"] == {"ns/b-0": "n2", "ns/b-1": "n2"}
     assert found["waits"] == {"ns/b": {"before": "InsufficientResources", "after": None}}
     assert found["bindsNoMore"] == {}
@@ -96,7 +96,7 @@ def test_what_if_somebody_submitted_too_much(snapshot: Path):
 
 def test_what_if_somebody_submitted_more(snapshot: Path):
     more = added(snapshot, _in("ns", group("c", 1)), _in("ns", pod("c-0", "c", gpus=0)))
-    found = told(run(snapshot, "--what-if", more, "-o", "json"))
+    found = reported(run(snapshot, "--what-if", more, "-o", "json"))
     assert found["binds"] == {"ns/c-0": "n1"}
 
 
@@ -108,7 +108,7 @@ def test_what_if_somebody_submitted_more(snapshot: Path):
     ],
 )
 def test_what_if_something_were_not_there(snapshot: Path, without: str, binds: Any, gone: Any):
-    found = told(run(snapshot, "--without", without, "-o", "json"))
+    found = reported(run(snapshot, "--without", without, "-o", "json"))
     assert (found["binds"], found["bindsNoMore"]) == (binds, gone)
 
 
@@ -119,7 +119,7 @@ def test_what_if_nothing_changes_is_said(snapshot: Path):
 def test_what_if_the_policy_were_another(snapshot: Path, tmp_path: Path):
     policy = tmp_path / "policy.yaml"
     policy.write_text("actions: enqueue\ntiers: [{plugins: [{name: gang}]}]")
-    found = told(run(snapshot, "--policy", policy, "-o", "json"))
+    found = reported(run(snapshot, "--policy", policy, "-o", "json"))
     assert found["bindsNoMore"] == {"ns/a-0": "n1", "ns/a-1": "n1"}
 
 
@@ -151,7 +151,7 @@ def test_what_if_goes_from_the_end_of_a_recording(tmp_path: Path):
     made.gang("b", 2, phase="Pending")
     made.cycle()
     [path] = tmp_path.glob("*.gz")
-    found = told(run(path, "--what-if", added(path, node("n2")), "-o", "json"))
+    found = reported(run(path, "--what-if", added(path, node("n2")), "-o", "json"))
     assert set(found["binds"]) == {"ns/b-worker-0", "ns/b-worker-1"}
     assert found["before"]["taskStatusCounts"]["ns/a"] == {"Bound": 2}
 
@@ -159,9 +159,9 @@ def test_what_if_goes_from_the_end_of_a_recording(tmp_path: Path):
 def test_a_file_that_somebody_unpacked_is_read_too(snapshot: Path, tmp_path: Path):
     plain = tmp_path / "snapshot.jsonl"
     plain.write_bytes(gzip.decompress(snapshot.read_bytes()))
-    found = told(run(plain, "-o", "json"))
+    found = reported(run(plain, "-o", "json"))
     assert found.pop("name") == "snapshot.jsonl"
-    packed = told(run(snapshot, "-o", "json"))
+    packed = reported(run(snapshot, "-o", "json"))
     assert packed.pop("name") == "snapshot.jsonl.gz"
     assert found == packed
 
@@ -260,16 +260,16 @@ def running(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("without", ["job/ns/a", "vcjob/ns/a", "pg/ns/a-7", "podgroups/ns/a-7"])
 def test_without_a_job_its_pods_are_gone_and_others_start(running: Path, without: str):
-    found = told(run(running, "--without", without, "-o", "json"))
+    found = reported(run(running, "--without", without, "-o", "json"))
     assert set(found["binds"]) == {"ns/b-0", "ns/b-1"}
     assert "ns/a-7" not in found["after"]["podGroupPhase"]
 
 
 @pytest.mark.parametrize("without", ["node/n2", "no/n2", "Nodes/n2"])
 def test_without_a_node_its_pods_look_for_another_place(running: Path, without: str):
-    found = told(run(running, "--without", without, "-o", "json"))
+    found = reported(run(running, "--without", without, "-o", "json"))
     assert found["binds"] == {"ns/a-w-1": "n1"}
-    alone = told(run(running, "--without", "node/n1", "--without", "node/n2", "-o", "json"))
+    alone = reported(run(running, "--without", "node/n1", "--without", "node/n2", "-o", "json"))
     assert alone["after"]["taskStatusCounts"]["ns/a-7"] == {"Pending": 2}
 
 
@@ -291,16 +291,16 @@ def test_who_is_not_there_is_answered_with_who_is(running: Path, without: str, h
 
 
 def test_a_job_that_is_added_takes_the_place_of_one_of_its_name(running: Path):
-    found = told(run(running, "--what-if", added(running, vcjob("a", 3)), "-o", "json"))
+    found = reported(run(running, "--what-if", added(running, vcjob("a", 3)), "-o", "json"))
     assert list(found["after"]["podGroupPhase"]) == ["ns/a-7", "ns/b"]
     assert found["after"]["taskStatusCounts"]["ns/a-7"] == {"Running": 3}
 
 
 def test_what_is_added_comes_last(running: Path):
     """Of two gangs that wait for the same 8 GPUs the one that was there goes first, whatever their names and times."""
-    before = told(run(running, "--without", "job/ns/a", "-o", "json"))
+    before = reported(run(running, "--without", "job/ns/a", "-o", "json"))
     later = [_in("ns", group("0", 2)), *[_in("ns", pod(f"0-{i}", "0", gpus=4)) for i in range(2)]]
-    same = told(run(running, "--without", "job/ns/a", "--what-if", added(running, *later), "-o", "json"))
+    same = reported(run(running, "--without", "job/ns/a", "--what-if", added(running, *later), "-o", "json"))
     assert set(same["binds"]) == set(before["binds"]) == {"ns/b-0", "ns/b-1"}
     assert same["waits"]["ns/0"]["after"] == "InsufficientResources"
 

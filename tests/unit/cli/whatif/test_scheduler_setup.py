@@ -125,9 +125,9 @@ def test_what_a_server_of_another_version_left_is_said(state: StateDir) -> None:
     content = json.loads(state.scheduler.read_text())
     content["settings"]["format"] = "vcbatch-snapshot/1"
     state.scheduler.write_text(json.dumps(content))
-    with pytest.raises(CliError, match="it is of version 1 of the format, and only") as told:
+    with pytest.raises(CliError, match="it is of version 1 of the format, and only") as reported:
         local_scheduler(Access())
-    assert "vcbatch down" in told.value.hint
+    assert "vcbatch down" in reported.value.hint
 
 
 # On its Lease --------------------------------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Access:
     return Access(kubeconfig=config(tmp_path / "config", "https://cluster:6443"))
 
 
-def telling(
+def reporting(
     policy: str = DRF,
     *,
     source: str = SOURCE,
@@ -164,17 +164,17 @@ def telling(
 
 
 def test_a_lease_says_whose_policy_it_is_and_how_the_scheduler_was_started(elsewhere: Access) -> None:
-    found = read(elsewhere, telling(scheduler_names=("volcano", "second"), default_queue="all", queue_gates=True))
+    found = read(elsewhere, reporting(scheduler_names=("volcano", "second"), default_queue="all", queue_gates=True))
     assert (names(found.policy), found.source) == (["drf"], SOURCE)
     assert (found.lease, found.doubt, found.unknown) == ("volcano-system/vcbatch-scheduler", "", "")
     assert (found.settings.scheduler_names, found.settings.default_queue) == (("volcano", "second"), "all")
     assert found.settings.queue_gates
     assert parse_policy(found.settings.policy or "").actions == ("allocate",)
-    assert read(elsewhere, telling(source="")).source == "built-in default"
+    assert read(elsewhere, reporting(source="")).source == "built-in default"
 
 
 def test_options_go_before_what_a_lease_says(elsewhere: Access, tmp_path: Path) -> None:
-    server = telling(scheduler_names=("volcano", "second"), default_queue="all")
+    server = reporting(scheduler_names=("volcano", "second"), default_queue="all")
     assert read(elsewhere, server, names=("other",)).settings.scheduler_names == ("other",)
     file = tmp_path / "policy.yaml"
     file.write_text(DRF.replace("drf", "gang"))
@@ -185,7 +185,7 @@ def test_options_go_before_what_a_lease_says(elsewhere: Access, tmp_path: Path) 
 
 
 def test_another_lease_may_be_named(elsewhere: Access, state: StateDir) -> None:
-    server = telling(name="second")
+    server = reporting(name="second")
     found = read(elsewhere, server, lease="volcano-system/second")
     assert (names(found.policy), found.lease) == (["drf"], "volcano-system/second")
     left(state)
@@ -207,7 +207,7 @@ def test_another_lease_may_be_named(elsewhere: Access, state: StateDir) -> None:
     ],
 )
 def test_what_may_not_hold_any_more_is_doubted(elsewhere: Access, lease: dict[str, Any], doubt: str) -> None:
-    found = read(elsewhere, telling(**lease))
+    found = read(elsewhere, reporting(**lease))
     assert (names(found.policy), found.doubt) == (["drf"], doubt)
 
 
@@ -222,19 +222,19 @@ def test_why_a_policy_is_not_known_is_said(elsewhere: Access, tmp_path: Path) ->
     silent.seed(LEASES, {"metadata": {"name": "vcbatch-scheduler", "namespace": "volcano-system"}, "spec": {}})
     assert why(silent) == "Lease volcano-system/vcbatch-scheduler has no configuration"
 
-    newer = telling()
+    newer = reporting()
     annotations = newer.objects[(LEASES, "volcano-system", "vcbatch-scheduler")]["metadata"]["annotations"]
     annotations["vcbatch.dev/scheduler"] = annotations["vcbatch.dev/scheduler"].replace("snapshot/2", "snapshot/9")
     assert why(newer) == (
         "the configuration in Lease volcano-system/vcbatch-scheduler can't be read: annotation vcbatch.dev/scheduler: "
         "it is of version 9 of the format, and only 2 is read here"
     )
-    long = telling()
+    long = reporting()
     annotations = long.objects[(LEASES, "volcano-system", "vcbatch-scheduler")]["metadata"]["annotations"]
     annotations["vcbatch.dev/policy"] = ""
     assert why(long) == f"the configuration in {SOURCE} is too large for Lease volcano-system/vcbatch-scheduler"
 
-    own = telling()
+    own = reporting()
     annotations = own.objects[(LEASES, "volcano-system", "vcbatch-scheduler")]["metadata"]["annotations"]
     annotations["vcbatch.dev/policy"] = DRF.replace("drf", "mine")
     assert why(own) == (

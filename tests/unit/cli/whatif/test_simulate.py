@@ -77,7 +77,7 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(command, list(arguments), standalone_mode=False)
 
 
-def told(result: Result) -> list[Json]:
+def reported(result: Result) -> list[Json]:
     assert result.exception is None, result.exception
     return [json.loads(line) for line in result.stdout.splitlines()]
 
@@ -94,7 +94,7 @@ def test_objects_of_all_files_are_one_world(write: Any):
     listed = {"apiVersion": "v1", "kind": "List", "items": [node("a"), node("b")]}
     first = write(listed, group("g", 2), name="first.yaml")
     second = write(pod("g-0", "g", gpus=4), pod("g-1", "g", gpus=4), name="second.yaml")
-    [found] = told(run(first, second, "-o", "json"))
+    [found] = reported(run(first, second, "-o", "json"))
     assert found["name"] == "first,second"
     assert found["binds"] == {"default/g-0": "a", "default/g-1": "b"}
     assert found["podGroupPhase"] == {"default/g": "Inqueue"}
@@ -110,14 +110,14 @@ def test_kubectl_json_and_compressed_files_are_read_too(write: Any, tmp_path: Pa
         "items": [{"metadata": {"name": "a"}, "status": node("a")["status"]}],
     }
     packed.write_bytes(gzip.compress(json.dumps(nodes).encode()))
-    [found] = told(run(str(packed), write(group("g", 1), pod("g-0", "g")), "-o", "json"))
+    [found] = reported(run(str(packed), write(group("g", 1), pod("g-0", "g")), "-o", "json"))
     assert found["binds"] == {"default/g-0": "a"}
 
 
 def test_pods_without_a_podgroup_get_one_as_on_a_cluster(write: Any):
     alone = pod("alone", schedulerName="volcano")
     other = pod("other", schedulerName="default-scheduler")
-    [found] = told(run(write(node("a"), alone, other), "-o", "json"))
+    [found] = reported(run(write(node("a"), alone, other), "-o", "json"))
     assert found["binds"] == {"default/alone": "a"}
     assert found["podGroupPhase"] == {"default/podgroup-default-alone": "Inqueue"}
 
@@ -127,7 +127,7 @@ def test_each_case_is_a_line_and_a_bad_one_does_not_stop_the_others(write: Any):
     worse = case("bad object", podGroups=[{"metadata": {"name": "g"}, "spec": {"minMember": "one"}}])
     result = run(write(bad, worse, case("good")), "-o", "json")
     assert result.return_value == 1
-    first, second, third = told(result)
+    first, second, third = reported(result)
     assert first["name"] == "bad policy"
     assert "unknown action 'fly'" in first["error"]
     assert "spec.minMember" in second["error"]
@@ -144,25 +144,25 @@ def test_worlds_are_lines_with_a_policy_of_their_own(tmp_path: Path):
     path.write_text("\n".join(lines))
     result = run(str(path), "-o", "json")
     assert result.return_value == 0
-    assert [found["id"] for found in told(result)] == ["w-0", "w-1"]
-    assert all(found["binds"] == {"ns/g-0": "a"} for found in told(result))
+    assert [found["id"] for found in reported(result)] == ["w-0", "w-1"]
+    assert all(found["binds"] == {"ns/g-0": "a"} for found in reported(result))
 
 
 def test_policy_and_actions_may_be_given(write: Any, tmp_path: Path):
     policy = tmp_path / "policy.yaml"
     policy.write_text("actions: allocate\ntiers: [{plugins: [{name: gang}]}]")
     world = write(node("a"), group("g", 1), pod("g-0", "g"))
-    [found] = told(run(world, "--policy", str(policy), "--actions", "enqueue", "-o", "json"))
+    [found] = reported(run(world, "--policy", str(policy), "--actions", "enqueue", "-o", "json"))
     assert (found["binds"], found["podGroupPhase"]) == ({}, {"default/g": "Inqueue"})
     result = run(world, "--actions", "fly", "-o", "json")
     assert result.return_value == 1
-    assert "unknown action 'fly'" in told(result)[0]["error"]
+    assert "unknown action 'fly'" in reported(result)[0]["error"]
     policy.write_text("actions: fly")
     assert "unknown action 'fly'" in str(run(world, "--policy", str(policy)).exception)
 
 
 def test_rounds_let_bound_pods_run(write: Any):
-    [found] = told(run(write(node("a"), group("g", 1), pod("g-0", "g")), "--rounds", "9", "-o", "json"))
+    [found] = reported(run(write(node("a"), group("g", 1), pod("g-0", "g")), "--rounds", "9", "-o", "json"))
     assert found["podGroupPhase"] == {"default/g": "Running"}
     assert found["taskStatusCounts"] == {"default/g": {"Running": 1}}
     assert found["rounds"] < 9
@@ -252,7 +252,7 @@ def test_a_plugin_that_fails_is_named_with_its_line(write: Any, tmp_path: Path):
     options = ("--policy", str(policy), "--plugin", str(plugin))
     result = run(world, *options, "-o", "json")
     assert result.return_value == 1
-    [found] = told(result)
+    [found] = reported(result)
     assert found["binds"] == {}
     said = f"mine.open ({plugin}:4) raised AttributeError: 'Session' object has no attribute 'nothing'"
     assert found["failures"] == [said]
@@ -271,7 +271,7 @@ def job(name: str, *, replicas: int, gpus: int = 1, **spec: Any) -> Json:
 
 
 def test_jobs_get_their_pods_as_on_a_cluster(write: Any):
-    [found] = told(run(write(node("a"), job("train", replicas=3), job("wide", replicas=2, gpus=4)), "-o", "json"))
+    [found] = reported(run(write(node("a"), job("train", replicas=3), job("wide", replicas=2, gpus=4)), "-o", "json"))
     assert found["binds"] == {f"default/train-worker-{i}": "a" for i in range(3)}
     assert found["taskStatusCounts"]["default/wide-simulated"] == {"Pending": 2}
     assert found["reasons"]["default/wide-simulated"]["minimum"] == 2
@@ -285,7 +285,7 @@ def test_the_priority_of_a_job_comes_from_its_class(write: Any):
         "value": 100,
     }
     world = write(node("a"), high, job("a", replicas=4), job("b", replicas=4, priorityClassName="high"))
-    [found] = told(run(world, "-o", "json"))
+    [found] = reported(run(world, "-o", "json"))
     assert {pod.split("-")[0] for pod in found["binds"]} == {"default/b"}
 
 
@@ -374,17 +374,17 @@ def test_what_is_wrong_is_said_with_its_line(tmp_path: Path, text: str, said: st
     path = tmp_path / "world"
     path.write_text(text)
     result = run(str(path))
-    told = str(result.exception) if isinstance(result.exception, CliError) else result.stderr
-    assert f"{path}{said}" in told
+    reported = str(result.exception) if isinstance(result.exception, CliError) else result.stderr
+    assert f"{path}{said}" in reported
 
 
 def test_a_priority_that_is_no_number_is_refused_with_its_line(tmp_path: Path):
     path = tmp_path / "world.yaml"
     path.write_text(yaml.safe_dump(job("a", replicas=1)) + "---\n" + PRIORITY)
     result = run(str(path))
-    told = str(result.exception) if isinstance(result.exception, CliError) else result.stderr
+    reported = str(result.exception) if isinstance(result.exception, CliError) else result.stderr
     lines = path.read_text().splitlines()
-    assert f"{path}:{lines.index('value: high') + 1}:1: priorityClasses[0] high: Expected `int`, got `str`" in told
+    assert f"{path}:{lines.index('value: high') + 1}:1: priorityClasses[0] high: Expected `int`, got `str`" in reported
 
 
 PRIORITY = """\
@@ -455,11 +455,11 @@ def test_pods_whose_podgroup_is_not_there_are_told_of(write: Any):
     there = {**group("g", 1), "metadata": {"name": "g", "namespace": "other"}}
     lost = [pod("a", "g"), pod("b", "g"), pod("runs", "g", nodeName="n"), pod("not-ours", "g", schedulerName="else")]
     world = write(node("n"), there, *lost)
-    [found] = told(run(world, "-o", "json"))
+    [found] = reported(run(world, "-o", "json"))
     assert found["strays"] == {"default/a": "default/g", "default/b": "default/g"}
     text = "pods without a gang\n  waits: PodGroupMissing\n    a b: PodGroup default/g doesn't exist\n"
     assert text in run(world).stdout
-    [found] = told(run(write(node("n"), pod("alone")), "-o", "json"))
+    [found] = reported(run(write(node("n"), pod("alone")), "-o", "json"))
     assert "strays" not in found
 
 
@@ -485,12 +485,12 @@ def test_a_quota_without_a_status_counts_the_pods_that_exist(write: Any, tmp_pat
         made["spec"]["tasks"][0]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": amount}}
         return made
 
-    [found] = told(run(write(node("n"), quota, *there, cpu("wide", 3)), "--policy", str(policy), "-o", "json"))
+    [found] = reported(run(write(node("n"), quota, *there, cpu("wide", 3)), "--policy", str(policy), "-o", "json"))
     assert "requests.cpu: 3 asked, 2 left of 4" in found["reasons"]["default/wide-simulated"]["message"]
-    [found] = told(run(write(node("n"), quota, *there, cpu("small", 2)), "--policy", str(policy), "-o", "json"))
+    [found] = reported(run(write(node("n"), quota, *there, cpu("small", 2)), "--policy", str(policy), "-o", "json"))
     assert found["binds"] == {"default/small-worker-0": "n"}
     known = {**quota, "status": {"hard": {"requests.cpu": "3"}, "used": {"requests.cpu": "2"}}}
-    [found] = told(run(write(node("n"), known, *there, cpu("small", 2)), "--policy", str(policy), "-o", "json"))
+    [found] = reported(run(write(node("n"), known, *there, cpu("small", 2)), "--policy", str(policy), "-o", "json"))
     assert found["reasons"]["default/small-simulated"]["reason"] == "ResourceQuota"
 
 
@@ -513,7 +513,7 @@ def test_a_disruption_budget_without_a_status_counts_what_runs(
     guard = [{"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "b"}, "spec": spec}]
     urgent = job("urgent", replicas=1, gpus=2 * (evicted or 1), priorityClassName="high")
     world = write(node("n"), high, low, *held, urgent, *(guard if budget else []))
-    [found] = told(run(world, "--policy", str(policy), "--rounds", "3", "-o", "json"))
+    [found] = reported(run(world, "--policy", str(policy), "--rounds", "3", "-o", "json"))
     assert len(found["evicted"]) == evicted
 
 
@@ -525,13 +525,13 @@ def test_a_round_that_changed_nothing_is_followed_by_the_moment_at_which_somethi
     left = {**pod("left", "lost", gpus=4, nodeName="n"), "status": {"phase": "Running"}}
     lost = {**group("lost", 2), "status": {"phase": "Running"}}
     world = write(node("n"), lost, left, group("next", 1), pod("next", "next", gpus=4))
-    [found] = told(run(world, "--policy", str(policy), "--rounds", "9", "-o", "json"))
+    [found] = reported(run(world, "--policy", str(policy), "--rounds", "9", "-o", "json"))
     assert found["evicted"] == ["default/left"]
     assert found["binds"] == {"default/next": "n"}
     text = " ".join(run(world, "--policy", str(policy), "--rounds", "9").stdout.split())
     assert ", 10m later: left (" in text
     assert ", 10m later: n next" in text
-    [whole] = told(run(world, "--policy", str(policy), "--rounds", "1", "-o", "json"))
+    [whole] = reported(run(world, "--policy", str(policy), "--rounds", "1", "-o", "json"))
     assert (whole["rounds"], whole["seconds"], whole["evicted"]) == (1, 0, [])
 
 
@@ -550,7 +550,7 @@ def test_a_job_of_another_shape_is_refused_with_its_line(tmp_path: Path):
     text = yaml.safe_dump(job("a", replicas=1))
     path.write_text(text.replace("containers:", "containers: [7]\n        initContainers:", 1))
     result = run(str(path))
-    told = str(result.exception) if isinstance(result.exception, CliError) else result.stderr
+    reported = str(result.exception) if isinstance(result.exception, CliError) else result.stderr
     lines = path.read_text().splitlines()
     line = next(number for number, text in enumerate(lines, start=1) if "containers: [7]" in text)
-    assert f"{path}:{line}:" in told and "containers[0]" in told and "internal error" not in told
+    assert f"{path}:{line}:" in reported and "containers[0]" in reported and "internal error" not in reported

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.unit.cli.whatif.test_simulate import Json, group, node, pod, run, told
+from tests.unit.cli.whatif.test_simulate import Json, group, node, pod, reported, run
 
 DRIVER = "gpu.example.com"
 API = "resource.k8s.io/v1"
@@ -76,7 +76,7 @@ def test_gangs_get_parts_of_gpus_as_far_as_counters_go_and_all_or_nothing(tmp_pa
         *_gang("first", 3),
         *_gang("second", 2),
     )
-    [found] = told(run(world, "--rounds", "3", "-o", "json"))
+    [found] = reported(run(world, "--rounds", "3", "-o", "json"))
     assert sorted(found["binds"].values()) == ["a", "a", "b"]
     assert {name.partition("/")[2].partition("-")[0] for name in found["binds"]} == {"first"}
     assert "node(s) couldn't serve all resourceclaims" in str(found["reasons"]["default/second"])
@@ -92,7 +92,7 @@ def test_claims_share_devices_by_capacity(tmp_path: Path) -> None:
         *_gang("second", 1, **ask),
         *_gang("third", 1, capacity={"requests": {"memory": "2Gi"}}),
     )
-    [found] = told(run(world, "--rounds", "3", "-o", "json"))
+    [found] = reported(run(world, "--rounds", "3", "-o", "json"))
     assert found["binds"] == {f"default/{name}": "b" for name in ("first-0", "first-1", "third-0")}
     assert set(found["reasons"]) == {"default/second"}
 
@@ -108,7 +108,7 @@ def test_devices_serve_what_pods_ask_for_as_an_extended_resource(tmp_path: Path)
         *[group("second", 1), pod("second-0", "second", containers=[container])],
         *[group("third", 3), *[pod(f"third-{nth}", "third", containers=[container]) for nth in range(3)]],
     )
-    [found] = told(run(world, "--rounds", "3", "-o", "json"))
+    [found] = reported(run(world, "--rounds", "3", "-o", "json"))
     assert found["binds"] == {"default/first-0": "b", "default/first-1": "b"}
     second, third = (found["reasons"][f"default/{name}"] for name in ("second", "third"))
     assert (second["reason"], third["reason"]) == ("InsufficientResources", "Impossible")

@@ -53,11 +53,11 @@ def test_a_gang_beyond_the_quota_of_its_namespace_waits_and_says_so() -> None:
     pending(made, "three", minResources={"requests.cpu": "1", "cpu": "1", "pods": "1"})
     pending(made, "four", minResources={"memory": "1Ti"})
     assert phases(made) == {"one": "Inqueue", "two": "Pending", "three": "Inqueue", "four": "Inqueue"}
-    told = made.scheduler.explain("ns", "two")
-    assert told is not None
-    assert told.reason is WaitReason.RESOURCE_QUOTA
-    assert list(told.shortages) == [Shortage("requests.cpu", "2", "1", "1")]
-    assert "requests.cpu: 2 asked, 1 left of 4 in ResourceQuota q" in told.message
+    reported = made.scheduler.explain("ns", "two")
+    assert reported is not None
+    assert reported.reason is WaitReason.RESOURCE_QUOTA
+    assert list(reported.shortages) == [Shortage("requests.cpu", "2", "1", "1")]
+    assert "requests.cpu: 2 asked, 1 left of 4 in ResourceQuota q" in reported.message
 
 
 def test_what_was_admitted_counts_until_its_pods_do() -> None:
@@ -118,7 +118,7 @@ def waiting(made: Cluster, name: str, key: str, wait: str) -> None:
     """A gang that asks for more than there is, with a waiting time of its own."""
     made.gang(name, 0, minimum=1, phase="Pending", minResources={"cpu": "99"})
     made.groups[name]["metadata"]["annotations"] = {key: wait}
-    made.tell_group(name)
+    made.report_group(name)
 
 
 def since(seconds: float) -> str:
@@ -134,7 +134,7 @@ def test_a_gang_that_waited_long_enough_is_admitted_over_the_limit_of_a_later_ti
     waiting(made, "one", key, since(10))
     result = made.cycle(after=2)
     assert made.scheduler.phase("ns", "one") == "Pending"
-    assert result.look_again_at == START + timedelta(seconds=10)
+    assert result.requeue_at == START + timedelta(seconds=10)
     made.cycle(after=7.999)
     assert made.scheduler.phase("ns", "one") == "Pending"
     made.cycle(after=0.001)
@@ -148,8 +148,8 @@ def test_of_two_waiting_times_of_a_gang_the_one_with_the_domain_counts() -> None
         "sla-waiting-time": since(1000),
         "volcano.sh/sla-waiting-time": since(2000),
     }
-    made.tell_group("one")
-    assert made.cycle().look_again_at == START + timedelta(seconds=2000)
+    made.report_group("one")
+    assert made.cycle().requeue_at == START + timedelta(seconds=2000)
 
 
 def test_a_rejection_of_the_same_tier_goes_before_the_waiting_time() -> None:
@@ -165,7 +165,7 @@ def test_the_earliest_limit_goes_first_and_those_without_last() -> None:
     pending(made, "soon", minResources={"cpu": "6"})
     for name, wait in (("late", 2000), ("soon", 1000)):
         made.groups[name]["metadata"]["annotations"] = {"sla-waiting-time": since(wait)}
-        made.tell_group(name)
+        made.report_group(name)
     assert phases(made) == {"free": "Pending", "late": "Pending", "soon": "Inqueue"}
 
 
@@ -173,7 +173,7 @@ def test_a_limit_that_is_no_duration_leaves_the_policy_s() -> None:
     made = cluster(sla(**{"sla-waiting-time": "1h"}), actions="enqueue")
     waiting(made, "one", "sla-waiting-time", "soon")
     result = made.cycle()
-    assert result.look_again_at is None  # it was created an hour ago and more
+    assert result.requeue_at is None  # it was created an hour ago and more
     assert made.scheduler.phase("ns", "one") == "Inqueue"
 
 
@@ -181,7 +181,7 @@ def test_a_gang_s_own_limit_goes_before_the_policy_s() -> None:
     made = cluster(sla(**{"sla-waiting-time": "1s"}), actions="enqueue")
     waiting(made, "one", "sla-waiting-time", since(10))
     waiting(made, "none", "sla-waiting-time", "0s")  # no limit at all: the policy's
-    assert made.cycle().look_again_at == START + timedelta(seconds=10)
+    assert made.cycle().requeue_at == START + timedelta(seconds=10)
 
 
 def test_who_waited_long_enough_is_asked_for_though_one_alike_was_refused() -> None:
@@ -254,11 +254,11 @@ def test_a_gang_that_is_refused_holds_up_others_only_in_a_line(strategy: str, wa
     for name, cpu in (("vast", 13), ("big", 9), ("small", 2), ("tiny", 1)):
         pending(made, name, queue="line", minResources={"cpu": str(cpu)})
     assert phases(made) == {"vast": "Pending", **wanted}
-    told = made.scheduler.explain("ns", "tiny")
+    reported = made.scheduler.explain("ns", "tiny")
     if strategy == "fifo":
-        assert told is not None
-        assert told.reason is WaitReason.QUEUE_LIMIT
-        assert "queue line is first in, first out: ns/big is first" in told.message
+        assert reported is not None
+        assert reported.reason is WaitReason.QUEUE_LIMIT
+        assert "queue line is first in, first out: ns/big is first" in reported.message
 
 
 def test_a_gang_that_is_never_admitted_as_things_are_holds_up_nobody_in_a_line() -> None:
@@ -267,8 +267,8 @@ def test_a_gang_that_is_never_admitted_as_things_are_holds_up_nobody_in_a_line()
     for name, cpu in (("vast", 13), ("small", 2)):
         pending(made, name, queue="line", minResources={"cpu": str(cpu)})
     assert phases(made) == {"vast": "Pending", "small": "Inqueue"}
-    told = made.scheduler.explain("ns", "vast")
-    assert told is not None and told.reason is WaitReason.IMPOSSIBLE
+    reported = made.scheduler.explain("ns", "vast")
+    assert reported is not None and reported.reason is WaitReason.IMPOSSIBLE
 
 
 @pytest.mark.parametrize("limits", ["proportion", "capacity"])
@@ -279,9 +279,9 @@ def test_what_a_queue_never_admits_is_told_where_the_cluster_is_full_too(limits:
     for name, cpu in (("vast", 9), ("small", 2)):
         pending(made, name, queue="line", minResources={"cpu": str(cpu)})
     assert phases(made) == {"vast": "Pending", "small": "Inqueue"}
-    told = made.scheduler.explain("ns", "vast")
-    assert told is not None and told.reason is WaitReason.IMPOSSIBLE
-    assert "9 asked" in told.message and "of 8" in told.message
+    reported = made.scheduler.explain("ns", "vast")
+    assert reported is not None and reported.reason is WaitReason.IMPOSSIBLE
+    assert "9 asked" in reported.message and "of 8" in reported.message
 
 
 def test_of_many_alike_gangs_as_many_are_admitted_as_fit() -> None:
@@ -311,6 +311,6 @@ def test_a_gang_that_is_refused_for_another_reason_is_told_so() -> None:
     made.cycle()
     made.queue("default", state="Closed", event="MODIFIED")
     made.cycle()
-    told = made.scheduler.explain("ns", "one")
-    assert told is not None
-    assert told.reason is WaitReason.QUEUE_NOT_OPEN
+    reported = made.scheduler.explain("ns", "one")
+    assert reported is not None
+    assert reported.reason is WaitReason.QUEUE_NOT_OPEN

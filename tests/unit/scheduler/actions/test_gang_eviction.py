@@ -167,7 +167,7 @@ def test_a_gang_that_says_so_is_left_alone() -> None:
     found = cluster()
     running(found, "old", 8)
     found.groups["old"]["metadata"]["annotations"] = {"volcano.sh/preemptable": "false"}
-    found.tell_group("old")
+    found.report_group("old")
     found.gang("new", 4, priorityClassName="high")
     assert evicted(found.cycle()) == set()
 

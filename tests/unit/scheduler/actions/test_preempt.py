@@ -259,8 +259,8 @@ def test_a_failed_eviction_gives_the_place_back_and_is_decided_again() -> None:
     found.gang("new", 1, priorityClassName="high")
     (eviction,) = found.cycle().evictions
     found.scheduler.eviction_failed(eviction.uid, "no")
-    (told,) = found.cycle().pod_conditions
-    assert (told.name, told.nominated) == ("new-worker-0", "")
+    (reported,) = found.cycle().pod_conditions
+    assert (reported.name, reported.nominated) == ("new-worker-0", "")
     assert evicted(found.cycle()) == ["old-worker-0"]
 
 
@@ -341,9 +341,9 @@ def test_a_pod_says_which_node_is_kept_for_it_as_long_as_it_is() -> None:
     found.gang("new", 1, priorityClassName="high", cpu="2")
     first = found.cycle()
     (node,) = promised(first).values()
-    told = {c.name: c for c in first.pod_conditions}["new-worker-0"]
-    assert told.nominated == node
-    assert told.message.startswith(f"pod can possibly be assigned to {node}")
+    reported = {c.name: c for c in first.pod_conditions}["new-worker-0"]
+    assert reported.nominated == node
+    assert reported.message.startswith(f"pod can possibly be assigned to {node}")
     assert found.scheduler.explain("ns", "new").reason is WaitReason.WAITING_FOR_RELEASE  # type: ignore[union-attr]
     for eviction in first.evictions:
         found.change(eviction.name, deleting=True)

@@ -208,7 +208,7 @@ def test_what_asks_for_nothing_takes_the_place_of_its_like_where_its_gang_needs_
     found.gang("idle", idle, minimum=1, queue="lender", cpu=None, pod={"nodeName": "n0"})
     found.run("idle")
     found.groups["mine"]["spec"]["minMember"] = 2
-    found.tell_group("mine")
+    found.report_group("mine")
     found.pod("mine", 1, cpu=None)
     for index in range(spare):
         found.pod("mine", 2 + index, cpu="100")

@@ -146,7 +146,7 @@ def test_the_scheduler_wakes_when_a_window_opens_and_places_who_waited() -> None
     batch(cluster, "g", 1)
     result = cycle(cluster, at(21))
     assert not result.binds
-    assert result.look_again_at == at(22)
+    assert result.requeue_at == at(22)
     assert len(cycle(cluster, at(22)).binds) == 1
 
 
@@ -155,7 +155,7 @@ def test_times_are_those_of_the_given_distance_from_utc() -> None:
     batch(cluster, "g", 1)
     result = cycle(cluster, at(20))
     assert [b.node for b in result.binds] == ["lent"]
-    assert result.look_again_at == at(4, day=2)
+    assert result.requeue_at == at(4, day=2)
 
 
 def at_work(size: int, **notes: str) -> Cluster:
@@ -173,7 +173,7 @@ def test_pods_go_one_at_a_time_when_the_window_closed() -> None:
     result = cycle(cluster, at(6, day=2))
     assert evicted(result) == ["g-worker-0"]
     assert result.evictions[0].message == "the time in which its node is lent to batch pods is over"
-    assert result.look_again_at == at(6, 1, day=2)
+    assert result.requeue_at == at(6, 1, day=2)
     cluster.delete("g-worker-0")
     assert not cycle(cluster, at(6, 0, day=2) + timedelta(seconds=59)).evictions
     assert evicted(cycle(cluster, at(6, 1, day=2))) == ["g-worker-1"]
@@ -344,7 +344,7 @@ def test_old_measurements_move_nobody() -> None:
 def test_it_looks_once_in_an_interval() -> None:
     cluster = busy()
     measure(cluster, at(12), busy=0.5, idle=0.1)
-    assert cycle(cluster, at(12)).look_again_at == at(12, 5)
+    assert cycle(cluster, at(12)).requeue_at == at(12, 5)
     measure(cluster, at(12, 4), busy=0.8, idle=0.1)
     assert not cycle(cluster, at(12, 4)).evictions
     assert cycle(cluster, at(12, 5)).evictions

@@ -179,6 +179,6 @@ def test_a_gang_that_is_not_admitted_says_that_nobody_is_evicted_for_it() -> Non
     made.run("running")
     made.gang("waits", 1, cpu="8", phase="Pending", minResources={"cpu": "8"})
     made.cycle()
-    told = explained(made, "waits")
-    assert told.reason is WaitReason.CLUSTER_OVERCOMMITTED
-    assert "no pods are evicted for a gang before it is admitted" in told.message
+    reported = explained(made, "waits")
+    assert reported.reason is WaitReason.CLUSTER_OVERCOMMITTED
+    assert "no pods are evicted for a gang before it is admitted" in reported.message

@@ -46,9 +46,9 @@ def test_too_little_storage_is_named_and_the_gang_starts_when_there_is_more() ->
     cluster.claim("data", "late", size="2Gi")
     cluster.users("g", 1, "data")
     cluster.cycle()
-    told = cluster.scheduler.explain("ns", "g")
-    assert told is not None
-    assert told.nodes == {"node(s) did not have enough free storage": 3}
+    reported = cluster.scheduler.explain("ns", "g")
+    assert reported is not None
+    assert reported.nodes == {"node(s) did not have enough free storage": 3}
     _published(cluster, "x", "3Gi", zone="x")
     cluster.cycle()
     assert nodes_of(cluster, "g") <= {"a", "b"}
@@ -63,9 +63,9 @@ def test_storage_is_only_missed_where_a_volume_could_be_made() -> None:
     cluster.claim("data", "late", size="2Gi")
     cluster.users("g", 1, "data")
     cluster.cycle()
-    told = cluster.scheduler.explain("ns", "g")
-    assert told is not None
-    assert told.nodes == {
+    reported = cluster.scheduler.explain("ns", "g")
+    assert reported is not None
+    assert reported.nodes == {
         "node(s) didn't find available persistent volumes to bind": 2,
         "node(s) did not have enough free storage": 1,
     }

@@ -85,9 +85,9 @@ class Storage(Cluster):
         self.gang(gang, size, pod={"volumes": volumes, **given.pop("pod", {})}, **given)
 
     def why(self, gang: str) -> str:
-        told = self.scheduler.explain("ns", gang)
-        assert told is not None, f"{gang} doesn't wait"
-        return told.message
+        reported = self.scheduler.explain("ns", gang)
+        assert reported is not None, f"{gang} doesn't wait"
+        return reported.message
 
 
 def nodes_of(cluster: Cluster, gang: str) -> set[str]:
@@ -195,10 +195,10 @@ def test_a_claim_that_is_not_ready_is_named_and_the_gang_starts_when_it_is(claim
         cluster.claim("data", **claim)
     cluster.users("g", 2, "data")
     assert not cluster.cycle().binds
-    told = cluster.scheduler.explain("ns", "g")
-    assert told is not None
-    assert told.reason is WaitReason.VOLUMES
-    assert words in told.message
+    reported = cluster.scheduler.explain("ns", "g")
+    assert reported is not None
+    assert reported.reason is WaitReason.VOLUMES
+    assert words in reported.message
     assert not cluster.scheduler.dirty, "nothing is tried again before something changes"
     cluster.volume("w")
     cluster.claim("data", "static", volume="w", event="MODIFIED")
@@ -233,8 +233,8 @@ def test_a_gang_larger_than_a_node_may_share_what_many_nodes_can_mount(mode: str
     assert len(_claims(result)) == 1
     cluster.volume("v", nodes=("a",), of_class="late")
     cluster.claim("data", "late", volume="v", modes=mode, event="MODIFIED")
-    faults = {cluster.scheduler.reaches_its_claims(bind.uid) for bind in result.binds}
-    assert faults == {"", "node(s) didn't match PersistentVolume's node affinity"}
+    errors = {cluster.scheduler.reaches_its_claims(bind.uid) for bind in result.binds}
+    assert errors == {"", "node(s) didn't match PersistentVolume's node affinity"}
 
 
 def test_the_node_that_was_written_on_a_claim_is_kept() -> None:
@@ -502,8 +502,8 @@ def test_what_another_driver_attaches_does_not_count() -> None:
     for node in "abc":
         most = {"count": 1 if node == "a" else 0}
         drivers = [{"name": f"example.com/{driver}", "allocatable": most} for driver in ("one", "two")]
-        told = {"metadata": {"name": node}, "spec": {"drivers": drivers}}
-        cluster.scheduler.apply(CSINODES, "ADDED", msgspec.convert(told, CsiNode))
+        reported = {"metadata": {"name": node}, "spec": {"drivers": drivers}}
+        cluster.scheduler.apply(CSINODES, "ADDED", msgspec.convert(reported, CsiNode))
     for name in ("one", "two"):
         cluster.volume(f"v-{name}", csi={"driver": f"example.com/{name}"})
         cluster.claim(name, "static", volume=f"v-{name}")

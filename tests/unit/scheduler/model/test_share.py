@@ -51,9 +51,9 @@ def test_a_node_needs_one_of_the_labels() -> None:
     cluster.node("c", cpu="2", labels={"pool": "web"})
     cluster.gang("g", 3)
     assert cluster.nodes("g") == set()
-    told = cluster.scheduler.explain("ns", "g")
-    assert told is not None
-    assert [short.available for short in told.shortages] == ["2"], "one node of two cores is this scheduler's"
+    reported = cluster.scheduler.explain("ns", "g")
+    assert reported is not None
+    assert [short.available for short in reported.shortages] == ["2"], "one node of two cores is this scheduler's"
     cluster.node("c", cpu="2", labels={"pool": "batch"}, event="MODIFIED")
     assert cluster.nodes("g") == {"b", "c"}
 
@@ -131,10 +131,10 @@ def test_a_hard_shard_is_all_that_is_used() -> None:
     cluster.cycle()
     assert cluster.placed("g") == {}
     assert set(cluster.placed("h").values()) == {"b"}
-    told = cluster.scheduler.explain("ns", "g")
-    assert told is not None
-    assert told.nodes is not None
-    assert told.nodes["node(s) weren't in the shard of this scheduler"] == 2
+    reported = cluster.scheduler.explain("ns", "g")
+    assert reported is not None
+    assert reported.nodes is not None
+    assert reported.nodes["node(s) weren't in the shard of this scheduler"] == 2
 
 
 def test_without_its_shard_a_hard_scheduler_uses_nothing_and_goes_on_when_it_comes() -> None:

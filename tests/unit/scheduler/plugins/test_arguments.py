@@ -48,16 +48,16 @@ class Scored(Rules):
         self.stranger(f"{name}-{node}", node, labels={"app": "db"}, containers=containers)
 
 
-def _wishes_for_a_zone(world: Scored) -> Json:
+def _requests_for_a_zone(world: Scored) -> Json:
     term = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["y"]}]}
-    wishes = [{"weight": 1, "preference": term}]
-    return {"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": wishes}}}
+    preferences = [{"weight": 1, "preference": term}]
+    return {"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferences}}}
 
 
-def _wishes_for_company(world: Scored) -> Json:
+def _requests_for_company(world: Scored) -> Json:
     world.taken("b")
-    wishes = [{"weight": 1, "podAffinityTerm": DB}]
-    return {"affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": wishes}}}
+    preferences = [{"weight": 1, "podAffinityTerm": DB}]
+    return {"affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferences}}}
 
 
 def _bears_no_taint(world: Scored) -> Json:
@@ -100,8 +100,8 @@ def _first_is_lopsided(world: Scored) -> Json:
 @pytest.mark.parametrize(
     ("argument", "build"),
     [
-        ("nodeaffinity.weight", _wishes_for_a_zone),
-        ("podaffinity.weight", _wishes_for_company),
+        ("nodeaffinity.weight", _requests_for_a_zone),
+        ("podaffinity.weight", _requests_for_company),
         ("tainttoleration.weight", _bears_no_taint),
         ("imagelocality.weight", _image_is_there),
         ("podtopologyspread.weight", _spreads_softly),

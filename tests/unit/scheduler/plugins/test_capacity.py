@@ -119,10 +119,10 @@ def test_a_wrong_place_costs_the_queue_its_gangs_and_nobody_else(actions: str, p
     made.gang("poor", 1, queue="bad", phase="Pending")
     made.gang("fine", 1, queue="default", phase="Pending")
     assert placed(made, "poor", "fine") == {"poor": 0, "fine": 1}
-    told = made.scheduler.explain("ns", "poor")
-    assert told is not None
-    assert told.reason is WaitReason.QUEUE_INVALID
-    assert sentence in told.message
+    reported = made.scheduler.explain("ns", "poor")
+    assert reported is not None
+    assert reported.reason is WaitReason.QUEUE_INVALID
+    assert sentence in reported.message
     assert made.scheduler.phase("ns", "poor") == "Pending"
     made.queue("bad", event="MODIFIED")
     made.queue("worse", event="MODIFIED")
@@ -135,11 +135,11 @@ def test_a_gang_that_asks_for_more_than_the_queue_above_may_hold_never_starts() 
     made.queue("a", parent="eng")
     made.gang("big", 8, queue="a")
     made.cycle()
-    told = made.scheduler.explain("ns", "big")
-    assert told is not None
-    assert told.reason is WaitReason.IMPOSSIBLE
-    assert "the gang needs cpu 8 with 0 held of 6 allowed (queue eng): short by cpu 2" in told.message
-    assert list(told.shortages) == [Shortage("cpu", "8", "6", "2")]
+    reported = made.scheduler.explain("ns", "big")
+    assert reported is not None
+    assert reported.reason is WaitReason.IMPOSSIBLE
+    assert "the gang needs cpu 8 with 0 held of 6 allowed (queue eng): short by cpu 2" in reported.message
+    assert list(reported.shortages) == [Shortage("cpu", "8", "6", "2")]
 
 
 def test_a_gang_waits_for_what_others_of_the_queue_above_hold() -> None:
@@ -151,10 +151,10 @@ def test_a_gang_waits_for_what_others_of_the_queue_above_hold() -> None:
     made.cycle()
     made.gang("second", 3, queue="a")
     made.cycle()
-    told = made.scheduler.explain("ns", "second")
-    assert told is not None
-    assert told.reason is WaitReason.QUEUE_LIMIT
-    assert "the gang needs cpu 3 with 4 held of 6 allowed (queue eng): short by cpu 1" in told.message
+    reported = made.scheduler.explain("ns", "second")
+    assert reported is not None
+    assert reported.reason is WaitReason.QUEUE_LIMIT
+    assert "the gang needs cpu 3 with 4 held of 6 allowed (queue eng): short by cpu 1" in reported.message
     made.delete_gang("first")
     assert placed(made, "second") == {"second": 3}
 
@@ -169,12 +169,12 @@ def test_admission_counts_what_is_admitted_in_every_queue_above() -> None:
     made.cycle()
     phases = {name: made.scheduler.phase("ns", name) for name in ("one", "two", "three", "huge")}
     assert phases == {"one": "Inqueue", "two": "Pending", "three": "Inqueue", "huge": "Pending"}
-    told = {name: made.scheduler.explain("ns", name) for name in ("two", "huge")}
-    assert told["two"] is not None
-    assert told["two"].reason is WaitReason.QUEUE_LIMIT
-    assert told["huge"] is not None
-    assert told["huge"].reason is WaitReason.IMPOSSIBLE
-    assert "insufficient cpu (cpu: 7 asked, 2 left of 6 in queue eng)" in told["huge"].message
+    reported = {name: made.scheduler.explain("ns", name) for name in ("two", "huge")}
+    assert reported["two"] is not None
+    assert reported["two"].reason is WaitReason.QUEUE_LIMIT
+    assert reported["huge"] is not None
+    assert reported["huge"].reason is WaitReason.IMPOSSIBLE
+    assert "insufficient cpu (cpu: 7 asked, 2 left of 6 in queue eng)" in reported["huge"].message
 
 
 def test_a_minimum_as_large_as_the_quota_waits_for_what_is_held_and_is_not_impossible() -> None:
@@ -183,9 +183,9 @@ def test_a_minimum_as_large_as_the_quota_waits_for_what_is_held_and_is_not_impos
     made.gang("first", 1, queue="a", minResources=cpus(1))
     made.gang("all", 0, minimum=1, queue="a", phase="Pending", minResources=cpus(4))
     made.cycle()
-    told = made.scheduler.explain("ns", "all")
-    assert told is not None
-    assert told.reason is WaitReason.QUEUE_LIMIT
+    reported = made.scheduler.explain("ns", "all")
+    assert reported is not None
+    assert reported.reason is WaitReason.QUEUE_LIMIT
     made.delete_gang("first")
     made.cycle()
     assert made.scheduler.phase("ns", "all") == "Inqueue"
@@ -273,9 +273,9 @@ def test_what_gangs_hold_beyond_their_minimum_is_no_obstacle_to_admission() -> N
     made.run("old")
     made.gang("big", 0, minimum=1, queue="a", phase="Pending", minResources=cpus(4))
     made.cycle()
-    told = made.scheduler.explain("ns", "big")
-    assert told is not None
-    assert "insufficient cpu (cpu: 4 asked, 3 left of 4 in queue a)" in told.message
+    reported = made.scheduler.explain("ns", "big")
+    assert reported is not None
+    assert "insufficient cpu (cpu: 4 asked, 3 left of 4 in queue a)" in reported.message
     made.delete_gang("big")
     for name, amount in (("fits", 3), ("more", 1)):
         made.gang(name, 0, minimum=1, queue="a", phase="Pending", minResources=cpus(amount))
@@ -290,9 +290,9 @@ def test_of_queues_with_as_little_left_the_highest_is_named(own: int | None, nam
     made.queue("a", parent="eng", capability=None if own is None else cpus(own))
     made.gang("g", 0, minimum=1, queue="a", phase="Pending", minResources=cpus(7))
     made.cycle()
-    told = made.scheduler.explain("ns", "g")
-    assert told is not None
-    assert f"cpu: 7 asked, {own or 6} left of {own or 6} in queue {named}" in told.message
+    reported = made.scheduler.explain("ns", "g")
+    assert reported is not None
+    assert f"cpu: 7 asked, {own or 6} left of {own or 6} in queue {named}" in reported.message
 
 
 def test_a_queue_that_holds_more_than_it_may_by_now_has_nothing_left() -> None:
@@ -304,10 +304,10 @@ def test_a_queue_that_holds_more_than_it_may_by_now_has_nothing_left() -> None:
     made.queue("a", event="MODIFIED", capability=cpus(2))
     made.gang("g", 0, minimum=1, queue="a", phase="Pending", minResources=cpus(1))
     made.cycle()
-    told = made.scheduler.explain("ns", "g")
-    assert told is not None
-    assert list(told.shortages) == [Shortage("cpu", "1", "0", "1")]
-    assert "insufficient cpu (cpu: 1 asked, 0 left of 2 in queue a)" in told.message
+    reported = made.scheduler.explain("ns", "g")
+    assert reported is not None
+    assert list(reported.shortages) == [Shortage("cpu", "1", "0", "1")]
+    assert "insufficient cpu (cpu: 1 asked, 0 left of 2 in queue a)" in reported.message
 
 
 def test_without_a_hierarchy_a_queue_deserves_no_more_than_it_may_hold() -> None:
@@ -357,9 +357,9 @@ def test_a_queue_that_closes_admits_and_places_nobody() -> None:
     made.gang("admitted", 1, queue="a")
     assert placed(made, "waits", "admitted") == {"waits": 0, "admitted": 0}
     for name in ("waits", "admitted"):
-        told = made.scheduler.explain("ns", name)
-        assert told is not None
-        assert told.reason is WaitReason.QUEUE_NOT_OPEN
+        reported = made.scheduler.explain("ns", name)
+        assert reported is not None
+        assert reported.reason is WaitReason.QUEUE_NOT_OPEN
 
 
 def test_shares_are_told_when_they_change() -> None:

@@ -60,13 +60,13 @@ class Quotas(Claims):
 
     def amounts(self) -> dict[str, dict[str, str | None]]:
         """What the next cycle tells queues that they hold of devices."""
-        told = self.cycle().queue_statuses
-        return {u.name: {k: v for k, v in u.allocated.items() if "deviceclass" in k} for u in told}
+        reported = self.cycle().queue_statuses
+        return {u.name: {k: v for k, v in u.allocated.items() if "deviceclass" in k} for u in reported}
 
     def reason(self, gang: str) -> tuple[WaitReason, str]:
-        told = self.scheduler.explain("ns", gang)
-        assert told is not None
-        return told.reason, told.message
+        reported = self.scheduler.explain("ns", gang)
+        assert reported is not None
+        return reported.reason, reported.message
 
 
 def test_a_queue_and_those_above_it_hold_no_more_devices_than_they_may() -> None:
@@ -116,9 +116,9 @@ def test_a_claim_shared_by_pods_of_two_queues_counts_in_each_and_once_above() ->
     cluster.claim("shared")
     for name in ("x", "y"):
         cluster.users(name, 1, "shared", queue=name)
-    told = cluster.amounts()
+    reported = cluster.amounts()
     assert (len(cluster.placed("x")), len(cluster.placed("y"))) == (1, 1)
-    assert [told[name] for name in ("eng", "root", "x", "y") if name in told] == [{COUNT: "1"}] * 3
+    assert [reported[name] for name in ("eng", "root", "x", "y") if name in reported] == [{COUNT: "1"}] * 3
 
 
 def test_without_a_hierarchy_queues_above_limit_nothing() -> None:
@@ -304,7 +304,7 @@ def test_what_queues_hold_is_what_it_is_when_counted_anew(steps: list[tuple[str,
             alive.remove(gang)
         elif step == "move" and gang in alive:
             cluster.groups[gang]["spec"]["queue"] = "xy"[number % 2]
-            cluster.tell_group(gang)
+            cluster.report_group(gang)
         elif step == "limit":
             cluster.queue("eng", event="MODIFIED", capability={COUNT: str(which)})
         elif step == "change":

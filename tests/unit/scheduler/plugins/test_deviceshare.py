@@ -40,9 +40,9 @@ def test_memory_is_taken_of_one_card_the_first_that_has_enough() -> None:
     assert [cluster.notes[f"g-worker-{i}"]["volcano.sh/gpu-index"] for i in range(4)] == ["0", "0", "1", "1"]
     cluster.sharers("h", 1, {"gpu_memory": 4})
     assert not cluster.cycle().binds, "two of each card's ten are left: enough in all, but not on one card"
-    told = cluster.scheduler.explain("ns", "h")
-    assert told is not None
-    assert told.nodes == {"node(s) didn't have enough free cards, or memory or cores of cards": 1}
+    reported = cluster.scheduler.explain("ns", "h")
+    assert reported is not None
+    assert reported.nodes == {"node(s) didn't have enough free cards, or memory or cores of cards": 1}
 
 
 def test_a_card_that_is_unhealthy_is_not_used() -> None:
@@ -290,10 +290,10 @@ def test_a_configuration_that_is_not_understood_keeps_pods_waiting_and_is_named(
     cluster.vgpus("a", card("x"))
     cluster.sharers("g", 1, {"vgpu_number": 1})
     assert not cluster.cycle().binds
-    told = cluster.scheduler.explain("ns", "g")
-    assert told is not None
-    assert told.nodes is not None
-    assert any(words in reason for reason in told.nodes)
+    reported = cluster.scheduler.explain("ns", "g")
+    assert reported is not None
+    assert reported.nodes is not None
+    assert any(words in reason for reason in reported.nodes)
 
 
 def test_a_node_whose_records_are_none_has_no_cards() -> None:

@@ -63,7 +63,7 @@ def test_gangs_run_for_a_while_before_others_may_have_them_evicted(action: str) 
     cluster.gang("new", 2, priorityClassName="high")
     result = later(cluster, 10)
     assert not result.evictions
-    assert result.look_again_at == start + timedelta(minutes=30)
+    assert result.requeue_at == start + timedelta(minutes=30)
     assert not later(cluster, 19).evictions
     assert len(later(cluster, 2).evictions) == (2 if action == "preempt" else 3)
 
@@ -110,7 +110,7 @@ def test_a_gang_is_disturbed_no_more_often_in_an_hour_than_the_policy_allows() -
     cluster.gang("second", 3, priorityClassName="high")
     result = later(cluster, 30)
     assert not result.evictions
-    assert result.look_again_at == first + timedelta(hours=1)
+    assert result.requeue_at == first + timedelta(hours=1)
     assert evicted(later(cluster, 31)) == {"old-worker-3"}
 
 
@@ -131,7 +131,7 @@ def test_limits_that_make_no_sense_are_refused(given: dict[str, Any], text: str)
 # What a gang is told that waits for a limit to pass
 
 
-def told(cluster: Cluster, gang: str = "new") -> Explanation:
+def reported(cluster: Cluster, gang: str = "new") -> Explanation:
     found = cluster.scheduler.explain("ns", gang)
     assert found is not None
     return found
@@ -146,7 +146,7 @@ def test_a_gang_is_told_from_when_on_others_may_be_evicted_for_it(action: str) -
     cluster.gang("new", 2, priorityClassName="high")
     later(cluster, 10)
     gone = 2 if action == "preempt" else 4
-    found = told(cluster)
+    found = reported(cluster)
     assert found.reason is WaitReason.VICTIMS_PROTECTED
     assert found.protected == (gone, ("ns/old",), DisruptionLimit.MIN_RUNTIME, "30m", end)
     sentence = (
@@ -169,12 +169,12 @@ def test_what_keeps_victims_is_said_until_it_does_not() -> None:
     cluster.node("other", cpu="1")
     cluster.cycle()
     result = later(cluster, 1)
-    assert told(cluster).reason is WaitReason.VICTIMS_PROTECTED
-    assert result.look_again_at == end, "whatever else happens meanwhile"
+    assert reported(cluster).reason is WaitReason.VICTIMS_PROTECTED
+    assert result.requeue_at == end, "whatever else happens meanwhile"
     cluster.priority("low", 99)
     cluster.cycle()
-    assert told(cluster).reason is WaitReason.INSUFFICIENT, "they are no victims of it any more"
-    assert told(cluster).protected is None
+    assert reported(cluster).reason is WaitReason.INSUFFICIENT, "they are no victims of it any more"
+    assert reported(cluster).protected is None
 
 
 def test_gangs_alike_are_told_alike_and_others_are_not() -> None:
@@ -186,10 +186,10 @@ def test_gangs_alike_are_told_alike_and_others_are_not() -> None:
     cluster.gang("vast", 5, priorityClassName="high")
     cluster.gang("equal", 2)
     cluster.cycle()
-    assert told(cluster).protected == told(cluster, "like").protected
-    assert told(cluster, "like").reason is WaitReason.VICTIMS_PROTECTED
+    assert reported(cluster).protected == reported(cluster, "like").protected
+    assert reported(cluster, "like").reason is WaitReason.VICTIMS_PROTECTED
     for name in ("vast", "equal"):
-        assert told(cluster, name).reason is not WaitReason.VICTIMS_PROTECTED
+        assert reported(cluster, name).reason is not WaitReason.VICTIMS_PROTECTED
 
 
 def test_a_gang_that_takes_more_evictions_than_a_cycle_may_have_is_told_so() -> None:
@@ -200,11 +200,11 @@ def test_a_gang_that_takes_more_evictions_than_a_cycle_may_have_is_told_so() -> 
     cluster.gang("new", 4, priorityClassName="high")
     result = cluster.cycle()
     assert not result.evictions
-    assert told(cluster).protected == (4, ("ns/a", "ns/b", "ns/c"), DisruptionLimit.PER_CYCLE, "3", None)
+    assert reported(cluster).protected == (4, ("ns/a", "ns/b", "ns/c"), DisruptionLimit.PER_CYCLE, "3", None)
     assert (
         "VictimsProtected: it could have its place by evicting 4 pods of gangs ns/a, ns/b and 1 more, "
         "and the policy lets no more than 3 go in a cycle (maxVictimsPerCycle); "
-    ) in told(cluster).message
+    ) in reported(cluster).message
 
 
 def test_a_gang_that_is_left_alone_for_what_it_lost_is_named_with_the_time() -> None:
@@ -218,7 +218,7 @@ def test_a_gang_that_is_left_alone_for_what_it_lost_is_named_with_the_time() -> 
     cluster.run("first")
     cluster.gang("new", 1, priorityClassName="high")
     cluster.cycle()
-    assert told(cluster).protected == (1, ("ns/old",), DisruptionLimit.PER_GANG_AND_HOUR, "1", end)
+    assert reported(cluster).protected == (1, ("ns/old",), DisruptionLimit.PER_GANG_AND_HOUR, "1", end)
 
 
 def test_what_is_said_of_protected_victims_stays_below_a_kilobyte_and_legible() -> None:
@@ -229,7 +229,7 @@ def test_what_is_said_of_protected_victims_stays_below_a_kilobyte_and_legible() 
         began(cluster, f"{name}-worker-0")
     cluster.gang("n" * 63, 4, priorityClassName="high")
     cluster.cycle()
-    found = told(cluster, "n" * 63)
+    found = reported(cluster, "n" * 63)
     assert len(found.message.encode()) <= 1024
     assert protected_until(found.message) is not None
 
@@ -249,7 +249,7 @@ def test_a_gang_below_its_minimum_gives_its_places_back_in_the_end() -> None:
     cluster = stale()
     result = cluster.cycle()
     assert not result.evictions
-    assert result.look_again_at is not None
+    assert result.requeue_at is not None
     due = cluster.now + timedelta(minutes=10)
     assert not later(cluster, 9.9).evictions
     cluster.now = due - timedelta(seconds=2)

@@ -109,10 +109,10 @@ def test_a_wrong_annotation_costs_the_queue_its_gangs_until_it_is_right(path: st
     made.gang("fine", 1, queue="default")
     made.cycle()
     assert len(made.placed("fine")) == 1
-    told = made.scheduler.explain("ns", "poor")
-    assert told is not None
-    assert told.reason is WaitReason.QUEUE_INVALID
-    assert sentence in told.message
+    reported = made.scheduler.explain("ns", "poor")
+    assert reported is not None
+    assert reported.reason is WaitReason.QUEUE_INVALID
+    assert sentence in reported.message
     made.queue("bad", event="MODIFIED", annotations={KEY: "root/eng/dev", f"{KEY}-weights": "1/2/3"})
     made.cycle()
     assert len(made.placed("poor")) == 1
@@ -155,7 +155,7 @@ def test_a_queue_may_have_pods_back_until_the_other_would_be_served_first() -> N
     made.run("root-a")
     gang(made, queue(made, "root/b"), 8, cpu=1)
     made.groups["root-b"]["spec"]["minMember"] = 3
-    made.tell_group("root-b")
+    made.report_group("root-b")
     result = made.cycle()
     assert len(result.evictions) == 3
     assert {held.name for held in result.held if held.promised} == {f"root-b-worker-{i}" for i in range(3)}

@@ -146,12 +146,12 @@ def test_the_server_hears_of_cycles_and_placements() -> None:
     assert set(opened["Queues"]) == {"default"}
 
 
-FAULTS: list[Answer] = [lambda q: [], lambda q: {"status": 3}, lambda q: None]
+ERRORS: list[Answer] = [lambda q: [], lambda q: {"status": 3}, lambda q: None]
 
 
-@pytest.mark.parametrize("fault", [None, *FAULTS])
-def test_a_server_that_fails_has_gangs_wait_with_a_reason_until_it_answers(fault: Answer | None) -> None:
-    server = _Server(**({"predicate": fault} if fault else {}))
+@pytest.mark.parametrize("error", [None, *ERRORS])
+def test_a_server_that_fails_has_gangs_wait_with_a_reason_until_it_answers(error: Answer | None) -> None:
+    server = _Server(**({"predicate": error} if error else {}))
     cluster = _cluster(server, _policy("predicate"), "a", "b")
     for name in ("g", "h"):
         cluster.gang(name, 2)
@@ -160,7 +160,7 @@ def test_a_server_that_fails_has_gangs_wait_with_a_reason_until_it_answers(fault
     assert len(server.asked) == 1, "it isn't asked again in a cycle in which it failed"
     assert "2 extender" in result.pod_conditions[0].message
     assert " failed: " in result.pod_conditions[0].message
-    assert result.look_again_at is not None
+    assert result.requeue_at is not None
     server.answers["predicate"] = lambda q: {"status": ""}
     cluster.cycle()
     assert len(cluster.placed("g")) == 2

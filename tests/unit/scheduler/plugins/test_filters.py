@@ -108,12 +108,12 @@ def test_the_anti_affinity_of_a_pod_that_runs_goes_by_the_namespace_of_who_comes
     assert cluster.nodes("g") == {"b"}
 
 
-@pytest.mark.parametrize(("wish", "node"), [(1, "a"), (2, "b")])
-def test_a_pod_that_must_have_others_near_draws_them_as_a_wish_of_weight_one_does(wish: int, node: str) -> None:
+@pytest.mark.parametrize(("wanted", "node"), [(1, "a"), (2, "b")])
+def test_a_pod_that_must_have_others_near_draws_them_as_a_wish_of_weight_one_does(wanted: int, node: str) -> None:
     cluster = Rules()
     others = {"labelSelector": {"matchLabels": {"gang": "g"}}}
     cluster.stranger("must", "a", affinity=_near(**others))
-    liked = [{"weight": wish, "podAffinityTerm": {"topologyKey": ZONE, **others}}]
+    liked = [{"weight": wanted, "podAffinityTerm": {"topologyKey": ZONE, **others}}]
     soft = {"preferredDuringSchedulingIgnoredDuringExecution": liked}
     cluster.stranger("would", "b", affinity={"podAffinity": soft})
     cluster.gang("g", 1)
@@ -320,7 +320,7 @@ def test_a_pod_that_waits_for_its_like_says_so() -> None:
     cluster = Rules()
     cluster.gang("g", 1, pod={"affinity": _near()})
     cluster.cycle()
-    told = cluster.scheduler.explain("ns", "g")
-    assert told is not None
-    assert told.reason is WaitReason.INTER_POD_AFFINITY
-    assert told.nodes == {"node(s) didn't match pod affinity rules": 2}
+    reported = cluster.scheduler.explain("ns", "g")
+    assert reported is not None
+    assert reported.reason is WaitReason.INTER_POD_AFFINITY
+    assert reported.nodes == {"node(s) didn't match pod affinity rules": 2}

@@ -127,8 +127,8 @@ def test_where_the_gang_is_counts_among_the_fullest_domains_only() -> None:
     plugin = plugin_of(session, NetworkTopologyAware)
     tree = session.shared(DomainSearch).tree
     amount = session.dims.vector({"cpu": "4"})
-    wish = DomainRequest(session.state.jobs["ns/g"], None, 2, amount, np.zeros(len(tree)))
-    assert plugin.domain_scores(wish, np.arange(3)) == pytest.approx(
+    wanted = DomainRequest(session.state.jobs["ns/g"], None, 2, amount, np.zeros(len(tree)))
+    assert plugin.domain_scores(wanted, np.arange(3)) == pytest.approx(
         [100 * 6 / 16, 100 * 12 / 16, 100 * (12 / 16 + 0.25)]
     )
 

@@ -123,8 +123,8 @@ def test_alike_gangs_of_two_queues_go_to_their_own_nodes() -> None:
 def test_a_queue_that_changes_frees_who_waited_for_it() -> None:
     cluster = _cluster(policy(NAME), required=["z"])
     cluster.gang("g", 1, queue="q")
-    told = cluster.cycle().pod_conditions
-    assert "4 node(s) didn't match the node groups of the queue" in told[0].message
+    reported = cluster.cycle().pod_conditions
+    assert "4 node(s) didn't match the node groups of the queue" in reported[0].message
     cluster.queue("q", event="MODIFIED", affinity=_affinity(required=["c"]))
     cluster.cycle()
     assert cluster.placed("g") == {"g-worker-0": "n-c"}
@@ -171,8 +171,8 @@ def test_what_the_queue_holds_already_counts_until_it_ends() -> None:
     cluster.cycle()
     cluster.run("one")
     cluster.gang("two", 2, queue="q")
-    told = cluster.cycle().pod_conditions
-    assert "2 node(s) were in a node group in which the queue holds all it may" in told[0].message
+    reported = cluster.cycle().pod_conditions
+    assert "2 node(s) were in a node group in which the queue holds all it may" in reported[0].message
     assert cluster.placed("two") == {}
     cluster.change("one-worker-0", phase="Succeeded")
     cluster.cycle()
@@ -224,9 +224,9 @@ def test_another_queue_is_not_limited() -> None:
 def test_limits_that_cannot_be_read_keep_the_queue_out(limits: str) -> None:
     cluster = _limited(limits, a1="8")
     cluster.gang("g", 1, queue="q")
-    told = cluster.cycle().pod_conditions
+    reported = cluster.cycle().pod_conditions
     assert cluster.placed("g") == {}
-    assert f"annotation {LIMITS} isn't readable" in told[0].message
+    assert f"annotation {LIMITS} isn't readable" in reported[0].message
 
 
 def test_limits_that_cannot_be_read_keep_the_queue_off_nodes_of_no_group_too() -> None:

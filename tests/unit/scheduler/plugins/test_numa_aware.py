@@ -151,7 +151,7 @@ def test_reserved_cpus_are_given_to_nobody() -> None:
     assert assign(_layout(reserved=99), ALL, (1,), TopologyPolicy.RESTRICTED) is None
 
 
-def _tell(cluster: Cluster, node: str, free: str = "0-15", **given: Any) -> None:
+def _report(cluster: Cluster, node: str, free: str = "0-15", **given: Any) -> None:
     layout = _layout()
     policies = {"CPUManagerPolicy": "static", "TopologyManagerPolicy": "single-numa-node", **given.pop("policies", {})}
     spec: dict[str, Any] = {
@@ -183,18 +183,18 @@ def _cluster(*nodes: str) -> Cluster:
 
 def test_a_side_car_gets_cpus_of_its_own() -> None:
     cluster = _cluster("n")
-    _tell(cluster, "n", free="0-5")
+    _report(cluster, "n", free="0-5")
     _pod(cluster, "g")
     raw = cluster.pods["g-worker-0"]["spec"]
     raw["initContainers"] = [{"name": "s", "restartPolicy": "Always", "resources": raw["containers"][0]["resources"]}]
     cluster.change("g-worker-0")
     assert not cluster.cycle().binds, "six are left and both want four"
-    _tell(cluster, "n", free="0-7")
+    _report(cluster, "n", free="0-7")
     assert len(cluster.cycle().binds) == 1
 
 
 @pytest.mark.parametrize(
-    ("told", "asked", "reason"),
+    ("reported", "asked", "reason"),
     [
         (None, "single-numa-node", "had no NUMA information"),
         ({"cpuDetail": {}}, "single-numa-node", "had no NUMA information"),
@@ -206,25 +206,25 @@ def test_a_side_car_gets_cpus_of_its_own() -> None:
         ({"resReserved": {"cpu": "12500m"}}, "single-numa-node", "couldn't align the cpus of the pod"),
     ],
 )
-def test_nodes_are_refused_with_a_reason(told: dict[str, Any] | None, asked: str, reason: str) -> None:
+def test_nodes_are_refused_with_a_reason(reported: dict[str, Any] | None, asked: str, reason: str) -> None:
     cluster = _cluster("n")
-    if told is not None:
-        _tell(cluster, "n", **told)
+    if reported is not None:
+        _report(cluster, "n", **reported)
     _pod(cluster, "g", asked=asked)
     assert reason in cluster.cycle().pod_conditions[0].message
-    _tell(cluster, "n", policies={"TopologyManagerPolicy": asked or "restricted"})
+    _report(cluster, "n", policies={"TopologyManagerPolicy": asked or "restricted"})
     cluster.cycle()
     assert cluster.placed("g") == {"g-worker-0": "n"}
 
 
 @pytest.mark.parametrize(
-    "told", [None, {"policies": {"CPUManagerPolicy": "none"}}, {"policies": {"TopologyManagerPolicy": "none"}}]
+    "reported", [None, {"policies": {"CPUManagerPolicy": "none"}}, {"policies": {"TopologyManagerPolicy": "none"}}]
 )
 @pytest.mark.parametrize("asked", ["", "none"])
-def test_who_asks_for_nothing_goes_where_nothing_is_aligned(told: dict[str, Any] | None, asked: str) -> None:
+def test_who_asks_for_nothing_goes_where_nothing_is_aligned(reported: dict[str, Any] | None, asked: str) -> None:
     cluster = _cluster("n")
-    if told is not None:
-        _tell(cluster, "n", "", **told)
+    if reported is not None:
+        _report(cluster, "n", "", **reported)
     _pod(cluster, "g", asked=asked)
     cluster.cycle()
     assert cluster.placed("g") == {"g-worker-0": "n"}
@@ -232,7 +232,7 @@ def test_who_asks_for_nothing_goes_where_nothing_is_aligned(told: dict[str, Any]
 
 def test_pods_that_are_not_guaranteed_are_not_concerned() -> None:
     cluster = _cluster("n")
-    _tell(cluster, "n", "")
+    _report(cluster, "n", "")
     cluster.gang("g", 1)
     cluster.pods["g-worker-0"]["metadata"]["annotations"][POLICY] = "restricted"
     cluster.change("g-worker-0")
@@ -242,12 +242,12 @@ def test_pods_that_are_not_guaranteed_are_not_concerned() -> None:
 
 def test_the_pod_is_told_its_cpus_and_the_next_gets_others() -> None:
     cluster = _cluster("n")
-    _tell(cluster, "n")
+    _report(cluster, "n")
     for gang in ("a", "b", "c"):
         _pod(cluster, gang, cpus="6")
     result = cluster.cycle()
-    told = {b.name: json.loads((b.annotations or {})[DECISION]) for b in result.binds}
-    assert told == {
+    reported = {b.name: json.loads((b.annotations or {})[DECISION]) for b in result.binds}
+    assert reported == {
         "a-worker-0": {"numa": {"0": {"cpu": "6"}}},
         "b-worker-0": {"numa": {"1": {"cpu": "6"}}},
     }
@@ -256,7 +256,7 @@ def test_the_pod_is_told_its_cpus_and_the_next_gets_others() -> None:
 
 def test_cpus_given_away_are_taken_until_the_node_reports_them_or_the_pod_is_gone() -> None:
     cluster = _cluster("n")
-    _tell(cluster, "n")
+    _report(cluster, "n")
     _pod(cluster, "a", cpus="8")
     cluster.cycle()
     _pod(cluster, "b", cpus="8")
@@ -264,7 +264,7 @@ def test_cpus_given_away_are_taken_until_the_node_reports_them_or_the_pod_is_gon
     cluster.cycle()
     assert (len(cluster.placed("b")), len(cluster.placed("c"))) == (1, 0)
     cluster.run("a")
-    _tell(cluster, "n", "0-7")
+    _report(cluster, "n", "0-7")
     cluster.cycle()
     assert cluster.placed("c") == {}, "b's cpus aren't reported yet, as it doesn't run"
     cluster.change("b-worker-0", phase="Succeeded")
@@ -276,7 +276,7 @@ def _wide(free: str = "0-15") -> Cluster:
     """One node that has cpus enough for many, of which 16 can be given away as a pod's own."""
     cluster = Cluster(policy(NAME, {}, "predicates"))
     cluster.node("n", cpu="64")
-    _tell(cluster, "n", free)
+    _report(cluster, "n", free)
     return cluster
 
 
@@ -294,7 +294,7 @@ def test_cpus_of_a_pod_that_runs_are_taken_until_the_node_reports_otherwise() ->
     for gang in ("b", "c"):
         _pod(cluster, gang, cpus="8")
     assert _placed(cluster, "b", "c") == ["b"]
-    _tell(cluster, "n", "0-15", policies={})  # the same amounts again
+    _report(cluster, "n", "0-15", policies={})  # the same amounts again
     assert _placed(cluster, "b", "c") == ["b"]
 
 
@@ -302,7 +302,7 @@ def test_cpus_of_a_pod_that_does_not_run_yet_are_taken_whatever_the_node_reports
     cluster = _wide()
     _pod(cluster, "a", cpus="8")
     cluster.cycle()
-    _tell(cluster, "n", "0-14")
+    _report(cluster, "n", "0-14")
     for gang in ("b", "c"):
         _pod(cluster, gang, cpus="7")
     assert _placed(cluster, "b", "c") == ["b"]
@@ -338,7 +338,7 @@ def test_a_node_without_a_policy_aligns_nothing() -> None:
     """Where neither pod nor node has a policy no hints are evaluated, and no cpus are counted."""
     cluster = Cluster(policy(NAME, {}, "predicates"))
     cluster.node("n", cpu="64")
-    _tell(cluster, "n", policies={"TopologyManagerPolicy": "none"})
+    _report(cluster, "n", policies={"TopologyManagerPolicy": "none"})
     for gang in ("a", "b", "c"):
         _pod(cluster, gang, cpus="8", asked="")
     result = cluster.cycle()
@@ -348,7 +348,7 @@ def test_a_node_without_a_policy_aligns_nothing() -> None:
 
 def test_a_policy_that_nobody_knows_is_no_match() -> None:
     cluster = _cluster("n")
-    _tell(cluster, "n", policies={"TopologyManagerPolicy": "best-efort"})
+    _report(cluster, "n", policies={"TopologyManagerPolicy": "best-efort"})
     _pod(cluster, "g", asked="best-efort")
     assert "had another topology manager policy than the pod" in cluster.cycle().pod_conditions[0].message
 
@@ -372,7 +372,7 @@ def test_every_container_has_to_have_its_limits_as_requests(
 ) -> None:
     """Only pods of Guaranteed quality that ask for cpu. Node n has none to give away."""
     cluster = _cluster("n")
-    _tell(cluster, "n", "")
+    _report(cluster, "n", "")
     cluster.gang("g", 1)
     raw = cluster.pods["g-worker-0"]
     raw["metadata"]["annotations"][POLICY] = "restricted"
@@ -387,7 +387,7 @@ def test_every_container_has_to_have_its_limits_as_requests(
 def test_init_containers_get_no_cpus_beside_the_others() -> None:
     """The cpus are those of the containers; what runs before them is gone by then."""
     cluster = _cluster("n")
-    _tell(cluster, "n")
+    _report(cluster, "n")
     cluster.gang("g", 1)
     raw = cluster.pods["g-worker-0"]
     raw["metadata"]["annotations"][POLICY] = "single-numa-node"
@@ -413,7 +413,7 @@ def _sockets(cluster: Cluster, node: str, sockets: int) -> None:
     cluster.node(node, cpu="64")
     places = {str(cpu): place._asdict() for cpu, place in _layout(sockets=sockets).places}
     policies = {"TopologyManagerPolicy": "best-effort"}
-    _tell(cluster, node, f"0-{8 * sockets - 1}", policies=policies, cpuDetail=places)
+    _report(cluster, node, f"0-{8 * sockets - 1}", policies=policies, cpuDetail=places)
 
 
 def test_points_are_whole_numbers_and_count_once_by_default() -> None:
@@ -421,7 +421,7 @@ def test_points_are_whole_numbers_and_count_once_by_default() -> None:
     cluster = Cluster(policy(NAME))
     _sockets(cluster, "three", 3)
     cluster.node("one", cpu="64")
-    _tell(cluster, "one", "0-1,8-9", policies={"TopologyManagerPolicy": "best-effort"})
+    _report(cluster, "one", "0-1,8-9", policies={"TopologyManagerPolicy": "best-effort"})
     _pod(cluster, "g", cpus="24", asked="best-effort")
     assert _points_by_node(cluster) == {"three": 0, "one": 100 - 100 * 2 // 3}
 
@@ -439,7 +439,7 @@ def test_fewer_numa_nodes_are_better() -> None:
     cluster = Cluster(given)
     for name, free in (("one", "0-15"), ("two", "0-2,8-10"), ("none", "0")):
         cluster.node(name, cpu="16")
-        _tell(cluster, name, free, policies={"TopologyManagerPolicy": "best-effort"})
+        _report(cluster, name, free, policies={"TopologyManagerPolicy": "best-effort"})
     _pod(cluster, "g", asked="best-effort")
     opened = session(cluster, given)
     found = plugin_of(opened, NumaAware).task_scores(task_of(opened, "g-worker-0"), np.arange(3), [])

@@ -127,10 +127,10 @@ def test_answers_about_one_pod_are_looked_at_as_well(hook: str) -> None:
     cluster.gang("g", 1)
     [failure] = cluster.cycle().failures
     assert (failure.hook, failure.gang) == (hook, "ns/g")
-    told = cluster.scheduler.explain("ns", "g")
-    assert told is not None
-    assert told.reason == "PluginFailed"
-    assert f"mine.{hook} ({failure.place}) returned" in told.message
+    reported = cluster.scheduler.explain("ns", "g")
+    assert reported is not None
+    assert reported.reason == "PluginFailed"
+    assert f"mine.{hook} ({failure.place}) returned" in reported.message
 
 
 def test_a_vote_that_is_a_number_is_none() -> None:
@@ -264,8 +264,8 @@ def test_a_check_is_there_for_every_method_that_answers() -> None:
         *("of_mode", "ignored_resources", "config_maps", "devices_by_claim"),
     }
     methods = {name for name in vars(Plugin) if name[0] != "_" and callable(getattr(Plugin, name))}
-    looked_at = {name for name in methods if checked(made := answering(name, None)) is not made}
-    assert methods - looked_at == without
+    checked_at = {name for name in methods if checked(made := answering(name, None)) is not made}
+    assert methods - checked_at == without
 
 
 def test_plugins_of_ours_are_not_looked_at() -> None:

@@ -46,8 +46,8 @@ def test_the_documented_plugin_says_why_not(own: Extensions) -> None:
     cluster = Cluster(parse_policy(TEXT, extensions=own))
     cluster.node("b", labels={"kept": ""})
     cluster.gang("g", 1)
-    told = cluster.cycle().pod_conditions
-    assert [c.message for c in told] == [
+    reported = cluster.cycle().pod_conditions
+    assert [c.message for c in reported] == [
         "Impossible: 0/1 nodes are unavailable: 1 node(s) are reserved. no node passes the constraints of g-worker-0"
     ]
 

@@ -84,8 +84,8 @@ def test_a_queue_is_overused_once_it_holds_all_it_deserves(cpu: str) -> None:
     for held, overused in (("502m", True), ("501m", False)):
         requests(made, "old-worker-0", cpu=held, memory="1")
         opened = session(made, policy("proportion"))
-        told = plugin_of(opened, Proportion).overused(opened.state.queues["lender"])
-        assert (told is not None) is overused
+        reported = plugin_of(opened, Proportion).overused(opened.state.queues["lender"])
+        assert (reported is not None) is overused
 
 
 def test_what_a_queue_without_gangs_is_guaranteed_is_nobody_else_s() -> None:

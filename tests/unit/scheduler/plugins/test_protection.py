@@ -177,7 +177,7 @@ def test_a_pod_keeps_its_place_until_its_cool_down_is_over() -> None:
     found.gang("new", 1, priorityClassName="high")
     result = found.cycle()
     assert evicted(result) == []
-    assert result.look_again_at == START + timedelta(minutes=10)
+    assert result.requeue_at == START + timedelta(minutes=10)
     assert evicted(found.cycle(after=500)) == []
     assert evicted(found.cycle(after=200)) == ["old-worker-0"]
 
@@ -233,7 +233,7 @@ def cooling(action: str, more: str = "") -> Cluster:
     return found
 
 
-def told(found: Cluster, gang: str) -> Explanation:
+def reported(found: Cluster, gang: str) -> Explanation:
     explanation = found.scheduler.explain("ns", gang)
     assert explanation is not None
     return explanation
@@ -249,16 +249,16 @@ def test_gangs_are_told_of_a_cool_down_for_as_long_as_it_keeps_victims(action: s
     end = START + timedelta(minutes=10)
     for _ in range(2):
         for name in names:
-            explanation = told(found, name)
+            explanation = reported(found, name)
             assert explanation.reason is WaitReason.VICTIMS_PROTECTED, name
             assert explanation.protected == (4, ("ns/brief", "ns/old"), DisruptionLimit.COOL_DOWN, "10m", end)
             assert protected_until(explanation.message) == end
         result = found.cycle(after=30)
         assert not result.evictions
     found.cycle(after=300)
-    assert told(found, "new0").reason is WaitReason.VICTIMS_PROTECTED
+    assert reported(found, "new0").reason is WaitReason.VICTIMS_PROTECTED
     assert evicted(found.cycle(after=300)) == [f"{name}-worker-{i}" for name in ("brief", "old") for i in range(2)]
-    assert told(found, "new0").reason is WaitReason.WAITING_FOR_RELEASE
+    assert reported(found, "new0").reason is WaitReason.WAITING_FOR_RELEASE
 
 
 @EVICTING
@@ -267,7 +267,7 @@ def test_a_gang_that_no_victim_would_help_is_not_told_of_their_cool_down(action:
     found.gang("vast", 5, priorityClassName="high")
     found.cycle()
     found.cycle()
-    assert told(found, "vast").reason is not WaitReason.VICTIMS_PROTECTED
+    assert reported(found, "vast").reason is not WaitReason.VICTIMS_PROTECTED
 
 
 def test_of_two_protections_the_one_that_lasts_longer_is_told() -> None:
@@ -275,7 +275,7 @@ def test_of_two_protections_the_one_that_lasts_longer_is_told() -> None:
     found = cooling("preempt", "  - name: disruption\n    arguments: {minRuntime: 2m}")
     found.gang("new", 4, priorityClassName="high")
     found.cycle()
-    assert told(found, "new").protected == (
+    assert reported(found, "new").protected == (
         4,
         ("ns/brief", "ns/old"),
         DisruptionLimit.COOL_DOWN,

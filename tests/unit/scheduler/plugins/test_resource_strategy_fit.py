@@ -100,8 +100,8 @@ def test_wishes_that_make_no_sense_leave_it_to_the_policy(strategies: dict[str, 
 
 def test_a_resource_of_weight_zero_counts_for_nothing_not_even_when_it_is_overdrawn() -> None:
     """Of `half` 24 of 32Gi are free; as in binpack's rules, a weight of 0 leaves a resource out."""
-    wishes = {TYPE: "MostAllocated", WEIGHT: '{"cpu": 1, "memory": 0}'}
-    assert _points({}, wishes, cpu="2", memory="25Gi")["half"] == pytest.approx(1000 * 6 / 8)
+    preferences = {TYPE: "MostAllocated", WEIGHT: '{"cpu": 1, "memory": 0}'}
+    assert _points({}, preferences, cpu="2", memory="25Gi")["half"] == pytest.approx(1000 * 6 / 8)
     given = policy(NAME)
     cluster = Cluster(given)
     cluster.gang("g", 1)
@@ -198,8 +198,8 @@ def test_idle_devices_keep_their_part_of_cpu_and_memory() -> None:
         requests(cluster, f"{name}-worker-0", cpu="8", memory="8G")
     result = cluster.cycle()
     assert (cluster.placed("a"), cluster.placed("b")) == ({"a-worker-0": "n"}, {})
-    told = next(c.message for c in result.pod_conditions if c.name == "b-worker-0")
-    assert "1 proportional of resource x/gpu check failed" in told
+    reported = next(c.message for c in result.pod_conditions if c.name == "b-worker-0")
+    assert "1 proportional of resource x/gpu check failed" in reported
 
 
 @pytest.mark.parametrize(("cpu", "slots"), [("10", 1), ("0", np.inf)])

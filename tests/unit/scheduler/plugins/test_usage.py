@@ -112,7 +112,7 @@ def test_a_gang_that_waits_for_busy_nodes_starts_when_they_are_known_as_busy_no_
     cluster.gang("g", 1)
     result = cluster.cycle()
     assert "1 node(s) had more than 80% of their cpu in use" in result.pod_conditions[0].message
-    assert result.look_again_at == START + timedelta(minutes=5, seconds=1)
+    assert result.requeue_at == START + timedelta(minutes=5, seconds=1)
     cluster.cycle(after=400)
     assert cluster.placed("g") == {"g-worker-0": "a"}
 
@@ -122,7 +122,7 @@ def test_of_several_busy_nodes_the_oldest_measurement_is_waited_for() -> None:
     for name, age in (("a", 10), ("b", 100), ("c", 50)):
         _measure(cluster, name, 0.9, 0.1, age=age)
     cluster.gang("g", 1)
-    assert cluster.cycle(after=0).look_again_at == START + timedelta(seconds=300 - 100 + 1)
+    assert cluster.cycle(after=0).requeue_at == START + timedelta(seconds=300 - 100 + 1)
 
 
 def test_a_new_measurement_frees_who_waited() -> None:

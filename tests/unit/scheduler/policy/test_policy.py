@@ -109,8 +109,8 @@ def test_every_fault_is_told_with_its_line() -> None:
     )
     with pytest.raises(PolicyError) as refused:
         parse_policy(text)
-    told = [(fault.line, fault.column, fault.text.partition("; ")[0]) for fault in refused.value.faults]
-    assert told == [
+    reported = [(error.line, error.column, error.text.partition("; ")[0]) for error in refused.value.errors]
+    assert reported == [
         (1, 10, "policy.actions: unknown action 'fly'"),
         (4, 11, "policy.tiers[0].plugins[0].name: unknown plugin 'gagn' (did you mean 'gang'?)"),
         (6, 5, "policy.tiers[0].plugins[1]: unknown key 'enabledJobOrder'"),
@@ -137,9 +137,9 @@ def test_every_fault_is_told_with_its_line() -> None:
 def test_a_fault_points_at_what_is_wrong(text: str, line: int, column: int, said: str) -> None:
     with pytest.raises(PolicyError) as refused:
         parse_policy(text)
-    [fault] = refused.value.faults
-    assert (fault.line, fault.column) == (line, column)
-    assert said in fault.text
+    [error] = refused.value.errors
+    assert (error.line, error.column) == (line, column)
+    assert said in error.text
 
 
 def test_aliases_do_not_make_a_small_file_large() -> None:

@@ -110,10 +110,10 @@ def test_numbers_that_arrays_cannot_hold_are_refused(plugin: str) -> None:
 def test_a_file_that_is_none_says_what_it_is(text: str, line: int, column: int, said: str) -> None:
     with pytest.raises(PolicyError) as refused:
         parse_policy(text)
-    [fault] = refused.value.faults
-    assert (fault.line, fault.column) == (line, column)
-    assert fault.text.startswith(said)
-    assert "\n" not in fault.text
+    [error] = refused.value.errors
+    assert (error.line, error.column) == (line, column)
+    assert error.text.startswith(said)
+    assert "\n" not in error.text
 
 
 def test_what_never_closes_is_told_with_the_line_where_it_begins() -> None:

@@ -43,9 +43,9 @@ def test_the_next_attempt_of_a_job_is_placed_and_a_new_gang_waits(policy: str, f
     cluster.cycle()
     assert len(cluster.placed("again")) == 2
     assert cluster.placed("new") == {}
-    told = cluster.condition("new", "Unschedulable")
-    assert told is not None
-    assert "queue q is Closing" in told["message"]
+    reported = cluster.condition("new", "Unschedulable")
+    assert reported is not None
+    assert "queue q is Closing" in reported["message"]
     cluster.queue("q", state="Open", event="MODIFIED")
     cluster.cycle()
     cluster.cycle()

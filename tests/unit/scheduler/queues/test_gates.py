@@ -46,9 +46,9 @@ def test_gates_are_opened_where_the_queue_has_room_and_the_pods_placed_after_tha
     gated(made, "one", 3, queue="a")
     result = made.cycle()
     assert result.binds == []
-    told = made.scheduler.explain("ns", "one")
-    assert told is not None
-    assert told.reason is WaitReason.GATED
+    reported = made.scheduler.explain("ns", "one")
+    assert reported is not None
+    assert reported.reason is WaitReason.GATED
     assert not made.cycle().gate_removals  # they are on their way
     assert opened(made, result) == ["one-worker-0", "one-worker-1", "one-worker-2"]
     assert len(made.cycle().binds) == 3
@@ -61,10 +61,10 @@ def test_room_is_kept_for_pods_whose_gate_is_open_in_every_queue_above() -> None
     result = made.cycle()
     made.gang("two", 2, queue="b")
     assert made.cycle().binds == []  # 3 of 4 are kept
-    told = made.scheduler.explain("ns", "two")
-    assert told is not None
-    assert told.reason is WaitReason.QUEUE_LIMIT
-    assert "cpu 2 with 3 held of 4 allowed (queue eng)" in told.message
+    reported = made.scheduler.explain("ns", "two")
+    assert reported is not None
+    assert reported.reason is WaitReason.QUEUE_LIMIT
+    assert "cpu 2 with 3 held of 4 allowed (queue eng)" in reported.message
     opened(made, result)
     made.cycle()
     assert (len(made.placed("one")), len(made.placed("two"))) == (3, 0)
@@ -110,10 +110,10 @@ def test_a_gang_without_room_for_its_minimum_keeps_its_gates_and_takes_nothing()
     made.cycle()
     gated(made, "one", 3, queue="a")
     assert not made.cycle().gate_removals
-    told = made.scheduler.explain("ns", "one")
-    assert told is not None
-    assert told.reason is WaitReason.QUEUE_LIMIT
-    assert "the gang needs cpu 3 with 2 held of 4 allowed (queue eng): short by cpu 1" in told.message
+    reported = made.scheduler.explain("ns", "one")
+    assert reported is not None
+    assert reported.reason is WaitReason.QUEUE_LIMIT
+    assert "the gang needs cpu 3 with 2 held of 4 allowed (queue eng): short by cpu 1" in reported.message
     made.gang("small", 2, queue="b")
     made.cycle()
     assert len(made.placed("small")) == 2

@@ -12,7 +12,7 @@ from vcbatch.api.scheduling import GuaranteeView, QueueSpecView, QueueView
 from vcbatch.scheduler.model.objects import Queue
 from vcbatch.scheduler.model.resources import CPU, MEMORY, Dimensions
 from vcbatch.scheduler.queues.quotas import quotas_of, tree_limits
-from vcbatch.scheduler.queues.tree import FaultKind, QueueTree
+from vcbatch.scheduler.queues.tree import ErrorKind, QueueTree
 
 
 def tree(parents: dict[str, str], **given: bool) -> QueueTree:
@@ -32,7 +32,7 @@ def test_chains_lead_to_the_root_whether_it_exists_or_not() -> None:
         assert names(found, "c") == ["c", "b", "a", "root"]
         assert names(found, "d") == ["d", "root"]
         assert names(found, "root") == ["root"]
-        assert found.faults == {}
+        assert found.errors == {}
         assert [n for n, leaf in zip(found.names, found.leaf, strict=True) if leaf] == ["c", "d"]
         assert found.depth[found.at("c")] == 3
 
@@ -40,24 +40,24 @@ def test_chains_lead_to_the_root_whether_it_exists_or_not() -> None:
 def test_a_flat_tree_knows_no_parents() -> None:
     found = tree({"a": "nowhere", "b": "a", "c": "c"}, hierarchical=False)
     assert [names(found, q) for q in ("a", "b", "c")] == [["a"], ["b"], ["c"]]
-    assert found.faults == {}
+    assert found.errors == {}
     assert found.leaf.all()
     queue = found.queues[found.at("a")]
     assert queue is not None
-    assert found.fault(queue) is None
+    assert found.error(queue) is None
 
 
 def test_a_missing_parent_costs_only_those_below_it() -> None:
     found = tree({"a": "gone", "b": "a", "c": "b", "d": ""})
-    assert {name: (f.kind, f.culprits) for name, f in found.faults.items()} == {
-        "a": (FaultKind.UNKNOWN_PARENT, ("gone",)),
-        "b": (FaultKind.BELOW_FAULT, ("a",)),
-        "c": (FaultKind.BELOW_FAULT, ("a",)),
+    assert {name: (f.kind, f.culprits) for name, f in found.errors.items()} == {
+        "a": (ErrorKind.UNKNOWN_PARENT, ("gone",)),
+        "b": (ErrorKind.BELOW_ERROR, ("a",)),
+        "c": (ErrorKind.BELOW_ERROR, ("a",)),
     }
-    assert found.faults["a"].sentence == (
+    assert found.errors["a"].sentence == (
         "queue a has the parent gone, which doesn't exist; create it or change spec.parent"
     )
-    assert found.faults["c"].sentence == "queue c is below queue a, which has no place in the tree of queues"
+    assert found.errors["c"].sentence == "queue c is below queue a, which has no place in the tree of queues"
     assert names(found, "d") == ["d", "root"]
     assert list(found.place) == [name not in ("a", "b", "c") for name in found.names]
 
@@ -73,15 +73,15 @@ def test_a_missing_parent_costs_only_those_below_it() -> None:
 def test_a_cycle_is_told_to_each_of_its_queues(parents: dict[str, str], loop: dict[str, tuple[str, ...]]) -> None:
     found = tree({**parents, "x": "a", "y": ""})
     for name, culprits in loop.items():
-        assert found.faults[name].kind is FaultKind.CYCLE
-        assert found.faults[name].culprits == culprits
-    assert found.faults["x"].kind is FaultKind.BELOW_FAULT
-    assert "y" not in found.faults
+        assert found.errors[name].kind is ErrorKind.CYCLE
+        assert found.errors[name].culprits == culprits
+    assert found.errors["x"].kind is ErrorKind.BELOW_ERROR
+    assert "y" not in found.errors
 
 
 def test_a_long_cycle_is_named_in_few_words() -> None:
     found = tree({"a": "b", "b": "c", "c": "d", "d": "a"})
-    assert found.faults["a"].sentence == (
+    assert found.errors["a"].sentence == (
         "queue a is above itself (a below b below c and 2 more); change spec.parent of one of them"
     )
 
@@ -91,13 +91,13 @@ def test_a_queue_with_others_below_it_takes_no_gangs() -> None:
     inner, leaf = found.queues[found.at("a")], found.queues[found.at("b")]
     assert inner is not None
     assert leaf is not None
-    fault = found.fault(inner)
-    assert fault is not None
-    assert fault.kind is FaultKind.NOT_LEAF
-    assert fault.sentence == (
+    error = found.error(inner)
+    assert error is not None
+    assert error.kind is ErrorKind.NOT_LEAF
+    assert error.sentence == (
         "queue a takes no gangs, as it has queues below it (b, c, d and 1 more); use one of those"
     )
-    assert found.fault(leaf) is None
+    assert found.error(leaf) is None
 
 
 def test_the_nearest_common_queue() -> None:
@@ -120,10 +120,10 @@ def test_every_queue_has_a_chain_to_the_root_or_a_fault(numbers: list[int]) -> N
             walked.append(at)
         if at == "root":
             assert chain == walked
-            assert name not in found.faults
+            assert name not in found.errors
         else:
             assert chain == [name]
-            assert name in found.faults
+            assert name in found.errors
 
 
 @given(st.lists(st.integers(-1, 5), min_size=1, max_size=6), st.data())

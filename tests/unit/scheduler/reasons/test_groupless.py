@@ -42,12 +42,12 @@ def test_a_pod_without_its_podgroup_says_so_once_there_was_time_to_make_it() -> 
     cluster.pod("lost", 0)
     first = cluster.cycle()
     assert said(first) == []
-    assert first.look_again_at is not None
-    assert (first.look_again_at - cluster.now).total_seconds() == 5
-    told = cluster.cycle(after=5)
-    assert said(told) == [("lost-worker-0", "SchedulerError", MISSING)]
-    assert events(told) == [("lost-worker-0", "FailedScheduling", MISSING)]
-    assert not told.look_again_at
+    assert first.requeue_at is not None
+    assert (first.requeue_at - cluster.now).total_seconds() == 5
+    reported = cluster.cycle(after=5)
+    assert said(reported) == [("lost-worker-0", "SchedulerError", MISSING)]
+    assert events(reported) == [("lost-worker-0", "FailedScheduling", MISSING)]
+    assert not reported.requeue_at
     assert not cluster.scheduler.dirty
     again = cluster.cycle(after=60)
     assert (said(again), events(again)) == ([], [])
@@ -80,10 +80,10 @@ def test_many_pods_say_so_some_at_a_time() -> None:
     for index in range(40):
         cluster.pod("lost", index)
     cluster.cycle()
-    told = [cluster.cycle(after=5), *(cluster.cycle(after=1) for _ in range(3))]
-    assert [len(said(result)) for result in told] == [16, 16, 8, 0]
-    assert [len(events(result)) for result in told] == [1, 0, 0, 0]
-    assert [bool(result.look_again_at) for result in told] == [True, True, False, False]
+    reported = [cluster.cycle(after=5), *(cluster.cycle(after=1) for _ in range(3))]
+    assert [len(said(result)) for result in reported] == [16, 16, 8, 0]
+    assert [len(events(result)) for result in reported] == [1, 0, 0, 0]
+    assert [bool(result.requeue_at) for result in reported] == [True, True, False, False]
 
 
 def test_the_podgroup_that_comes_replaces_it_with_what_holds_then() -> None:
@@ -93,12 +93,12 @@ def test_the_podgroup_that_comes_replaces_it_with_what_holds_then() -> None:
     cluster.cycle()
     cluster.cycle(after=5)
     cluster.gang("lost", 0, minimum=2)
-    told = cluster.cycle()
-    assert [(name, reason) for name, reason, _ in said(told)] == [
+    reported = cluster.cycle()
+    assert [(name, reason) for name, reason, _ in said(reported)] == [
         ("lost-worker-0", "Unschedulable"),
         ("lost-worker-1", "Unschedulable"),
     ]
-    assert all(message.startswith("Impossible: ") for _, _, message in said(told))
+    assert all(message.startswith("Impossible: ") for _, _, message in said(reported))
     assert said(cluster.cycle()) == []
 
 

@@ -44,9 +44,9 @@ def test_many_gangs_share_so_many_writes_a_second_each_in_its_turn() -> None:
         assert window <= MESSAGES_AT_ONCE + 10 * MESSAGES_PER_SECOND
     steady = [len(names) for names in written[40:-30]]
     assert set(steady) == {MESSAGES_PER_SECOND}
-    told = [name for names in written for name in names]
-    assert set(told) == set(world.groups), "nobody is passed over"
-    first_round = told[:GANGS]
+    reported = [name for names in written for name in names]
+    assert set(reported) == set(world.groups), "nobody is passed over"
+    first_round = reported[:GANGS]
     assert len(set(first_round)) == GANGS, "nobody is told twice before all were told once"
 
 
@@ -65,10 +65,10 @@ def test_a_turn_comes_though_nothing_else_happens() -> None:
     world = World(1)
     assert world.second(0) == []
     result = world.cycle(after=1)
-    assert result.look_again_at is not None
-    world.now = result.look_again_at - SECOND
+    assert result.requeue_at is not None
+    world.now = result.requeue_at - SECOND
     assert [update.name for update in world.cycle(after=1).podgroup_updates] == ["g0000"]
-    assert world.cycle(after=1).look_again_at is None
+    assert world.cycle(after=1).requeue_at is None
 
 
 def test_after_a_restart_the_budget_holds_too() -> None:

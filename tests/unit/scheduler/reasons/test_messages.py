@@ -15,7 +15,7 @@ from vcbatch.scheduler.simulation.outcome import reason_json
 INFRA = {"key": "dedicated", "value": "infra", "effect": "NoSchedule"}
 
 
-class Told(NamedTuple):
+class Report(NamedTuple):
     """What the gang `big` is told; `head` is of the condition's message what comes before the origin of it."""
 
     head: str
@@ -84,10 +84,10 @@ def _mixture() -> Cluster:
     return cluster
 
 
-CASES: dict[str, tuple[Callable[[], Cluster], Told]] = {
+CASES: dict[str, tuple[Callable[[], Cluster], Report]] = {
     "a gang larger than the cluster": (
         _gang_too_large,
-        Told(
+        Report(
             "40/40 tasks in gang unschedulable: pod group is not ready, 40 Pending, 40 minAvailable; "
             "Pending: 40 Unschedulable",
             "the gang needs cpu 40 with 0 held of 24 in the whole cluster (queue default): short by cpu 16",
@@ -98,7 +98,7 @@ CASES: dict[str, tuple[Callable[[], Cluster], Told]] = {
     ),
     "a pod larger than any node": (
         _pod_too_large,
-        Told(
+        Report(
             "2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; "
             "Pending: 2 Unschedulable",
             "big-worker-0: 0/3 nodes are unavailable: 3 Insufficient cpu. "
@@ -110,7 +110,7 @@ CASES: dict[str, tuple[Callable[[], Cluster], Told]] = {
     ),
     "a queue that has its share": (
         _over_its_share,
-        Told(
+        Report(
             "12/12 tasks in gang unschedulable: pod group is not ready, 12 Pending, 12 minAvailable; "
             "Pending: 12 Unschedulable",
             "the gang needs cpu 12 with 0 held of 6 deserved (queue small): short by cpu 6",
@@ -121,7 +121,7 @@ CASES: dict[str, tuple[Callable[[], Cluster], Told]] = {
     ),
     "a selector that no node matches": (
         _selector_without_nodes,
-        Told(
+        Report(
             "2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; "
             "Pending: 2 Unschedulable",
             "big-worker-0: 0/3 nodes are unavailable: 3 node(s) didn't match Pod's node affinity/selector. "
@@ -134,7 +134,7 @@ CASES: dict[str, tuple[Callable[[], Cluster], Told]] = {
     ),
     "taints everywhere": (
         _tainted,
-        Told(
+        Report(
             "2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; "
             "Pending: 2 Unschedulable",
             "big-worker-0: 0/3 nodes are unavailable: 3 node(s) had untolerated taint {dedicated: infra}. "
@@ -147,7 +147,7 @@ CASES: dict[str, tuple[Callable[[], Cluster], Told]] = {
     ),
     "a mixture, and somebody ahead": (
         _mixture,
-        Told(
+        Report(
             "2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; "
             "Pending: 2 Unschedulable",
             "big-worker-0: 0/5 nodes are unavailable: 1 node(s) had untolerated taint {dedicated: infra}, "
@@ -166,25 +166,25 @@ CASES: dict[str, tuple[Callable[[], Cluster], Told]] = {
 }
 
 
-@pytest.mark.parametrize(("build", "told"), CASES.values(), ids=CASES)
-def test_what_a_user_reads(build: Callable[[], Cluster], told: Told) -> None:
+@pytest.mark.parametrize(("build", "reported"), CASES.values(), ids=CASES)
+def test_what_a_user_reads(build: Callable[[], Cluster], reported: Report) -> None:
     cluster = build()
     result = cluster.cycle()
-    message = f"{told.head}. Origin reason is {told.reason.value}: {told.origin}"
+    message = f"{reported.head}. Origin reason is {reported.reason.value}: {reported.origin}"
     condition = cluster.condition("big", "Unschedulable")
     assert condition is not None
     assert (condition["reason"], condition["message"]) == ("NotEnoughResources", message)
     assert {c.message for c in result.pod_conditions if c.name.startswith("big-")} == {
-        f"{told.reason.value}: {told.pod}"
+        f"{reported.reason.value}: {reported.pod}"
     }
     assert [e.message for e in result.events if e.name == "big"] == [message]
     explanation = cluster.scheduler.explain("ns", "big")
     assert explanation is not None
-    assert (explanation.reason, explanation.message) == (told.reason, message)
-    assert cluster.scheduler.waiting()[explanation.queue, told.reason] >= 1, "the label of the metric"
-    assert reason_json(explanation)["reason"] == told.reason.value, "what the command line prints"
-    assert list(explanation.shortages) == told.shortages
-    assert tuple(explanation.ahead) == told.ahead
+    assert (explanation.reason, explanation.message) == (reported.reason, message)
+    assert cluster.scheduler.waiting()[explanation.queue, reported.reason] >= 1, "the label of the metric"
+    assert reason_json(explanation)["reason"] == reported.reason.value, "what the command line prints"
+    assert list(explanation.shortages) == reported.shortages
+    assert tuple(explanation.ahead) == reported.ahead
     assert len(message.encode()) < 1024
 
 
@@ -193,8 +193,8 @@ def test_gangs_of_one_kind_are_told_about_their_own_pods() -> None:
     cluster = _nodes(1)
     for name in ("one", "two", "three"):
         cluster.gang(name, 2, cpu="64")
-    told = cluster.cycle().pod_conditions
-    assert {c.message.split(". ")[1] for c in told} == {
+    reported = cluster.cycle().pod_conditions
+    assert {c.message.split(". ")[1] for c in reported} == {
         f"{name}-worker-0 needs cpu 64, the largest node has 8" for name in ("one", "two", "three")
     }
 

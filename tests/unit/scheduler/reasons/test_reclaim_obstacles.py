@@ -25,7 +25,7 @@ def lending(made: Policy | None = None, *, first: int = 6, deserved: str = "4", 
     return found
 
 
-def told(found: Cluster, gang: str = "new") -> tuple[WaitReason, str]:
+def reported(found: Cluster, gang: str = "new") -> tuple[WaitReason, str]:
     explanation = found.scheduler.explain("ns", gang)
     assert explanation is not None
     return explanation.reason, explanation.message
@@ -35,7 +35,7 @@ def test_the_gang_its_queue_and_what_that_would_lack_are_named() -> None:
     found = lending()
     found.gang("new", 2, queue="owner")
     assert evicted(found.cycle()) == set()
-    reason, message = told(found)
+    reason, message = reported(found)
     assert reason is WaitReason.RECLAIM_BLOCKED
     assert (
         "it could have its place by evicting 6 pods of gang ns/first, which would leave queue lender less than it "
@@ -59,12 +59,12 @@ def test_gangs_that_are_alike_are_told_alike_and_no_longer_than_it_is_so() -> No
     for name in ("new", "like"):
         found.gang(name, 2, queue="owner")
     found.cycle()
-    assert told(found) == (told(found, "like")[0], told(found)[1])
-    assert told(found, "like")[0] is WaitReason.RECLAIM_BLOCKED
+    assert reported(found) == (reported(found, "like")[0], reported(found)[1])
+    assert reported(found, "like")[0] is WaitReason.RECLAIM_BLOCKED
     found.groups["first"]["metadata"]["annotations"] = {"volcano.sh/preemptable": "false"}
-    found.tell_group("first")
+    found.report_group("first")
     found.cycle()
-    assert told(found)[0] is WaitReason.INSUFFICIENT
+    assert reported(found)[0] is WaitReason.INSUFFICIENT
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_nothing_of_it_is_said_where_something_else_is_the_matter(world: dict[st
     given = {"size": 2, **new}
     found.gang("new", given.pop("size"), queue="owner", **given)
     assert evicted(found.cycle()) == set()
-    assert told(found)[0] is not WaitReason.RECLAIM_BLOCKED
+    assert reported(found)[0] is not WaitReason.RECLAIM_BLOCKED
 
 
 def test_it_is_said_of_a_gang_that_straddles_domains_as_well() -> None:
@@ -98,7 +98,7 @@ def test_it_is_said_of_a_gang_that_straddles_domains_as_well() -> None:
     found.cycle()
     found.gang("new", 4, queue="owner", networkTopology=hard(1))
     assert evicted(found.cycle()) == set()
-    reason, message = told(found)
+    reason, message = reported(found)
     assert reason is WaitReason.RECLAIM_BLOCKED
     assert "evicting 12 pods of gang ns/old" in message
     assert "queue lender less than it deserves: cpu 0 of 8, short by 8" in message

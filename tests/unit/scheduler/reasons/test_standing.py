@@ -24,16 +24,16 @@ def _cluster(*plugins: str, cpu: str = "8") -> Cluster:
     return cluster
 
 
-def _told(cluster: Cluster) -> Standings:
+def _reported(cluster: Cluster) -> Standings:
     return cluster.scheduler.standings(cluster.now)
 
 
-def _queues(told: Standings) -> list[str]:
-    return [queue.name for queue in told.queues]
+def _queues(reported: Standings) -> list[str]:
+    return [queue.name for queue in reported.queues]
 
 
-def _queue(told: Standings, name: str) -> QueueStanding:
-    return next(queue for queue in told.queues if queue.name == name)
+def _queue(reported: Standings, name: str) -> QueueStanding:
+    return next(queue for queue in reported.queues if queue.name == name)
 
 
 def test_queues_are_told_by_share_of_what_they_deserve() -> None:
@@ -45,9 +45,9 @@ def test_queues_are_told_by_share_of_what_they_deserve() -> None:
     cluster.cycle()
     cluster.gang("f2", 9, queue="full")
     cluster.gang("p2", 9, queue="part")
-    told = _told(cluster)
-    assert _queues(told) == ["part", "full"]
-    part, full = told.queues
+    reported = _reported(cluster)
+    assert _queues(reported) == ["part", "full"]
+    part, full = reported.queues
     assert [(one.resource, one.held, one.deserved) for one in part.parts] == [
         ("cpu", "1", "4"),
         ("memory", "1Gi", "10Gi"),
@@ -68,18 +68,18 @@ def test_a_queue_that_has_all_it_deserves_is_told_to_get_nothing() -> None:
     cluster.cycle()
     cluster.gang("f2", 16, queue="full")
     cluster.gang("o2", 16, queue="other")
-    full = _queue(_told(cluster), "full")
+    full = _queue(_reported(cluster), "full")
     assert full.closed == (
         "queue full has all it deserves: cpu allocated 4 of 4 deserved, memory allocated 4Gi of 4Gi deserved"
     )
-    assert (_queue(_told(cluster), "other").closed, full.share) == ("", 1.0)
+    assert (_queue(_reported(cluster), "other").closed, full.share) == ("", 1.0)
 
 
 def test_a_queue_that_is_closed_is_told_to_get_nothing() -> None:
     cluster = _cluster("name: proportion")
     cluster.queue("shut", state="Closed")
     cluster.gang("s", 1, queue="shut")
-    assert _queue(_told(cluster), "shut").closed == "queue shut is Closed"
+    assert _queue(_reported(cluster), "shut").closed == "queue shut is Closed"
 
 
 def test_the_priority_of_a_queue_goes_before_its_share() -> None:
@@ -90,9 +90,9 @@ def test_the_priority_of_a_queue_goes_before_its_share() -> None:
     cluster.cycle()
     cluster.gang("h2", 1, queue="high")
     cluster.gang("l", 1, queue="low")
-    told = _told(cluster)
-    assert _queues(told) == ["high", "low"]
-    assert why_before(*told.queues) == "priority 10 above 0"
+    reported = _reported(cluster)
+    assert _queues(reported) == ["high", "low"]
+    assert why_before(*reported.queues) == "priority 10 above 0"
 
 
 def test_queues_below_others_are_told_by_the_shares_of_those_above() -> None:
@@ -109,9 +109,9 @@ def test_queues_below_others_are_told_by_the_shares_of_those_above() -> None:
     cluster.cycle()
     for gang, queue in (("d2", "dev"), ("t", "test"), ("n2", "night")):
         cluster.gang(gang, 9, queue=queue)
-    told = _told(cluster)
-    assert _queues(told) == ["night", "test", "dev"]
-    night, test, dev = told.queues
+    reported = _reported(cluster)
+    assert _queues(reported) == ["night", "test", "dev"]
+    night, test, dev = reported.queues
     assert why_before(night, test) == "share 0.25 of ops below 0.50 of eng"
     assert why_before(test, dev) == "share 0.00 below 1.00"
     assert (dev.share, [(one.held, one.deserved) for one in dev.parts]) == (1.0, [("4", "4")])
@@ -125,7 +125,7 @@ def test_gangs_are_told_by_the_plugin_that_decides() -> None:
     cluster.gang("first", 9, priorityClassName="high")
     cluster.gang("second", 9)
     cluster.gang("third", 9)
-    (queue,) = _told(cluster).queues
+    (queue,) = _reported(cluster).queues
     assert [gang.name for gang in queue.gangs] == ["first", "second", "third", "growing"]
     first, second, third, growing = queue.gangs
     assert why_before(first, second) == "priority 100 above 0"
@@ -141,7 +141,7 @@ def test_dominant_shares_are_told_with_the_digits_that_tell_them_apart() -> None
     cluster.gang("less", 3, minimum=1)
     for pod, node in (("more-worker-0", "n1"), ("more-worker-1", "n1"), ("less-worker-0", "n1")):
         cluster.change(pod, node=node, phase="Running")
-    (queue,) = _told(cluster).queues
+    (queue,) = _reported(cluster).queues
     assert [gang.name for gang in queue.gangs] == ["less", "more"]
     assert why_before(*queue.gangs) == "share of the cluster 0.001 below 0.002"
 
@@ -149,9 +149,9 @@ def test_dominant_shares_are_told_with_the_digits_that_tell_them_apart() -> None
 def test_what_was_used_before_is_told_as_uncertain() -> None:
     cluster = _cluster("name: fair-share", "name: gang")
     cluster.gang("g", 20)
-    told = _told(cluster)
-    assert told.remembering == ["fair-share"]
-    assert _told(_cluster("name: drf")).remembering == []
+    reported = _reported(cluster)
+    assert reported.remembering == ["fair-share"]
+    assert _reported(_cluster("name: drf")).remembering == []
 
 
 def test_switches_of_the_policy_count() -> None:
@@ -161,9 +161,9 @@ def test_switches_of_the_policy_count() -> None:
     cluster.gang("old", 9, queue="default")
     cluster.gang("high", 9, queue="default", priorityClassName="high")
     cluster.gang("a", 9, queue="a")
-    told = _told(cluster)
-    assert [queue.numbers for queue in told.queues] == [[], []]
-    assert [gang.name for gang in _queue(told, "default").gangs] == ["old", "high"]
+    reported = _reported(cluster)
+    assert [queue.numbers for queue in reported.queues] == [[], []]
+    assert [gang.name for gang in _queue(reported, "default").gangs] == ["old", "high"]
 
 
 @pytest.mark.parametrize("plugin", ["proportion", "capacity", "{name: drf, enableHierarchy: true}", "fair-share"])
@@ -177,7 +177,7 @@ def test_what_is_told_is_the_order_of_the_cycle(plugin: str) -> None:
     for name in ("a", "b"):
         cluster.gang(f"{name}-old", 1, queue=name)
         cluster.gang(f"{name}-new", 1, queue=name)
-    first = _told(cluster).queues[0].gangs[0]
+    first = _reported(cluster).queues[0].gangs[0]
     assert cluster.cycle().binds[0].name.rpartition("-worker")[0] == first.name
 
 
@@ -187,9 +187,9 @@ def test_being_asked_decides_nothing() -> None:
         cluster.node("n1")
         cluster.gang("g", 4)
         cluster.gang("wide", 8)
-    _told(asked)
+    _reported(asked)
     assert asked.cycle().binds == other.cycle().binds
-    assert _told(asked) == _told(asked)
+    assert _reported(asked) == _reported(asked)
 
 
 class Broken(Plugin):
@@ -213,9 +213,9 @@ def _own(plugin: type[Plugin]) -> Cluster:
 
 
 def test_a_plugin_of_the_users_own_needs_no_words() -> None:
-    assert why_before(*_told(_own(Untold)).queues) == "the number of plugin mine 7.00 below 11.00"
+    assert why_before(*_reported(_own(Untold)).queues) == "the number of plugin mine 7.00 below 11.00"
 
 
 def test_a_plugin_that_fails_is_named() -> None:
     with pytest.raises(StandingsError, match=r"mine\.queue_key .* raised RuntimeError: no idea"):
-        _told(_own(Broken))
+        _reported(_own(Broken))

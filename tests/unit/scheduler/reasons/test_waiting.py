@@ -25,18 +25,18 @@ def test_a_gang_that_is_larger_than_the_cluster_says_what_is_short() -> None:
     cluster.node("c", cpu="4")
     cluster.gang("big", 3, cpu="5")
     cluster.cycle()
-    told = _explained(cluster, "big")
-    assert told.reason is WaitReason.IMPOSSIBLE
-    assert [tuple(s) for s in told.shortages] == [("cpu", "5", "4", "1")]
-    assert told.nodes == {"Insufficient cpu": 3}
-    assert told.message.startswith(
+    reported = _explained(cluster, "big")
+    assert reported.reason is WaitReason.IMPOSSIBLE
+    assert [tuple(s) for s in reported.shortages] == [("cpu", "5", "4", "1")]
+    assert reported.nodes == {"Insufficient cpu": 3}
+    assert reported.message.startswith(
         "2/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; "
         "Pending: 1 Schedulable, 2 Unschedulable. Origin reason is Impossible: big-worker-1: "
         "0/3 nodes are unavailable: 3 Insufficient cpu. big-worker-1 needs cpu 5, largest free 4"
     )
     condition = cluster.condition("big", "Unschedulable")
     assert condition is not None
-    assert condition["message"] == told.message
+    assert condition["message"] == reported.message
     assert condition["reason"] == "NotEnoughResources"
 
 
@@ -45,9 +45,9 @@ def test_a_pod_that_no_node_could_ever_take_is_impossible() -> None:
     cluster.node("a", cpu="8")
     cluster.gang("huge", 1, cpu="12")
     cluster.cycle()
-    told = _explained(cluster, "huge")
-    assert told.reason is WaitReason.IMPOSSIBLE
-    assert [tuple(s) for s in told.shortages] == [("cpu", "12", "8", "4")]
+    reported = _explained(cluster, "huge")
+    assert reported.reason is WaitReason.IMPOSSIBLE
+    assert [tuple(s) for s in reported.shortages] == [("cpu", "12", "8", "4")]
 
 
 def test_a_gang_whose_sum_is_short_says_by_how_much() -> None:
@@ -55,16 +55,16 @@ def test_a_gang_whose_sum_is_short_says_by_how_much() -> None:
     cluster.node("a", cpu="8")
     cluster.gang("wide", 10, cpu="3")
     cluster.cycle()
-    told = _explained(cluster, "wide")
-    assert told.reason is WaitReason.IMPOSSIBLE
-    assert [tuple(s) for s in told.shortages] == [("cpu", "30", "8", "22")]
-    assert "the gang needs cpu 30 with 0 held of 8 in the whole cluster (queue default)" in told.message
+    reported = _explained(cluster, "wide")
+    assert reported.reason is WaitReason.IMPOSSIBLE
+    assert [tuple(s) for s in reported.shortages] == [("cpu", "30", "8", "22")]
+    assert "the gang needs cpu 30 with 0 held of 8 in the whole cluster (queue default)" in reported.message
     cluster.pod("other", 0, schedulerName="default-scheduler", nodeName="a", cpu="4")
     cluster.gang("narrow", 2, cpu="3")
     cluster.cycle()
-    told = _explained(cluster, "narrow")
-    assert told.reason is WaitReason.INSUFFICIENT
-    assert [tuple(s) for s in told.shortages] == [("cpu", "3", "1", "2")]
+    reported = _explained(cluster, "narrow")
+    assert reported.reason is WaitReason.INSUFFICIENT
+    assert [tuple(s) for s in reported.shortages] == [("cpu", "3", "1", "2")]
 
 
 def test_a_gang_that_runs_is_not_told_that_it_would_not_be_let_in() -> None:
@@ -76,7 +76,7 @@ def test_a_gang_that_runs_is_not_told_that_it_would_not_be_let_in() -> None:
     cluster.run("whole")
     cluster.cycle()
     cluster.groups["whole"]["status"]["phase"] = "Pending"
-    cluster.tell_group("whole")
+    cluster.report_group("whole")
     cluster.cycle()
     assert cluster.scheduler.phase("ns", "whole") == "Running"
     assert cluster.condition("whole", "Unschedulable") is None
@@ -90,10 +90,10 @@ def test_a_queue_that_may_hold_everything_isnt_to_blame() -> None:
     cluster.cycle()
     cluster.gang("next", 3)
     cluster.cycle()
-    told = _explained(cluster, "next")
-    assert told.reason is WaitReason.INSUFFICIENT
-    assert "the gang needs cpu 3 with 6 held of 8 in the whole cluster" in told.message
-    assert [tuple(s) for s in told.shortages] == [("cpu", "3", "2", "1")]
+    reported = _explained(cluster, "next")
+    assert reported.reason is WaitReason.INSUFFICIENT
+    assert "the gang needs cpu 3 with 6 held of 8 in the whole cluster" in reported.message
+    assert [tuple(s) for s in reported.shortages] == [("cpu", "3", "2", "1")]
 
 
 @pytest.mark.parametrize(
@@ -118,9 +118,9 @@ def test_constraints_are_named(node: dict[str, Any], pod: dict[str, Any], reason
     cluster.node("a", **node)
     cluster.gang("g", 1, pod=pod)
     assert not cluster.cycle().binds
-    told = _explained(cluster, "g")
-    assert told.reason is reason
-    assert text in told.message
+    reported = _explained(cluster, "g")
+    assert reported.reason is reason
+    assert text in reported.message
 
 
 def test_a_full_queue_is_named_with_its_ledger() -> None:
@@ -130,10 +130,10 @@ def test_a_full_queue_is_named_with_its_ledger() -> None:
     cluster.gang("first", 2, queue="small")
     cluster.gang("g", 3, queue="small")
     cluster.cycle()
-    told = _explained(cluster, "g")
-    assert told.reason is WaitReason.QUEUE_LIMIT
-    assert "the gang needs cpu 3 with 2 held of 4 deserved (queue small)" in told.message
-    assert [tuple(s) for s in told.shortages] == [("cpu", "3", "2", "1")]
+    reported = _explained(cluster, "g")
+    assert reported.reason is WaitReason.QUEUE_LIMIT
+    assert "the gang needs cpu 3 with 2 held of 4 deserved (queue small)" in reported.message
+    assert [tuple(s) for s in reported.shortages] == [("cpu", "3", "2", "1")]
 
 
 def test_a_refused_admission_says_what_is_left() -> None:
@@ -144,9 +144,9 @@ def test_a_refused_admission_says_what_is_left() -> None:
     cluster.cycle()
     cluster.gang("g", 0, minimum=3, phase="Pending", queue="small", minResources={"cpu": "3"})
     cluster.cycle()
-    told = _explained(cluster, "g")
-    assert told.reason is WaitReason.QUEUE_LIMIT
-    assert "insufficient cpu (cpu: 3 asked, 2 left of 4 in queue small)" in told.message
+    reported = _explained(cluster, "g")
+    assert reported.reason is WaitReason.QUEUE_LIMIT
+    assert "insufficient cpu (cpu: 3 asked, 2 left of 4 in queue small)" in reported.message
     assert cluster.groups["g"]["status"]["phase"] == "Pending"
 
 
@@ -175,9 +175,9 @@ def test_more_than_the_cluster_is_not_admitted() -> None:
         cluster.gang(name, 0, minimum=1, phase="Pending", minResources={"cpu": "8"})
     cluster.cycle()
     assert cluster.groups["first"]["status"]["phase"] == "Inqueue"
-    told = _explained(cluster, "second")
-    assert told.reason is WaitReason.CLUSTER_OVERCOMMITTED
-    assert "cpu: 8 asked, 2 left to admit" in told.message
+    reported = _explained(cluster, "second")
+    assert reported.reason is WaitReason.CLUSTER_OVERCOMMITTED
+    assert "cpu: 8 asked, 2 left to admit" in reported.message
 
 
 def test_more_than_may_ever_be_admitted_is_impossible() -> None:
@@ -185,10 +185,10 @@ def test_more_than_may_ever_be_admitted_is_impossible() -> None:
     cluster.node("a", cpu="10")
     cluster.gang("large", 0, minimum=1, phase="Pending", minResources={"cpu": "13"})
     cluster.cycle()
-    told = _explained(cluster, "large")
-    assert told.reason is WaitReason.IMPOSSIBLE
-    assert "the gang asks for more than the cluster has (cpu: 13 asked, the cluster has 10)" in told.message
-    assert "overused" not in told.message, "nothing is used"
+    reported = _explained(cluster, "large")
+    assert reported.reason is WaitReason.IMPOSSIBLE
+    assert "the gang asks for more than the cluster has (cpu: 13 asked, the cluster has 10)" in reported.message
+    assert "overused" not in reported.message, "nothing is used"
     condition = cluster.condition("large", "Unschedulable")
     assert condition is not None
     assert "resource in cluster is overused: overused cpu" in condition["message"], "tools match on Volcano's sentence"
@@ -252,7 +252,7 @@ def test_a_reason_is_said_once_and_new_numbers_seldom() -> None:
     cluster.node("b", cpu="500m")
     result = cluster.cycle()
     assert _said(result) == (0, 0, 0), "only numbers changed"
-    assert result.look_again_at is not None
+    assert result.requeue_at is not None
     assert _said(cluster.cycle(after=31)) == (1, 0, 0)
     condition = cluster.condition("big", "Unschedulable")
     assert condition is not None
@@ -300,7 +300,7 @@ def test_missing_pods_are_not_mentioned_while_they_are_made() -> None:
     cluster.gang("g", 1, minimum=2)
     result = cluster.cycle()
     assert _said(result) == (0, 0, 0)
-    assert result.look_again_at is not None
+    assert result.requeue_at is not None
     cluster.cycle(after=6)
     assert cluster.condition("g", "Unschedulable")["reason"] == "NotEnoughTasks"  # type: ignore[index]
     cluster.pod("g", 1)
@@ -369,7 +369,7 @@ def test_what_would_let_it_start_is_written_while_it_waits() -> None:
     cluster.cycle()
     assert not cluster.scheduler.dirty
     cluster.groups["new"]["metadata"]["annotations"] = dict(waits.annotations)
-    cluster.tell_group("new")
+    cluster.report_group("new")
     assert not cluster.scheduler.dirty, "what the scheduler wrote itself is no news"
     cluster.change("old-worker-0", phase="Succeeded")
     [starts] = [u for u in cluster.cycle().podgroup_updates if u.name == "new"]

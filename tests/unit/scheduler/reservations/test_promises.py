@@ -274,7 +274,7 @@ def test_a_node_that_goes_takes_the_promise_with_it(action: str) -> None:
 def test_a_gang_that_changes_is_promised_nothing(change: Json) -> None:
     found = helped("preempt")
     found.groups["new"]["spec"] |= change
-    found.tell_group("new")
+    found.report_group("new")
     found.step()
     assert found.says("new-worker-0") == ""
 
@@ -310,7 +310,7 @@ def test_a_gang_that_loses_a_pod_has_a_moment_for_another_one() -> None:
     result = found.step()
     assert not result.binds, "the one place that is free is too few for the other gang"
     assert (found.says("new-worker-0"), found.says("new-worker-1")) == before
-    assert result.look_again_at is not None and result.look_again_at <= found.now + ANEW
+    assert result.requeue_at is not None and result.requeue_at <= found.now + ANEW
     found.pod("new", 2, cpu="4", priority=10)
     assert sorted(bind.name for bind in found.step().binds) == [f"new-worker-{i}" for i in range(3)]
 
@@ -343,7 +343,7 @@ def test_nothing_is_kept_for_victims_that_stay(action: str) -> None:
     found = helped(action)
     until = found.now + OVERDUE + timedelta(seconds=30)
     while found.now < until - timedelta(seconds=2):
-        again = found.step().look_again_at
+        again = found.step().requeue_at
         assert found.says("new-worker-0") == "n0"
         assert again is not None, "time alone ends it"
         found.now = again - timedelta(seconds=2)

@@ -44,9 +44,9 @@ def test_a_gang_that_fits_is_bound_and_one_that_does_not_says_by_how_much():
     assert found.binds == {f"ns/fits-{i}": "a" for i in range(3)}
     assert found.phases == {"ns/fits": "Inqueue", "ns/large": "Inqueue"}
     assert found.counts == {"ns/fits": {"Binding": 3}, "ns/large": {"Pending": 2}}
-    told = found.as_json()["reasons"]["ns/large"]
-    assert (told["reason"], told["minimum"], told["placed"], told["queue"]) == ("Impossible", 2, 0, "q")
-    assert told["shortages"] == [{"resource": GPU, "requested": "6", "available": "1", "shortBy": "5"}]
+    reported = found.as_json()["reasons"]["ns/large"]
+    assert (reported["reason"], reported["minimum"], reported["placed"], reported["queue"]) == ("Impossible", 2, 0, "q")
+    assert reported["shortages"] == [{"resource": GPU, "requested": "6", "available": "1", "shortBy": "5"}]
     assert "ns/fits" not in found.reasons
 
 

@@ -58,7 +58,7 @@ def test_domains_are_numbered_by_tier_and_name_the_whole_cluster_last() -> None:
     assert [rows.tolist() for rows in tree.rows] == [[0, 1], [2], [3], [0, 1, 2], [0, 1, 2, 3, 4]]
     assert named(tree, tree.leaf) == ["a", "a", "b", "c", tree.names[-1]]
     assert tree.tier_names == {"rack": 1, "spine": 5}
-    assert tree.fault is None
+    assert tree.error is None
 
 
 def test_a_cluster_without_hyper_nodes_is_one_domain() -> None:
@@ -110,7 +110,7 @@ def test_sums_over_domains() -> None:
 
 def test_a_node_may_be_named_by_the_domain_above_its_own_as_well() -> None:
     tree = tree_of([*TREE[:3], hyper_node("s", 5, below=["a", "b"], nodes=["n0", "n4"])])
-    assert tree.fault is None
+    assert tree.error is None
     assert named(tree, tree.leaf) == ["a", "a", "b", "c", "s"]
 
 
@@ -128,14 +128,14 @@ def test_a_node_may_be_named_by_the_domain_above_its_own_as_well() -> None:
     ],
 )
 def test_what_is_no_tree_says_where(hyper_nodes: list[Json], at: str, says: str) -> None:
-    fault = tree_of(hyper_nodes).fault
-    assert fault is not None
-    assert fault.hyper_node == at
-    assert says in fault.message
+    error = tree_of(hyper_nodes).error
+    assert error is not None
+    assert error.hyper_node == at
+    assert says in error.message
 
 
 def test_a_member_that_isn_t_there_is_no_fault() -> None:
-    assert tree_of([hyper_node("a", 1, nodes=["n0", "elsewhere"], below=["nobody"])]).fault is None
+    assert tree_of([hyper_node("a", 1, nodes=["n0", "elsewhere"], below=["nobody"])]).error is None
 
 
 def test_the_tree_is_made_again_only_when_members_may_have_changed() -> None:

@@ -66,10 +66,10 @@ def test_too_few_pods_of_a_part_are_said() -> None:
     cluster.delete("g-worker-1")
     assert not bound(cluster)
     cluster.cycle(after=10)  # pods of a gang that is being made are given a moment
-    told = cluster.scheduler.explain("ns", "g")
-    assert told is not None
-    assert told.reason is WaitReason.NOT_ENOUGH_PODS
-    assert "sub-group 'w' has 0 of 1 whole parts of 2 pods" in told.message
+    reported = cluster.scheduler.explain("ns", "g")
+    assert reported is not None
+    assert reported.reason is WaitReason.NOT_ENOUGH_PODS
+    assert "sub-group 'w' has 0 of 1 whole parts of 2 pods" in reported.message
 
 
 def test_members_of_no_part_belong_to_the_gang_alone() -> None:

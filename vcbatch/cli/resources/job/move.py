@@ -140,11 +140,11 @@ async def _may_take(api: Api, manifest: Json) -> None:
     """Refuse what admission would refuse, before anything is changed."""
     from vcbatch.api.job import Job
     from vcbatch.api.queue import Queue
-    from vcbatch.api.validate import job_faults, sentence
+    from vcbatch.api.validate import job_errors, sentence
 
     queues = [Queue.parse(queue) for queue in (await api.list(QUEUES)).items]
     known = _Queues({queue.name: queue for queue in queues})
-    errors = job_faults(Job.parse(manifest), known)
+    errors = job_errors(Job.parse(manifest), known)
     if errors:
         queue = manifest["spec"]["queue"]
         hint = "List queues with `vcbatch queue tree`. The job was not changed."

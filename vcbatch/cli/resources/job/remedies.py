@@ -168,7 +168,7 @@ _PLURALS: Final[Mapping[str, str]] = {
     "PriorityClass": "priorityclasses",
     "ResourceClaim": "resourceclaims",
 }
-_TOLD_MISSING: Final = (
+_REPORTED_MISSING: Final = (
     ("PersistentVolumeClaim", re.compile(r"PersistentVolumeClaim ([^ ,]+), of spec\.volumes\[\d+\], doesn't exist")),
     ("PersistentVolumeClaim", re.compile(r'persistentvolumeclaim "([^"]+)" not found')),
     ("ResourceClaim", re.compile(r'resourceclaim "([^"]+)" not found')),
@@ -298,7 +298,7 @@ def _missing(waiting: Waiting) -> Iterator[str]:
 
 
 def _reported_missing(message: str) -> Iterator[tuple[str, str]]:
-    for kind, sentence in _TOLD_MISSING:
+    for kind, sentence in _REPORTED_MISSING:
         for name in sentence.findall(message):
             yield kind, name
 

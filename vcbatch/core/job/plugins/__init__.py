@@ -64,7 +64,7 @@ class PluginSet:
     out as `PluginFailedError`."""
 
     plugins: Mapping[str, JobPlugin]
-    faults: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
 
     def children(self) -> Iterator[Child]:
         """The objects that they keep for the job."""
@@ -92,20 +92,20 @@ class PluginSet:
 
 
 def load(plan: Plan) -> PluginSet:
-    """Make the plugins that the job asks for. A fault in the arguments isn't fatal (nor is it in Volcano): what was
-    read before it counts, and the fault is reported."""
+    """Make the plugins that the job asks for. An error in the arguments isn't fatal (nor is it in Volcano): what was
+    read before it counts, and the error is reported."""
     given = plan.job.spec.plugins
     plugins: dict[str, JobPlugin] = {}
-    faults: list[str] = []
+    errors: list[str] = []
     for name, make in KNOWN.items():
         if name not in given:
             continue
         flags = parse_flags(given[name], PLUGIN_FLAGS[name])
-        if flags.fault:
-            faults.append(f"plugin {name}: {flags.fault}")
+        if flags.error:
+            errors.append(f"plugin {name}: {flags.error}")
         with _blaming(name):
             plugins[name] = make(plan, flags)
-    return PluginSet(plugins, tuple(faults))
+    return PluginSet(plugins, tuple(errors))
 
 
 def _names(container: Json) -> frozenset[str]:

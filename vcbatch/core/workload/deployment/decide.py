@@ -60,7 +60,7 @@ def decide(view: DeploymentView, *, now: datetime) -> Decision:
         deletes=outdated(family) if done else (),
         creates=creates,
         events=list(_events(owner, family, marks, creates)),
-        look_again_at=progress_due(family, status),
+        requeue_at=progress_due(family, status),
     )
 
 

@@ -123,9 +123,9 @@ def progressing(family: Family, counts: Counts, refusal: str, now: datetime) -> 
     if new is None:
         return held
     name = f'ReplicaSet "{new.metadata.name}"'
-    told = pending_annotations(family, new)
-    if revision_of(deployment.metadata.annotations) != revision_of(told):
-        if names.REVISION_HISTORY in told:
+    reported = pending_annotations(family, new)
+    if revision_of(deployment.metadata.annotations) != revision_of(reported):
+        if names.REVISION_HISTORY in reported:
             return condition("True", Reason.FOUND, f'Found new replica set "{new.metadata.name}"')
         return condition("True", Reason.CREATED, f'Created new replica set "{new.metadata.name}"')
     if held is not None and held.reason == Reason.COMPLETE and counts.replicas == counts.updated:
@@ -152,8 +152,8 @@ def _advanced(before: DeploymentStatus, counts: Counts) -> bool:
 def _failures(family: Family, now: datetime) -> Sequence[Condition]:
     """What keeps pods of a ReplicaSet from being made, of the new one first."""
     newest_first = reversed(family.all)
-    told = (each for one in newest_first for each in one.status.conditions or () if each.type == REPLICA_FAILURE)
-    found = next(told, None)
+    reported = (each for one in newest_first for each in one.status.conditions or () if each.type == REPLICA_FAILURE)
+    found = next(reported, None)
     if found is None:
         return []
     return [_renewed(family, REPLICA_FAILURE, found.status, found.reason, found.message, now)]

@@ -78,11 +78,11 @@ def decide(view: StatefulSetView, *, now: datetime) -> Decision:
         deletes=[*deletes, *outdated(kept.mine, used, stateful_set.spec.revision_history_limit)],
         creates=creates,
         events=list(_events(owner, creates, deletes)),
-        look_again_at=_look_again_at(view, row, now),
+        requeue_at=_requeue_at(view, row, now),
     )
 
 
-def _look_again_at(view: StatefulSetView, row: Row, now: datetime) -> datetime | None:
+def _requeue_at(view: StatefulSetView, row: Row, now: datetime) -> datetime | None:
     """When a pod counts as available, or the name of a missing one is free."""
     moments = [view.free_at(pod_name(view.stateful_set, ordinal)) for ordinal, pod in row.seats.items() if pod is None]
     moments.append(next_available(row.pods, view.stateful_set.spec.min_ready_seconds, now=now))
@@ -176,7 +176,7 @@ def _events(owner: Owner, creates: Sequence[Create], deletes: Sequence[Delete]) 
     name = owner.metadata.name
     for delete in deletes:
         text = f"Delete Pod {delete.ref.name} in StatefulSet {name} successful"
-        yield _told(owner, WorkloadReason.SUCCESSFUL_DELETE, text, after=delete)
+        yield _reported(owner, WorkloadReason.SUCCESSFUL_DELETE, text, after=delete)
     for create in creates:
         made = create.body["metadata"]["name"]
         if create.resource == PODS:
@@ -186,8 +186,8 @@ def _events(owner: Owner, creates: Sequence[Create], deletes: Sequence[Delete]) 
             text = f"Create Claim {made} Pod {pod} in StatefulSet {name} success"
         else:
             continue
-        yield _told(owner, WorkloadReason.SUCCESSFUL_CREATE, text, after=create)
+        yield _reported(owner, WorkloadReason.SUCCESSFUL_CREATE, text, after=create)
 
 
-def _told(owner: Owner, reason: WorkloadReason, message: str, *, after: Create | Delete) -> Emit:
+def _reported(owner: Owner, reason: WorkloadReason, message: str, *, after: Create | Delete) -> Emit:
     return Emit(ref=owner.ref, type=EventType.NORMAL, reason=reason, message=message, after=after)

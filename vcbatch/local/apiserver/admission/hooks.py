@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vcbatch.local.apiserver.kinds.webhook_faults import REVIEW_VERSIONS
+from vcbatch.local.apiserver.kinds.webhook_errors import REVIEW_VERSIONS
 
 Json = dict[str, Any]
 

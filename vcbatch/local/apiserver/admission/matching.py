@@ -14,7 +14,7 @@ from vcbatch.api.resources import NAMESPACES
 from vcbatch.local.apiserver import expressions
 from vcbatch.local.apiserver.admission.hooks import Condition, Rule
 from vcbatch.local.apiserver.admission.request import AdmissionRequest
-from vcbatch.local.apiserver.errors import forbidden, not_found
+from vcbatch.local.apiserver.apierrors import forbidden, not_found
 from vcbatch.local.apiserver.registry import Served
 from vcbatch.local.apiserver.served import ServedSet
 from vcbatch.local.apiserver.store import Store

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from vcbatch.api.faults import go_quote
+from vcbatch.api.field_errors import go_quote
 from vcbatch.interfaces.tls import client_context
 from vcbatch.local.apiserver.admission.hooks import Hook
 

@@ -11,10 +11,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vcbatch.api.faults import go_quote
+from vcbatch.api.field_errors import go_quote
 from vcbatch.local.apiserver.admission.request import AdmissionRequest, Answer, Kind
-from vcbatch.local.apiserver.errors import StatusError
-from vcbatch.local.apiserver.gojson import kind_of, syntax_fault
+from vcbatch.local.apiserver.apierrors import StatusError
+from vcbatch.local.apiserver.gojson import kind_of, syntax_error
 from vcbatch.local.apiserver.registry import Served
 
 Json = dict[str, Any]
@@ -205,7 +205,7 @@ def _operations(text: bytes) -> Sequence[Json]:
     try:
         operations = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InvalidAnswer(f"{head}: {syntax_fault(text) or error}") from error
+        raise InvalidAnswer(f"{head}: {syntax_error(text) or error}") from error
     if not isinstance(operations, list):
         wrong = f"json: cannot unmarshal {kind_of(operations)} into Go value of type jsonpatch.Patch"
         raise InvalidAnswer(f"{head}: {wrong}")

@@ -25,7 +25,7 @@ from vcbatch.local.apiserver.admission.reviews import (
     review,
     review_request,
 )
-from vcbatch.local.apiserver.errors import StatusError, bad_request, internal
+from vcbatch.local.apiserver.apierrors import StatusError, bad_request, internal
 from vcbatch.local.apiserver.expressions import TooLong
 from vcbatch.local.apiserver.history import Change
 from vcbatch.local.apiserver.kinds.admission import EXEMPT, MUTATING, VALIDATING

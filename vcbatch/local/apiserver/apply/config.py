@@ -5,15 +5,15 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 
+from vcbatch.local.apiserver.apierrors import DecodeError, StatusError, bad_request
 from vcbatch.local.apiserver.apply import typed
 from vcbatch.local.apiserver.apply.shapes import shape_of
-from vcbatch.local.apiserver.errors import DecodeError, StatusError, bad_request
 from vcbatch.local.apiserver.registry import Json, RequestContext, Served
 
 
-def check_config(config: Json, faults: Sequence[str], *, entry: Served, ctx: RequestContext) -> None:
+def check_config(config: Json, errors: Sequence[str], *, entry: Served, ctx: RequestContext) -> None:
     """Whether `config` is of this resource, has no field that the resource doesn't have, and values of the right types,
-    whatever the request's fieldValidation says; that is about the `faults` of its text (duplicate keys) alone. Raises
+    whatever the request's fieldValidation says; that is about the `errors` of its text (duplicate keys) alone. Raises
     `StatusError`."""
     resource = entry.resource
     kind, api_version = config.get("kind") or "", config.get("apiVersion") or ""
@@ -31,24 +31,24 @@ def check_config(config: Json, faults: Sequence[str], *, entry: Served, ctx: Req
         listed = unknown[0] if len(unknown) == 1 else "errors:\n" + "\n".join(f"  {text}" for text in unknown)
         raise StatusError(500, "", f"failed to create typed patch object ({where}): {listed}")
 
-    if faults and ctx.field_validation == "Strict":
-        lines = "".join(f"\n  {fault}" for fault in faults)
+    if errors and ctx.field_validation == "Strict":
+        lines = "".join(f"\n  {error}" for error in errors)
         raise bad_request(f"error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:{lines}")
-    if faults and ctx.field_validation == "Warn":
-        ctx.warnings.extend(faults)
+    if errors and ctx.field_validation == "Warn":
+        ctx.warnings.extend(errors)
 
 
 def _unknown(config: Json, entry: Served, ctx: RequestContext) -> list[str]:
-    mistyped = list(typed.faults(config, shape_of(entry)))
+    mistyped = list(typed.errors(config, shape_of(entry)))
     if mistyped:
         return mistyped
     try:
         found = entry.strategy.fields(copy.deepcopy(config), ctx)
     except DecodeError as error:
         raise bad_request(str(error)) from None
-    return [_quoted(fault) + ": field not declared in schema" for fault in found]
+    return [_quoted(error) + ": field not declared in schema" for error in found]
 
 
-def _quoted(fault: str) -> str:
-    """The path in a fault such as `unknown field "spec.foo"`."""
-    return "." + fault.partition('"')[2].rpartition('"')[0]
+def _quoted(error: str) -> str:
+    """The path in an error such as `unknown field "spec.foo"`."""
+    return "." + error.partition('"')[2].rpartition('"')[0]

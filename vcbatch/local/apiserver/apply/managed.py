@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 
-from vcbatch.api.faults import go_quote
+from vcbatch.api.field_errors import go_quote
+from vcbatch.local.apiserver.apierrors import StatusError
 from vcbatch.local.apiserver.apply.fieldset import FieldSet, Json, MalformedFields, Path, from_json, shown, to_json
 from vcbatch.local.apiserver.apply.merge import leaves, merged, without
 from vcbatch.local.apiserver.apply.shapes import Shape, shape_of
-from vcbatch.local.apiserver.errors import StatusError
 from vcbatch.local.apiserver.registry import Served
 
 BEFORE_FIRST_APPLY = "before-first-apply"

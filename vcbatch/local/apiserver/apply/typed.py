@@ -16,7 +16,7 @@ from vcbatch.local.apiserver.apply.shapes import FREE, Shape
 _NUMBERS = (int, float)
 
 
-def faults(value: Any, shape: Shape, path: str = "") -> Iterator[str]:
+def errors(value: Any, shape: Shape, path: str = "") -> Iterator[str]:
     """`.spec.replicas: expected numeric (int or float), got string`, one for each value that isn't of its type."""
     if value is None or shape is FREE:
         return
@@ -33,15 +33,15 @@ def faults(value: Any, shape: Shape, path: str = "") -> Iterator[str]:
         yield f"{path}: expected numeric (int or float), got {_kind(value)}"
     elif isinstance(value, dict):
         for name, item in value.items():
-            yield from faults(item, shape.child(name), f"{path}.{name}")
+            yield from errors(item, shape.child(name), f"{path}.{name}")
     elif isinstance(value, list):
-        yield from _list_faults(value, shape, path)
+        yield from _list_errors(value, shape, path)
 
 
-def _list_faults(value: list[Any], shape: Shape, path: str) -> Iterator[str]:
+def _list_errors(value: list[Any], shape: Shape, path: str) -> Iterator[str]:
     if shape.whole:
         for index, item in enumerate(value):
-            yield from faults(item, shape.item(), f"{path}[{index}]")
+            yield from errors(item, shape.item(), f"{path}[{index}]")
         return
     seen: set[str] = set()
     for element, item in items(value, shape):
@@ -50,7 +50,7 @@ def _list_faults(value: list[Any], shape: Shape, path: str) -> Iterator[str]:
             yield f"{path}: duplicate entries for key {name}"
         seen.add(element)
         if shape.keys:
-            yield from faults(item, shape.item(), f"{path}{name}")
+            yield from errors(item, shape.item(), f"{path}{name}")
 
 
 def _element(element: str) -> str:

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from vcbatch.api import faults
+from vcbatch.api import field_errors
 from vcbatch.api import name_rules as rules
-from vcbatch.local.apiserver.crds.schemas import schema_faults
-from vcbatch.local.apiserver.errors import FieldError
+from vcbatch.local.apiserver.apierrors import FieldError
+from vcbatch.local.apiserver.crds.schemas import schema_errors
 from vcbatch.local.apiserver.registry import Json
 
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
@@ -24,24 +24,24 @@ _STRATEGIES = ("None", "Webhook")
 _MAX_SELECTABLE = 8
 
 
-def definition_faults(crd: Json) -> list[FieldError]:
-    """The faults of a definition as it is."""
-    return [*_name_faults(crd), *_spec_faults(crd.get("spec") or {}), *_approval_faults(crd)]
+def definition_errors(crd: Json) -> list[FieldError]:
+    """The errors of a definition as it is."""
+    return [*_name_errors(crd), *_spec_errors(crd.get("spec") or {}), *_approval_errors(crd)]
 
 
-def update_faults(crd: Json, old: Json) -> list[FieldError]:
-    """The faults of a change."""
-    found = [*_spec_faults(crd.get("spec") or {})]
+def update_errors(crd: Json, old: Json) -> list[FieldError]:
+    """The errors of a change."""
+    found = [*_spec_errors(crd.get("spec") or {})]
     spec, before = crd.get("spec") or {}, old.get("spec") or {}
     if spec.get("group") != before.get("group"):
-        found += faults.immutable("spec.group", spec.get("group"), before.get("group"))
+        found += field_errors.immutable("spec.group", spec.get("group"), before.get("group"))
     names, names_before = spec.get("names") or {}, before.get("names") or {}
     if names.get("plural") != names_before.get("plural"):
-        found += faults.immutable("spec.names.plural", names.get("plural"), names_before.get("plural"))
+        found += field_errors.immutable("spec.names.plural", names.get("plural"), names_before.get("plural"))
     if _established(old):
-        found += faults.immutable("spec.scope", spec.get("scope"), before.get("scope"))
-        found += faults.immutable("spec.names.kind", names.get("kind"), names_before.get("kind"))
-    return [*found, *_stored_version_faults(crd)]
+        found += field_errors.immutable("spec.scope", spec.get("scope"), before.get("scope"))
+        found += field_errors.immutable("spec.names.kind", names.get("kind"), names_before.get("kind"))
+    return [*found, *_stored_version_errors(crd)]
 
 
 def _established(crd: Json) -> bool:
@@ -49,14 +49,14 @@ def _established(crd: Json) -> bool:
     return any(one.get("type") == "Established" and one.get("status") == "True" for one in conditions)
 
 
-def _stored_version_faults(crd: Json) -> Iterator[FieldError]:
+def _stored_version_errors(crd: Json) -> Iterator[FieldError]:
     known = {version.get("name") for version in (crd.get("spec") or {}).get("versions") or ()}
     for index, name in enumerate((crd.get("status") or {}).get("storedVersions") or ()):
         if name not in known:
             detail = f"missing from spec.versions; {name} was previously a storage version, and must remain in "
             detail += "spec.versions until a storage migration ensures no data remains persisted in "
             detail += f"{name} and removes {name} from status.storedVersions"
-            yield faults.invalid(f"status.storedVersions[{index}]", name, detail)
+            yield field_errors.invalid(f"status.storedVersions[{index}]", name, detail)
 
 
 _APPROVAL = "api-approved.kubernetes.io"
@@ -64,7 +64,7 @@ _APPROVAL_RULE = f'protected groups must have approval annotation "{_APPROVAL}"'
 _APPROVAL_SOURCE = "see https://github.com/kubernetes/enhancements/pull/1111"
 
 
-def _approval_faults(crd: Json) -> Iterator[FieldError]:
+def _approval_errors(crd: Json) -> Iterator[FieldError]:
     """Groups of Kubernetes itself are open to approved definitions only, and to those that say that they aren't."""
     group = str((crd.get("spec") or {}).get("group") or "")
     if not group.endswith((".k8s.io", ".kubernetes.io")):
@@ -72,41 +72,41 @@ def _approval_faults(crd: Json) -> Iterator[FieldError]:
     given = ((crd.get("metadata") or {}).get("annotations") or {}).get(_APPROVAL) or ""
     at = f"metadata.annotations[{_APPROVAL}]"
     if not given:
-        yield faults.required(at, f"{_APPROVAL_RULE}, {_APPROVAL_SOURCE}")
+        yield field_errors.required(at, f"{_APPROVAL_RULE}, {_APPROVAL_SOURCE}")
     elif not given.startswith("unapproved") and not re.match(r"[a-z][a-z0-9+.-]*://[^/\s]+", given):
         detail = f'{_APPROVAL_RULE} with either a URL or a reason starting with "unapproved", {_APPROVAL_SOURCE}'
-        yield faults.invalid(at, given, detail)
+        yield field_errors.invalid(at, given, detail)
 
 
-def _name_faults(crd: Json) -> Iterator[FieldError]:
+def _name_errors(crd: Json) -> Iterator[FieldError]:
     spec: Json = crd.get("spec") or {}
     plural = (spec.get("names") or {}).get("plural") or ""
     name = (crd.get("metadata") or {}).get("name") or ""
     if name and name != f"{plural}.{spec.get('group') or ''}":
-        yield faults.invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group')
+        yield field_errors.invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group')
 
 
-def _spec_faults(spec: Json) -> Iterator[FieldError]:
-    yield from _group_faults(spec.get("group") or "")
+def _spec_errors(spec: Json) -> Iterator[FieldError]:
+    yield from _group_errors(spec.get("group") or "")
     scope = spec.get("scope") or ""
     if not scope:
-        yield faults.required("spec.scope")
+        yield field_errors.required("spec.scope")
     elif scope not in _SCOPES:
-        yield faults.unsupported("spec.scope", scope, _SCOPES)
+        yield field_errors.unsupported("spec.scope", scope, _SCOPES)
     versions: Sequence[Json] = spec.get("versions") or ()
-    yield from _version_set_faults(versions)
-    yield from _names_faults(spec.get("names") or {}, "spec.names")
+    yield from _version_set_errors(versions)
+    yield from _names_errors(spec.get("names") or {}, "spec.names")
     shared = _shared(versions)
     for index, version in enumerate(versions):
-        for fault in _version_faults(version, f"spec.versions[{index}]"):
-            yield _at_the_top(fault, index, shared)
+        for error in _version_errors(version, f"spec.versions[{index}]"):
+            yield _at_the_top(error, index, shared)
         if shared:
             break
-    yield from _conversion_faults(spec.get("conversion") or {})
+    yield from _conversion_errors(spec.get("conversion") or {})
     if spec.get("preserveUnknownFields") is True:
         detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema "
         detail += "instead"
-        yield faults.invalid("spec.preserveUnknownFields", True, detail)
+        yield field_errors.invalid("spec.preserveUnknownFields", True, detail)
 
 
 _TOP = {"schema": "spec.validation", "subresources": "spec.subresources", "selectableFields": "spec.selectableFields",
@@ -120,27 +120,27 @@ def _shared(versions: Sequence[Json]) -> bool:
     return bool(first.get("schema")) and all(version.get(key) == first.get(key) for version in versions for key in _TOP)
 
 
-def _at_the_top(fault: FieldError, index: int, shared: bool) -> FieldError:
+def _at_the_top(error: FieldError, index: int, shared: bool) -> FieldError:
     prefix = f"spec.versions[{index}]."
-    if not shared or not fault.field.startswith(prefix):
-        return fault
-    rest = fault.field.removeprefix(prefix)
+    if not shared or not error.field.startswith(prefix):
+        return error
+    rest = error.field.removeprefix(prefix)
     key = next((key for key in _TOP if rest == key or rest.startswith((f"{key}.", f"{key}["))), "")
-    return replace(fault, field=_TOP[key] + rest.removeprefix(key)) if key else fault
+    return replace(error, field=_TOP[key] + rest.removeprefix(key)) if key else error
 
 
-def _group_faults(group: str) -> Iterator[FieldError]:
+def _group_errors(group: str) -> Iterator[FieldError]:
     if not group:
-        yield faults.required("spec.group")
+        yield field_errors.required("spec.group")
         return
     found = rules.dns_subdomain(group)
     if found:
-        yield faults.invalid("spec.group", group, ",".join(found))
+        yield field_errors.invalid("spec.group", group, ",".join(found))
     elif "." not in group:
-        yield faults.invalid("spec.group", group, "should be a domain with at least one dot")
+        yield field_errors.invalid("spec.group", group, "should be a domain with at least one dot")
 
 
-def _version_set_faults(versions: Sequence[Json]) -> Iterator[FieldError]:
+def _version_set_errors(versions: Sequence[Json]) -> Iterator[FieldError]:
     seen: list[Any] = []
     unique = True
     for index, version in enumerate(versions):
@@ -149,70 +149,72 @@ def _version_set_faults(versions: Sequence[Json]) -> Iterator[FieldError]:
         seen.append(name)
         found = rules.dns1035_label(name)
         if found:
-            yield faults.invalid(f"spec.versions[{index}].name", name, ",".join(found))
+            yield field_errors.invalid(f"spec.versions[{index}].name", name, ",".join(found))
     if not unique:
-        yield faults.invalid("spec.versions", list(versions), "must contain unique version names")
+        yield field_errors.invalid("spec.versions", list(versions), "must contain unique version names")
     if sum(bool(version.get("storage")) for version in versions) != 1:
-        yield faults.invalid("spec.versions", list(versions), "must have exactly one version marked as storage version")
+        yield field_errors.invalid(
+            "spec.versions", list(versions), "must have exactly one version marked as storage version"
+        )
 
 
-def _names_faults(names: Json, path: str) -> Iterator[FieldError]:
+def _names_errors(names: Json, path: str) -> Iterator[FieldError]:
     for key in ("plural", "singular", "kind", "listKind"):
         value = names.get(key) or ""
         if not value:
-            yield faults.required(f"{path}.{key}")
+            yield field_errors.required(f"{path}.{key}")
             continue
         mixed = key in ("kind", "listKind")
         found = rules.dns1035_label(value.lower() if mixed else value)
         if found:
             prefix = "may have mixed case, but should otherwise match: " if mixed else ""
-            yield faults.invalid(f"{path}.{key}", value, prefix + ",".join(found))
+            yield field_errors.invalid(f"{path}.{key}", value, prefix + ",".join(found))
     for index, short in enumerate(names.get("shortNames") or ()):
         if found := rules.dns1035_label(short):
-            yield faults.invalid(f"{path}.shortNames[{index}]", short, ",".join(found))
+            yield field_errors.invalid(f"{path}.shortNames[{index}]", short, ",".join(found))
     if names.get("kind") and names.get("kind") == names.get("listKind"):
-        yield faults.invalid(f"{path}.listKind", names["listKind"], "kind and listKind may not be the same")
+        yield field_errors.invalid(f"{path}.listKind", names["listKind"], "kind and listKind may not be the same")
     for index, category in enumerate(names.get("categories") or ()):
         if found := rules.dns1035_label(category):
-            yield faults.invalid(f"{path}.categories[{index}]", category, ",".join(found))
+            yield field_errors.invalid(f"{path}.categories[{index}]", category, ",".join(found))
 
 
 _NO_WEBHOOK = "should not be set when strategy is not set to Webhook"
 
 
-def _conversion_faults(conversion: Json) -> Iterator[FieldError]:
+def _conversion_errors(conversion: Json) -> Iterator[FieldError]:
     strategy = conversion.get("strategy") or ""
     if strategy == "Webhook":
-        yield faults.forbidden("spec.conversion.strategy", "conversion webhooks aren't supported here: use None")
+        yield field_errors.forbidden("spec.conversion.strategy", "conversion webhooks aren't supported here: use None")
         return
     if not strategy and conversion:
-        yield faults.required("spec.conversion.strategy")
+        yield field_errors.required("spec.conversion.strategy")
     elif strategy and strategy not in _STRATEGIES:
-        yield faults.unsupported("spec.conversion.strategy", strategy, _STRATEGIES)
-    # By the names of Kubernetes' internal form, whose faults the server reports.
+        yield field_errors.unsupported("spec.conversion.strategy", strategy, _STRATEGIES)
+    # By the names of Kubernetes' internal form, whose errors the server reports.
     webhook: Json = conversion.get("webhook") or {}
     if webhook.get("clientConfig") is not None:
-        yield faults.forbidden("spec.conversion.webhookClientConfig", _NO_WEBHOOK)
+        yield field_errors.forbidden("spec.conversion.webhookClientConfig", _NO_WEBHOOK)
     if webhook.get("conversionReviewVersions"):
-        yield faults.forbidden("spec.conversion.conversionReviewVersions", _NO_WEBHOOK)
+        yield field_errors.forbidden("spec.conversion.conversionReviewVersions", _NO_WEBHOOK)
 
 
-def _version_faults(version: Json, path: str) -> Iterator[FieldError]:
+def _version_errors(version: Json, path: str) -> Iterator[FieldError]:
     schema = (version.get("schema") or {}).get("openAPIV3Schema")
     if schema is None:
-        yield faults.required(f"{path}.schema.openAPIV3Schema")
+        yield field_errors.required(f"{path}.schema.openAPIV3Schema")
     else:
-        yield from schema_faults(schema, f"{path}.schema.openAPIV3Schema")
+        yield from schema_errors(schema, f"{path}.schema.openAPIV3Schema")
     warning = version.get("deprecationWarning")
     if warning is not None and not version.get("deprecated"):
-        yield faults.invalid(f"{path}.deprecationWarning", warning, "can only be set for deprecated versions")
-    yield from _subresource_faults(version.get("subresources") or {}, f"{path}.subresources")
+        yield field_errors.invalid(f"{path}.deprecationWarning", warning, "can only be set for deprecated versions")
+    yield from _subresource_errors(version.get("subresources") or {}, f"{path}.subresources")
     for index, column in enumerate(version.get("additionalPrinterColumns") or ()):
-        yield from _column_faults(column, f"{path}.additionalPrinterColumns[{index}]")
-    yield from _selectable_faults(version.get("selectableFields") or (), schema or {}, f"{path}.selectableFields")
+        yield from _column_errors(column, f"{path}.additionalPrinterColumns[{index}]")
+    yield from _selectable_errors(version.get("selectableFields") or (), schema or {}, f"{path}.selectableFields")
 
 
-def _subresource_faults(subresources: Json, path: str) -> Iterator[FieldError]:
+def _subresource_errors(subresources: Json, path: str) -> Iterator[FieldError]:
     scale: Json | None = subresources.get("scale")
     if scale is None:
         return
@@ -224,13 +226,13 @@ def _subresource_faults(subresources: Json, path: str) -> Iterator[FieldError]:
         value = scale.get(key)
         if not value:
             if key != "labelSelectorPath":
-                yield faults.required(f"{path}.scale.{key}")
+                yield field_errors.required(f"{path}.scale.{key}")
         elif not value.startswith("."):
-            yield faults.invalid(f"{path}.scale.{key}", value, "must be a simple json path starting with .")
+            yield field_errors.invalid(f"{path}.scale.{key}", value, "must be a simple json path starting with .")
         elif not _is_dotted(value):
-            yield faults.invalid(f"{path}.scale.{key}", value, _SIMPLE_PATH)
+            yield field_errors.invalid(f"{path}.scale.{key}", value, _SIMPLE_PATH)
         elif not value.startswith(roots):
-            yield faults.invalid(f"{path}.scale.{key}", value, words)
+            yield field_errors.invalid(f"{path}.scale.{key}", value, words)
 
 
 _SIMPLE_PATH = "must be a simple json path of field names, each after a dot: array notation isn't allowed"
@@ -240,45 +242,45 @@ def _is_dotted(path: str) -> bool:
     return bool(re.fullmatch(r"(\.[\w-]+)+", path))
 
 
-def _column_faults(column: Json, path: str) -> Iterator[FieldError]:
+def _column_errors(column: Json, path: str) -> Iterator[FieldError]:
     if not column.get("name"):
-        yield faults.required(f"{path}.name")
+        yield field_errors.required(f"{path}.name")
     type_ = column.get("type") or ""
     if not type_:
-        yield faults.required(f"{path}.type", f"must be one of {','.join(_COLUMN_TYPES)}")
+        yield field_errors.required(f"{path}.type", f"must be one of {','.join(_COLUMN_TYPES)}")
     elif type_ not in _COLUMN_TYPES:
-        yield faults.invalid(f"{path}.type", type_, f"must be one of {','.join(_COLUMN_TYPES)}")
+        yield field_errors.invalid(f"{path}.type", type_, f"must be one of {','.join(_COLUMN_TYPES)}")
     format_ = column.get("format") or ""
     if format_ and format_ not in _COLUMN_FORMATS:
-        yield faults.invalid(f"{path}.format", format_, f"must be one of {','.join(_COLUMN_FORMATS)}")
+        yield field_errors.invalid(f"{path}.format", format_, f"must be one of {','.join(_COLUMN_FORMATS)}")
     json_path = column.get("jsonPath") or ""
     if not json_path:
-        yield faults.required(f"{path}.JSONPath")
+        yield field_errors.required(f"{path}.JSONPath")
     elif not json_path.startswith("."):
         # Kubernetes looks no further: a path that cannot be parsed ends the columns that are shown.
-        yield faults.invalid(f"{path}.JSONPath", json_path, "must be a simple json path starting with .")
+        yield field_errors.invalid(f"{path}.JSONPath", json_path, "must be a simple json path starting with .")
 
 
-def _selectable_faults(selectable: Sequence[Json], schema: Json, path: str) -> Iterator[FieldError]:
+def _selectable_errors(selectable: Sequence[Json], schema: Json, path: str) -> Iterator[FieldError]:
     if len(selectable) > _MAX_SELECTABLE:
-        yield faults.too_many(path, len(selectable), _MAX_SELECTABLE)
+        yield field_errors.too_many(path, len(selectable), _MAX_SELECTABLE)
     seen: set[str] = set()
     for index, one in enumerate(selectable):
         value, at = one.get("jsonPath") or "", f"{path}[{index}].jsonPath"
         if not value:
-            yield faults.required(at)
+            yield field_errors.required(at)
         elif value in seen:
-            yield faults.duplicate(at, value)
+            yield field_errors.duplicate(at, value)
         elif not _is_dotted(value):
-            yield faults.invalid(at, value, "is an invalid path: must be a simple path of field names")
+            yield field_errors.invalid(at, value, "is an invalid path: must be a simple path of field names")
         elif value.startswith(".metadata"):
-            yield faults.invalid(at, value, "must not point to fields in metadata")
-        elif (fault := _selectable_fault(value, schema)) is not None:
-            yield faults.invalid(at, value, fault)
+            yield field_errors.invalid(at, value, "must not point to fields in metadata")
+        elif (error := _selectable_error(value, schema)) is not None:
+            yield field_errors.invalid(at, value, error)
         seen.add(value)
 
 
-def _selectable_fault(path: str, schema: Json) -> str | None:
+def _selectable_error(path: str, schema: Json) -> str | None:
     node: Json | None = schema
     for name in path.removeprefix(".").split("."):
         node = ((node or {}).get("properties") or {}).get(name)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from vcbatch.api import cel, faults
+from vcbatch.api import cel, field_errors
 from vcbatch.api.cel.estimate import ANYTHING, REQUEST_BYTES, SCALAR, Shape, estimate, text_of
-from vcbatch.local.apiserver.errors import FieldError
+from vcbatch.local.apiserver.apierrors import FieldError
 from vcbatch.local.apiserver.registry import Json
 from vcbatch.local.apiserver.schema.cel import escape
 
@@ -39,16 +39,16 @@ class _Total:
         self.dearest = sorted([*self.dearest, (cost, path)], key=lambda one: -one[0])[:_MOST_NAMED]
 
 
-def cost_faults(schema: Json, path: str) -> Iterator[FieldError]:
+def cost_errors(schema: Json, path: str) -> Iterator[FieldError]:
     """The rules of one version's schema that may cost too much, each alone or all together."""
     total = _Total()
     yield from _walk(schema, path, 1, total, root=True)
     if total.cost > DEFINITION_LIMIT:
         for _, at in total.dearest:
             detail = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
-            yield faults.forbidden(at, detail)
+            yield field_errors.forbidden(at, detail)
         what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema"
-        yield faults.forbidden(path, _exceeds(what, total.cost, DEFINITION_LIMIT))
+        yield field_errors.forbidden(path, _exceeds(what, total.cost, DEFINITION_LIMIT))
 
 
 def _walk(schema: Json, path: str, times: int | None, total: _Total, *, root: bool = False) -> Iterator[FieldError]:
@@ -67,7 +67,7 @@ def _walk(schema: Json, path: str, times: int | None, total: _Total, *, root: bo
                 if cost:
                     total.add(cost, at)
                 if cost > EXPRESSION_LIMIT:
-                    yield faults.forbidden(at, _exceeds(what, cost, EXPRESSION_LIMIT))
+                    yield field_errors.forbidden(at, _exceeds(what, cost, EXPRESSION_LIMIT))
     for name, sub in sorted((schema.get("properties") or {}).items()):
         yield from _walk(sub, f"{path}.properties[{name}]", times, total)
     items, additional = schema.get("items"), schema.get("additionalProperties")

@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from vcbatch.api import faults
-from vcbatch.local.apiserver.errors import FieldError, StatusError
+from vcbatch.api import field_errors
+from vcbatch.local.apiserver.apierrors import FieldError, StatusError
 from vcbatch.local.apiserver.registry import Json, RequestContext
 from vcbatch.local.apiserver.schema import cel, pruning, validation
 from vcbatch.local.apiserver.schema.compare import ABSENT
@@ -30,9 +30,9 @@ _BLOCKING = frozenset(
         "FieldValueTypeInvalid",
     }
 )
-"""Faults after which rules aren't evaluated, as they may count on what the schema promises."""
+"""Errors after which rules aren't evaluated, as they may count on what the schema promises."""
 
-_RULES_SKIPPED = faults.invalid(
+_RULES_SKIPPED = field_errors.invalid(
     "<nil>",
     None,
     "some validation rules were not checked because the object was invalid; "
@@ -100,16 +100,16 @@ class CustomStrategy:
 
     def validate(self, obj: Json, old: Json | None, ctx: RequestContext) -> list[FieldError]:
         if obj.get("kind") != self._kind:
-            return [faults.invalid("kind", obj.get("kind"), f"must be {self._kind}")]
+            return [field_errors.invalid("kind", obj.get("kind"), f"must be {self._kind}")]
         if obj.get("apiVersion") != self._api_version:
-            return [faults.invalid("apiVersion", obj.get("apiVersion"), f"must be {self._api_version}")]
+            return [field_errors.invalid("apiVersion", obj.get("apiVersion"), f"must be {self._api_version}")]
         given = old if old is not None else ABSENT
         if ctx.subresource == "status" and old is not None:
             errors = self._status_errors(obj, old)
         else:
             errors = validation.validate_schema(obj, self.schema, old=given)
-            errors += _replica_faults(obj, self._scale, "specReplicasPath")
-            errors += _scale_status_faults(obj, self._scale)
+            errors += _replica_errors(obj, self._scale, "specReplicasPath")
+            errors += _scale_status_errors(obj, self._scale)
         errors += validate_embedded(obj, self.schema)
         if old is None or not validate_lists(old, self.schema):
             errors += validate_lists(obj, self.schema)
@@ -143,7 +143,7 @@ class CustomStrategy:
         if node is not None and "status" in obj:
             before = old.get("status", ABSENT)
             errors += validation.validate_schema(obj["status"], node, base="status", old=before)
-        return errors + _scale_status_faults(obj, self._scale)
+        return errors + _scale_status_errors(obj, self._scale)
 
     def _keep_all_but_status(self, obj: Json, old: Json) -> None:
         metadata = copy.deepcopy(old.get("metadata") or {})
@@ -164,29 +164,29 @@ def _set(obj: Json, name: str, value: Any) -> None:
         obj[name] = copy.deepcopy(value)
 
 
-def _scale_status_faults(obj: Json, scale: Mapping[str, str] | None) -> list[FieldError]:
-    return [*_replica_faults(obj, scale, "statusReplicasPath"), *_selector_faults(obj, scale)]
+def _scale_status_errors(obj: Json, scale: Mapping[str, str] | None) -> list[FieldError]:
+    return [*_replica_errors(obj, scale, "statusReplicasPath"), *_selector_errors(obj, scale)]
 
 
-def _replica_faults(obj: Json, scale: Mapping[str, str] | None, which: str) -> Iterator[FieldError]:
+def _replica_errors(obj: Json, scale: Mapping[str, str] | None, which: str) -> Iterator[FieldError]:
     path = (scale or {}).get(which)
     if not path:
         return
-    value, fault = _nested(obj, path, int, "int64")
-    if fault:
-        yield faults.invalid(path, 0, fault)
+    value, error = _nested(obj, path, int, "int64")
+    if error:
+        yield field_errors.invalid(path, 0, error)
     elif isinstance(value, int) and value < 0:
-        yield faults.invalid(path, value, "should be a non-negative integer")
+        yield field_errors.invalid(path, value, "should be a non-negative integer")
     elif isinstance(value, int) and value > _MAX_REPLICAS:
-        yield faults.invalid(path, value, f"should be less than or equal to {_MAX_REPLICAS}")
+        yield field_errors.invalid(path, value, f"should be less than or equal to {_MAX_REPLICAS}")
 
 
-def _selector_faults(obj: Json, scale: Mapping[str, str] | None) -> Iterator[FieldError]:
+def _selector_errors(obj: Json, scale: Mapping[str, str] | None) -> Iterator[FieldError]:
     path = (scale or {}).get("labelSelectorPath")
     if path:
-        _value, fault = _nested(obj, path, str, "string")
-        if fault:
-            yield faults.invalid(path, "", fault)
+        _value, error = _nested(obj, path, str, "string")
+        if error:
+            yield field_errors.invalid(path, "", error)
 
 
 def _nested(obj: Json, path: str, expected: type, go_type: str) -> tuple[Any, str]:

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from vcbatch.api.resources import CRDS
 from vcbatch.local.apiserver import tables
-from vcbatch.local.apiserver.crds.checks import definition_faults, update_faults
-from vcbatch.local.apiserver.errors import FieldError
+from vcbatch.local.apiserver.apierrors import FieldError
+from vcbatch.local.apiserver.crds.checks import definition_errors, update_errors
 from vcbatch.local.apiserver.registry import Json, RequestContext, Served
 from vcbatch.local.apiserver.schema import builtin
 
@@ -49,8 +49,8 @@ class DefinitionStrategy:
         if ctx.subresource == "status":
             return []
         if old is None:
-            return definition_faults(obj)
-        return update_faults(obj, old)
+            return definition_errors(obj)
+        return update_errors(obj, old)
 
     def admit_create(self, obj: Json, ctx: RequestContext) -> None:
         return None

@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from vcbatch.api import faults
-from vcbatch.local.apiserver.crds.costs import cost_faults
-from vcbatch.local.apiserver.errors import FieldError
+from vcbatch.api import field_errors
+from vcbatch.local.apiserver.apierrors import FieldError
+from vcbatch.local.apiserver.crds.costs import cost_errors
 from vcbatch.local.apiserver.registry import Json
 from vcbatch.local.apiserver.schema import cel
 from vcbatch.local.apiserver.schema.patterns import PatternError, regular_expression
@@ -47,23 +47,23 @@ _MAX_DEPTH = 60
 _MAX_NODES = 20_000
 
 
-def schema_faults(schema: Json, path: str) -> list[FieldError]:
-    """The faults of the schema of one version, which sits at `path`."""
+def schema_errors(schema: Json, path: str) -> list[FieldError]:
+    """The errors of the schema of one version, which sits at `path`."""
     size = _size(schema, 0)
     if size is None:
-        return [faults.forbidden(path, f"must not be nested deeper than {_MAX_DEPTH} levels")]
+        return [field_errors.forbidden(path, f"must not be nested deeper than {_MAX_DEPTH} levels")]
     if size > _MAX_NODES:
-        return [faults.forbidden(path, f"must not have more than {_MAX_NODES} levels and alternatives")]
-    return [*_faults_of(msgspec.json.encode(schema), path)]
+        return [field_errors.forbidden(path, f"must not have more than {_MAX_NODES} levels and alternatives")]
+    return [*_errors_of(msgspec.json.encode(schema), path)]
 
 
 @functools.lru_cache(maxsize=32)
-def _faults_of(encoded: bytes, path: str) -> Sequence[FieldError]:
-    """The faults depend on the text alone, and most updates of a definition leave its schemas as they are."""
+def _errors_of(encoded: bytes, path: str) -> Sequence[FieldError]:
+    """The errors depend on the text alone, and most updates of a definition leave its schemas as they are."""
     schema: Json = msgspec.json.decode(encoded)
-    found = [*_declared_faults(schema, path, root=True)]
-    structural = sorted(_structural_faults(schema, path, "root"), key=str)
-    return (*found, *structural) or (*cost_faults(schema, path), *_default_faults(schema, path))
+    found = [*_declared_errors(schema, path, root=True)]
+    structural = sorted(_structural_errors(schema, path, "root"), key=str)
+    return (*found, *structural) or (*cost_errors(schema, path), *_default_faults(schema, path))
 
 
 def _size(schema: Any, depth: int) -> int | None:
@@ -89,15 +89,15 @@ def _children(schema: Any) -> Iterator[Json]:
         yield from (sub for sub in schema.get(key) or () if isinstance(sub, dict))
 
 
-def _declared_faults(schema: Json, path: str, *, root: bool = False) -> Iterator[FieldError]:
+def _declared_errors(schema: Json, path: str, *, root: bool = False) -> Iterator[FieldError]:
     """What no schema of a definition may say, whatever its structure."""
     if root and schema.get("nullable") is True:
-        yield faults.forbidden(f"{path}.nullable", "nullable cannot be true at the root")
-    yield from _keyword_faults(schema, path)
-    yield from _list_faults(schema, path)
-    yield from _rule_faults(schema, path)
+        yield field_errors.forbidden(f"{path}.nullable", "nullable cannot be true at the root")
+    yield from _keyword_errors(schema, path)
+    yield from _list_errors(schema, path)
+    yield from _rule_errors(schema, path)
     for below, sub in _below(schema, path):
-        yield from _declared_faults(sub, below)
+        yield from _declared_errors(sub, below)
 
 
 def _below(schema: Json, path: str) -> Iterator[tuple[str, Json]]:
@@ -111,29 +111,29 @@ def _below(schema: Json, path: str) -> Iterator[tuple[str, Json]]:
             yield f"{path}.{key}[{index}]", sub
 
 
-def _keyword_faults(schema: Json, path: str) -> Iterator[FieldError]:
+def _keyword_errors(schema: Json, path: str) -> Iterator[FieldError]:
     for key in _UNSUPPORTED:
         if schema.get(key):
-            yield faults.forbidden(f"{path}.{key}", f"{key} is not supported")
+            yield field_errors.forbidden(f"{path}.{key}", f"{key} is not supported")
     type_ = schema.get("type") or ""
     if type_ == "null":
-        yield faults.forbidden(f"{path}.type", "type cannot be set to null")
+        yield field_errors.forbidden(f"{path}.type", "type cannot be set to null")
     elif type_ and type_ not in _TYPES:
-        yield faults.unsupported(f"{path}.type", type_, _TYPES)
+        yield field_errors.unsupported(f"{path}.type", type_, _TYPES)
     if isinstance(schema.get("items"), list):
-        yield faults.forbidden(f"{path}.items", "items must be a schema object and not an array")
+        yield field_errors.forbidden(f"{path}.items", "items must be a schema object and not an array")
     if schema.get("x-kubernetes-preserve-unknown-fields") is False:
-        yield faults.invalid(f"{path}.x-kubernetes-preserve-unknown-fields", False, "must be true or undefined")
+        yield field_errors.invalid(f"{path}.x-kubernetes-preserve-unknown-fields", False, "must be true or undefined")
     if schema.get("uniqueItems") is True:
         detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
-        yield faults.forbidden(f"{path}.uniqueItems", detail)
+        yield field_errors.forbidden(f"{path}.uniqueItems", detail)
     additional = schema.get("additionalProperties")
     if additional is False:
         detail = "additionalProperties cannot be set to false"
-        yield faults.forbidden(f"{path}.additionalProperties", detail)
+        yield field_errors.forbidden(f"{path}.additionalProperties", detail)
     elif additional is not None and schema.get("properties"):
         detail = "additionalProperties and properties are mutual exclusive"
-        yield faults.forbidden(f"{path}.additionalProperties", detail)
+        yield field_errors.forbidden(f"{path}.additionalProperties", detail)
 
 
 _ROLES = {
@@ -143,24 +143,24 @@ _ROLES = {
 }
 
 
-def _structural_faults(schema: Json, path: str, role: str) -> Iterator[FieldError]:
+def _structural_errors(schema: Json, path: str, role: str) -> Iterator[FieldError]:
     """Where the schema isn't structural. `role`: root, item or field."""
     if schema.get("type") == "array" and not isinstance(schema.get("items"), dict):
-        yield faults.required(f"{path}.items", "must be specified")
+        yield field_errors.required(f"{path}.items", "must be specified")
     if role == "root" and schema.get("additionalProperties") not in (None, False):
-        yield faults.forbidden(f"{path}.additionalProperties", "must not be used at the root")
-    yield from _type_faults(schema, path, role)
-    yield from _metadata_faults(schema, path, role)
-    yield from _value_faults(schema, path, schema)
+        yield field_errors.forbidden(f"{path}.additionalProperties", "must not be used at the root")
+    yield from _type_errors(schema, path, role)
+    yield from _metadata_errors(schema, path, role)
+    yield from _value_errors(schema, path, schema)
     if isinstance(schema.get("items"), dict):
-        yield from _structural_faults(schema["items"], f"{path}.items", "item")
+        yield from _structural_errors(schema["items"], f"{path}.items", "item")
     if isinstance(schema.get("additionalProperties"), dict):
-        yield from _structural_faults(schema["additionalProperties"], f"{path}.additionalProperties", "field")
+        yield from _structural_errors(schema["additionalProperties"], f"{path}.additionalProperties", "field")
     for name, sub in (schema.get("properties") or {}).items():
-        yield from _structural_faults(sub, f"{path}.properties[{name}]", "field")
+        yield from _structural_errors(sub, f"{path}.properties[{name}]", "field")
 
 
-def _type_faults(schema: Json, path: str, role: str) -> Iterator[FieldError]:
+def _type_errors(schema: Json, path: str, role: str) -> Iterator[FieldError]:
     type_ = schema.get("type") or ""
     whole_or_text = schema.get("x-kubernetes-int-or-string") is True
     keeps = schema.get("x-kubernetes-preserve-unknown-fields") is True
@@ -168,143 +168,145 @@ def _type_faults(schema: Json, path: str, role: str) -> Iterator[FieldError]:
     for key, said in (("preserve-unknown-fields", keeps), ("embedded-resource", embedded)):
         if whole_or_text and said:
             detail = "must be false if x-kubernetes-int-or-string is true"
-            yield faults.invalid(f"{path}.x-kubernetes-{key}", True, detail)
+            yield field_errors.invalid(f"{path}.x-kubernetes-{key}", True, detail)
     if whole_or_text and type_:
-        yield faults.invalid(f"{path}.type", type_, "must be empty if x-kubernetes-int-or-string is true")
+        yield field_errors.invalid(f"{path}.type", type_, "must be empty if x-kubernetes-int-or-string is true")
     if embedded:
         detail = "must be object if x-kubernetes-embedded-resource is true"
         if not type_:
-            yield faults.required(f"{path}.type", detail)
+            yield field_errors.required(f"{path}.type", detail)
         elif type_ != "object":
-            yield faults.invalid(f"{path}.type", type_, detail)
+            yield field_errors.invalid(f"{path}.type", type_, detail)
         if schema.get("additionalProperties") not in (None, False):
             detail = "must not be used if x-kubernetes-embedded-resource is set"
-            yield faults.forbidden(f"{path}.additionalProperties", detail)
+            yield field_errors.forbidden(f"{path}.additionalProperties", detail)
         if not keeps and not schema.get("properties"):
             detail = "must not be empty if x-kubernetes-embedded-resource is true without "
             detail += "x-kubernetes-preserve-unknown-fields"
-            yield faults.required(f"{path}.properties", detail)
+            yield field_errors.required(f"{path}.properties", detail)
     elif not type_ and not whole_or_text and not keeps:
-        yield faults.required(f"{path}.type", f"must not be empty {_ROLES[role]}")
+        yield field_errors.required(f"{path}.type", f"must not be empty {_ROLES[role]}")
     if role == "root" and type_ and type_ != "object":
-        yield faults.invalid(f"{path}.type", type_, "must be object at the root")
+        yield field_errors.invalid(f"{path}.type", type_, "must be object at the root")
 
 
-def _metadata_faults(schema: Json, path: str, role: str) -> Iterator[FieldError]:
+def _metadata_errors(schema: Json, path: str, role: str) -> Iterator[FieldError]:
     """What objects have anyway may be restricted in its names only."""
     if role != "root" and schema.get("x-kubernetes-embedded-resource") is not True:
         return
     properties: Json = schema.get("properties") or {}
     for key in ("apiVersion", "kind"):
         if key in properties and properties[key].get("type") != "string":
-            yield faults.invalid(f"{path}.properties[{key}].type", properties[key].get("type") or "", "must be string")
+            yield field_errors.invalid(
+                f"{path}.properties[{key}].type", properties[key].get("type") or "", "must be string"
+            )
     metadata = properties.get("metadata")
     if metadata is None:
         return
     at = f"{path}.properties[metadata]"
     if metadata.get("type") != "object":
-        yield faults.invalid(f"{at}.type", metadata.get("type") or "", "must be object")
+        yield field_errors.invalid(f"{at}.type", metadata.get("type") or "", "must be object")
     restricted = set(metadata.get("properties") or {})
     further = {key for key, value in metadata.items() if value} - {"type", "properties", "default"}
     if role == "root" and (further or not restricted <= {"name", "generateName"}):
         detail = "must not specify anything other than name and generateName, but metadata is implicitly specified"
-        yield faults.forbidden(at, detail)
+        yield field_errors.forbidden(at, detail)
 
 
-def _value_faults(schema: Json, path: str, outer: Json) -> Iterator[FieldError]:
+def _value_errors(schema: Json, path: str, outer: Json) -> Iterator[FieldError]:
     """The alternatives of one level, which constrain values that `outer` gives their structure."""
     pattern = schema.get("pattern") or ""
     try:
         regular_expression(pattern)
     except PatternError as error:
         detail = f"must be a valid regular expression, but isn't: {error}"
-        yield faults.invalid(f"{path}.pattern", pattern, detail)
+        yield field_errors.invalid(f"{path}.pattern", pattern, detail)
     for key in ("allOf", "anyOf", "oneOf"):
         if key == "anyOf" and schema.get("anyOf") == _INT_OR_STRING:
             continue
         for index, sub in enumerate(schema.get(key) or ()):
-            yield from _nested_faults(sub, f"{path}.{key}[{index}]", outer)
+            yield from _nested_errors(sub, f"{path}.{key}[{index}]", outer)
     if isinstance(schema.get("not"), dict):
-        yield from _nested_faults(schema["not"], f"{path}.not", outer)
+        yield from _nested_errors(schema["not"], f"{path}.not", outer)
 
 
-def _list_faults(schema: Json, path: str) -> Iterator[FieldError]:
+def _list_errors(schema: Json, path: str) -> Iterator[FieldError]:
     kind, keys = schema.get("x-kubernetes-list-type"), schema.get("x-kubernetes-list-map-keys") or ()
     if kind is not None and kind not in ("atomic", "set", "map"):
-        yield faults.unsupported(f"{path}.x-kubernetes-list-type", kind, ("atomic", "set", "map"))
+        yield field_errors.unsupported(f"{path}.x-kubernetes-list-type", kind, ("atomic", "set", "map"))
     if kind is not None and schema.get("type") != "array":
-        yield faults.invalid(
+        yield field_errors.invalid(
             f"{path}.type", schema.get("type") or "", "must be array if x-kubernetes-list-type is specified"
         )
     if keys and kind != "map":
         detail = "must be map if x-kubernetes-list-map-keys is non-empty"
-        yield faults.invalid(f"{path}.x-kubernetes-list-type", kind or "", detail)
+        yield field_errors.invalid(f"{path}.x-kubernetes-list-type", kind or "", detail)
     if kind == "map":
-        yield from _map_list_faults(schema, keys, path)
+        yield from _map_list_errors(schema, keys, path)
     map_type = schema.get("x-kubernetes-map-type")
     if map_type is not None and map_type not in ("atomic", "granular"):
-        yield faults.unsupported(f"{path}.x-kubernetes-map-type", map_type, ("atomic", "granular"))
+        yield field_errors.unsupported(f"{path}.x-kubernetes-map-type", map_type, ("atomic", "granular"))
 
 
-def _map_list_faults(schema: Json, keys: Sequence[str], path: str) -> Iterator[FieldError]:
+def _map_list_errors(schema: Json, keys: Sequence[str], path: str) -> Iterator[FieldError]:
     if not keys:
         detail = "must not be empty if x-kubernetes-list-type is map"
-        yield faults.required(f"{path}.x-kubernetes-list-map-keys", detail)
+        yield field_errors.required(f"{path}.x-kubernetes-list-map-keys", detail)
     items = schema.get("items")
     if not isinstance(items, dict):
         return
     if items.get("type") != "object":
         detail = "must be object if parent array's x-kubernetes-list-type is map"
-        yield faults.invalid(f"{path}.items.type", items.get("type") or "", detail)
+        yield field_errors.invalid(f"{path}.items.type", items.get("type") or "", detail)
     properties = items.get("properties") or {}
     for index, key in enumerate(keys):
         sub = properties.get(key)
         if sub is None:
             detail = "entries must all be names of item properties"
-            yield faults.invalid(f"{path}.x-kubernetes-list-map-keys[{index}]", key, detail)
+            yield field_errors.invalid(f"{path}.x-kubernetes-list-map-keys[{index}]", key, detail)
         elif sub.get("type") in ("array", "object"):
             detail = "must be a scalar type if parent array's x-kubernetes-list-type is map"
-            yield faults.invalid(f"{path}.items.properties[{key}].type", sub.get("type"), detail)
+            yield field_errors.invalid(f"{path}.items.properties[{key}].type", sub.get("type"), detail)
         elif key not in (items.get("required") or ()) and sub.get("default") is None:
             detail = (
                 "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property"
             )
-            yield faults.required(f"{path}.items.properties[{key}].default", detail)
+            yield field_errors.required(f"{path}.items.properties[{key}].default", detail)
 
 
-def _rule_faults(schema: Json, path: str) -> Iterator[FieldError]:
+def _rule_errors(schema: Json, path: str) -> Iterator[FieldError]:
     for index, rule in enumerate(schema.get("x-kubernetes-validations") or ()):
         at = f"{path}.x-kubernetes-validations[{index}]"
         text = str(rule.get("rule") or "")
         if not text.strip():
-            yield faults.required(f"{at}.rule", "rule is not specified")
+            yield field_errors.required(f"{at}.rule", "rule is not specified")
             continue
         for key in ("rule", "messageExpression"):
             expression = str(rule.get(key) or "")
-            if expression and (fault := cel.rule_fault(expression)):
-                yield faults.invalid(f"{at}.{key}", expression, fault)
+            if expression and (error := cel.rule_error(expression)):
+                yield field_errors.invalid(f"{at}.{key}", expression, error)
         if "\n" in str(rule.get("message") or ""):
-            yield faults.invalid(f"{at}.message", rule["message"], "message must not contain line breaks")
+            yield field_errors.invalid(f"{at}.message", rule["message"], "message must not contain line breaks")
 
 
-def _nested_faults(schema: Json, path: str, outer: Json) -> Iterator[FieldError]:
-    """Faults of one alternative, which constrains values and says nothing of their structure."""
+def _nested_errors(schema: Json, path: str, outer: Json) -> Iterator[FieldError]:
+    """Errors of one alternative, which constrains values and says nothing of their structure."""
     for key, must_be in _FORBIDDEN_NESTED.items():
         if schema.get(key):
-            yield faults.forbidden(f"{path}.{key}", f"must be {must_be} to be structural")
-    yield from _value_faults(schema, path, outer)
+            yield field_errors.forbidden(f"{path}.{key}", f"must be {must_be} to be structural")
+    yield from _value_errors(schema, path, outer)
     known: Json = outer.get("properties") or {}
     for name, sub in (schema.get("properties") or {}).items():
         if name == "metadata":
-            yield faults.forbidden(f"{path}.properties[metadata]", "must not be specified in a nested context")
+            yield field_errors.forbidden(f"{path}.properties[metadata]", "must not be specified in a nested context")
         if name in known:
-            yield from _nested_faults(sub, f"{path}.properties[{name}]", known[name])
+            yield from _nested_errors(sub, f"{path}.properties[{name}]", known[name])
         else:
             detail = f"because it is defined in {_relative(path)}.properties[{name}]"
-            yield faults.required(f"{_outer(path)}.properties[{name}]", detail)
+            yield field_errors.required(f"{_outer(path)}.properties[{name}]", detail)
     if isinstance(schema.get("items"), dict):
         items = outer.get("items")
-        yield from _nested_faults(schema["items"], f"{path}.items", items if isinstance(items, dict) else {})
+        yield from _nested_errors(schema["items"], f"{path}.items", items if isinstance(items, dict) else {})
 
 
 _ALTERNATIVE = re.compile(r"\.(allOf|anyOf|oneOf)\[\d+\]|\.not(?=\.|$)")
@@ -322,11 +324,11 @@ def _relative(path: str) -> str:
 def _default_faults(schema: Json, path: str) -> Iterator[FieldError]:
     default = schema.get("default")
     if default is not None:
-        for fault in validate_schema(default, compile_schema(schema)):
+        for error in validate_schema(default, compile_schema(schema)):
             yield FieldError(
-                reason=fault.reason,
-                field=f"{path}.default" if fault.field == "<nil>" else f"{path}.default.{fault.field}",
-                message=fault.message,
+                reason=error.reason,
+                field=f"{path}.default" if error.field == "<nil>" else f"{path}.default.{error.field}",
+                message=error.message,
             )
     for name, sub in sorted((schema.get("properties") or {}).items()):
         yield from _default_faults(sub, f"{path}.properties[{name}]")

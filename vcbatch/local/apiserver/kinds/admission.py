@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from vcbatch.api.resources import Resource
-from vcbatch.local.apiserver.errors import FieldError
+from vcbatch.local.apiserver.apierrors import FieldError
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
-from vcbatch.local.apiserver.kinds.webhook_faults import configuration_faults
+from vcbatch.local.apiserver.kinds.webhook_errors import configuration_errors
 from vcbatch.local.apiserver.registry import Json, RequestContext, Served
 from vcbatch.local.apiserver.tables import AGE, NAME, column, count
 
@@ -50,7 +50,7 @@ def _defaults(obj: Json, _old: Json | None, _ctx: RequestContext) -> None:
 
 
 def _check(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
-    return list(configuration_faults(obj, mutating=obj.get("kind") == MUTATING.kind))
+    return list(configuration_errors(obj, mutating=obj.get("kind") == MUTATING.kind))
 
 
 def _entry(resource: Resource, singular: str) -> Served:

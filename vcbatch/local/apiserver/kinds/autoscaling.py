@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from vcbatch.api import faults, name_rules
+from vcbatch.api import field_errors, name_rules
 from vcbatch.api.resources import Resource
-from vcbatch.local.apiserver.errors import FieldError
+from vcbatch.local.apiserver.apierrors import FieldError
 from vcbatch.local.apiserver.kinds.define import STATUS
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
 from vcbatch.local.apiserver.registry import Json, RequestContext, Served
@@ -102,19 +102,19 @@ def _check(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldErro
     found: list[FieldError] = []
     least, most = spec.get("minReplicas", 1), spec.get("maxReplicas", 0)
     if least < 1:
-        found.append(faults.invalid("spec.minReplicas", least, "must be greater than or equal to 1"))
+        found.append(field_errors.invalid("spec.minReplicas", least, "must be greater than or equal to 1"))
     if most < 1:
-        found.append(faults.invalid("spec.maxReplicas", most, "must be greater than 0"))
+        found.append(field_errors.invalid("spec.maxReplicas", most, "must be greater than 0"))
     if most < least:
         detail = "must be greater than or equal to `minReplicas`"
-        found.append(faults.invalid("spec.maxReplicas", most, detail))
+        found.append(field_errors.invalid("spec.maxReplicas", most, detail))
     reference = spec.get("scaleTargetRef") or {}
     for key in ("kind", "name"):
         path = f"spec.scaleTargetRef.{key}"
         if not reference.get(key):
-            found.append(faults.required(path))
+            found.append(field_errors.required(path))
         else:
-            found += faults.invalid_each(path, reference[key], name_rules.path_segment(reference[key]))
+            found += field_errors.invalid_each(path, reference[key], name_rules.path_segment(reference[key]))
     return found
 
 

@@ -10,18 +10,18 @@ import re
 from datetime import datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from vcbatch.api import cron, faults
+from vcbatch.api import cron, field_errors
 from vcbatch.api.duration import human
 from vcbatch.api.loose import part
 from vcbatch.api.podspec.template import template_defaults
 from vcbatch.api.resources import Resource
-from vcbatch.local.apiserver.errors import FieldError
+from vcbatch.local.apiserver.apierrors import FieldError
 from vcbatch.local.apiserver.kinds.define import STATUS
-from vcbatch.local.apiserver.kinds.job_faults import (
+from vcbatch.local.apiserver.kinds.job_errors import (
     UID_LABEL,
-    change_faults,
-    job_faults,
-    spec_faults,
+    change_errors,
+    job_errors,
+    spec_errors,
     wanted_labels,
 )
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
@@ -92,12 +92,12 @@ def _job_prepare(obj: Json, old: Json | None, _ctx: RequestContext) -> None:
     selector.setdefault("matchLabels", {})[UID_LABEL] = uid
 
 
-def _job_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
-    return job_faults(obj)
+def _job_errors(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
+    return job_errors(obj)
 
 
 def _job_change(obj: Json, old: Json | None, _ctx: RequestContext) -> list[FieldError]:
-    return change_faults(part(obj, "spec"), part(old or {}, "spec"), old or {})
+    return change_errors(part(obj, "spec"), part(old or {}, "spec"), old or {})
 
 
 def _cron_defaults(obj: Json, _old: Json | None, _ctx: RequestContext) -> None:
@@ -112,34 +112,34 @@ def _cron_defaults(obj: Json, _old: Json | None, _ctx: RequestContext) -> None:
     template_defaults(job.setdefault("spec", {}).setdefault("template", {}))
 
 
-def _cron_faults(obj: Json, old: Json | None, _ctx: RequestContext) -> list[FieldError]:
+def _cron_errors(obj: Json, old: Json | None, _ctx: RequestContext) -> list[FieldError]:
     spec = obj.get("spec") or {}
     found: list[FieldError] = []
     schedule = spec.get("schedule", "")
     if not schedule:
-        found.append(faults.required("spec.schedule"))
+        found.append(field_errors.required("spec.schedule"))
     else:
-        found += _schedule_faults(schedule, dig(old, "spec", "schedule") or "", spec.get("timeZone"))
-    found += faults.not_negative("spec.startingDeadlineSeconds", spec.get("startingDeadlineSeconds"))
+        found += _schedule_errors(schedule, dig(old, "spec", "schedule") or "", spec.get("timeZone"))
+    found += field_errors.not_negative("spec.startingDeadlineSeconds", spec.get("startingDeadlineSeconds"))
     if old is None or dig(old, "spec", "timeZone") != spec.get("timeZone"):
-        found += _zone_faults(spec.get("timeZone"))
+        found += _zone_errors(spec.get("timeZone"))
     policy = spec.get("concurrencyPolicy", "")
     if not policy:
-        found.append(faults.required("spec.concurrencyPolicy"))
+        found.append(field_errors.required("spec.concurrencyPolicy"))
     elif policy not in ("Allow", "Forbid", "Replace"):
-        found.append(faults.unsupported("spec.concurrencyPolicy", policy, ["Allow", "Forbid", "Replace"]))
+        found.append(field_errors.unsupported("spec.concurrencyPolicy", policy, ["Allow", "Forbid", "Replace"]))
     job = dig(spec, "jobTemplate", "spec") or {}
-    found += spec_faults(job, "spec.jobTemplate.spec")
+    found += spec_errors(job, "spec.jobTemplate.spec")
     if job.get("selector") is not None:
         detail = "`selector` will be auto-generated"
-        found.append(faults.invalid("spec.jobTemplate.spec.selector", job["selector"], detail))
+        found.append(field_errors.invalid("spec.jobTemplate.spec.selector", job["selector"], detail))
     if job.get("manualSelector"):
-        found.append(faults.unsupported("spec.jobTemplate.spec.manualSelector", True, ["nil", "false"]))
+        found.append(field_errors.unsupported("spec.jobTemplate.spec.manualSelector", True, ["nil", "false"]))
     for key in ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
-        found += faults.not_negative(f"spec.{key}", spec.get(key))
+        found += field_errors.not_negative(f"spec.{key}", spec.get(key))
     if old is None and len(dig(obj, "metadata", "name") or "") > 52:
         found.append(
-            faults.invalid("metadata.name", dig(obj, "metadata", "name"), "must be no more than 52 characters")
+            field_errors.invalid("metadata.name", dig(obj, "metadata", "name"), "must be no more than 52 characters")
         )
     return found
 
@@ -147,18 +147,18 @@ def _cron_faults(obj: Json, old: Json | None, _ctx: RequestContext) -> list[Fiel
 _ZONE_PART = re.compile(r"[A-Za-z.\-_0-9+]{1,14}")
 
 
-def _schedule_faults(schedule: str, before: str, zone: str | None) -> list[FieldError]:
+def _schedule_errors(schedule: str, before: str, zone: str | None) -> list[FieldError]:
     """A schedule that names a zone of its own stays as it is, but no new one gets in."""
     path = "spec.schedule"
     trouble = _unreadable(schedule)
-    found = [faults.invalid(path, schedule, trouble)] if trouble else []
+    found = [field_errors.invalid(path, schedule, trouble)] if trouble else []
     if "TZ" in schedule:
         if "TZ" not in before:
             detail = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
-            found.append(faults.invalid(path, schedule, detail))
+            found.append(field_errors.invalid(path, schedule, detail))
         elif zone is not None:
             detail = "cannot use both timeZone field and TZ or CRON_TZ in schedule"
-            found.append(faults.invalid(path, schedule, detail))
+            found.append(field_errors.invalid(path, schedule, detail))
     return found
 
 
@@ -179,24 +179,24 @@ _MOST_ZONE_PARTS = 4
 """More than any name of the time zone database has; each is a folder to look into."""
 
 
-def _zone_faults(zone: str | None) -> list[FieldError]:
+def _zone_errors(zone: str | None) -> list[FieldError]:
     path = "spec.timeZone"
     if zone is None:
         return []
     if not zone:
-        return [faults.invalid(path, zone, "timeZone must be nil or non-empty string")]
+        return [field_errors.invalid(path, zone, "timeZone must be nil or non-empty string")]
     parts = zone.split("/")
     if len(parts) > _MOST_ZONE_PARTS or any(
         each in (".", "..") or each.startswith("-") or not _ZONE_PART.fullmatch(each) for each in parts
     ):
-        return [faults.invalid(path, zone, f"unknown time zone {zone}")]
+        return [field_errors.invalid(path, zone, f"unknown time zone {zone}")]
     if zone.lower() == "local":
         detail = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
-        return [faults.invalid(path, zone, detail)]
+        return [field_errors.invalid(path, zone, detail)]
     try:
         ZoneInfo(zone)
     except (ZoneInfoNotFoundError, ValueError, OSError):  # no such file, no file name at all, a directory
-        return [faults.invalid(path, zone, f"unknown time zone {zone}")]
+        return [field_errors.invalid(path, zone, f"unknown time zone {zone}")]
     return []
 
 
@@ -256,7 +256,7 @@ def served() -> list[Served]:
                 type_name="Job",
                 defaults=_job_defaults,
                 prepare=_job_prepare,
-                check=_job_faults,
+                check=_job_errors,
                 check_update=_job_change,
                 update_first=False,
                 has_status=True,
@@ -284,7 +284,7 @@ def served() -> list[Served]:
             strategy=BuiltIn(
                 type_name="CronJob",
                 defaults=_cron_defaults,
-                check=_cron_faults,
+                check=_cron_errors,
                 has_status=True,
                 generation=True,
             ),

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from vcbatch.api import faults, name_rules, quantities
+from vcbatch.api import field_errors, name_rules, quantities
 from vcbatch.api.resources import LEASES, NAMESPACES, NODES, PRIORITYCLASSES, SERVICEACCOUNTS, Resource
-from vcbatch.local.apiserver.errors import FieldError, forbidden
+from vcbatch.local.apiserver.apierrors import FieldError, forbidden
 from vcbatch.local.apiserver.kinds.define import STATUS, label_name
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
 from vcbatch.local.apiserver.registry import Json, RequestContext, Served
@@ -31,37 +31,37 @@ _ROLE_PREFIX = "node-role.kubernetes.io/"
 
 
 _TAINTS = "metadata.taints"
-"""Where Kubernetes reports the faults of taints."""
+"""Where Kubernetes reports the errors of taints."""
 
 
-def _node_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
-    found = taint_faults(dig(obj, "spec", "taints") or (), _TAINTS)
+def _node_errors(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
+    found = taint_errors(dig(obj, "spec", "taints") or (), _TAINTS)
     for kind in ("capacity", "allocatable"):
         for name, amount in (dig(obj, "status", kind) or {}).items():
-            found += _capacity_faults(name, amount, f"status.{kind}.{name}")
+            found += _capacity_errors(name, amount, f"status.{kind}.{name}")
     ranges: list[str] = dig(obj, "spec", "podCIDRs") or []
     for index, text in enumerate(ranges):
-        found += _range_faults(text, f"spec.podCIDRs[{index}]")
+        found += _range_errors(text, f"spec.podCIDRs[{index}]")
     families = [":" in text for text in ranges]
     if not found and len(set(families)) != len(families):
         detail = "may specify no more than one CIDR for each IP family"
-        found.append(faults.invalid("spec.podCIDRs", ranges, detail))
+        found.append(field_errors.invalid("spec.podCIDRs", ranges, detail))
     return found
 
 
-def _capacity_faults(name: str, amount: Any, path: str) -> list[FieldError]:
-    found = faults.invalid_each(path, name, name_rules.qualified_name(name))
+def _capacity_errors(name: str, amount: Any, path: str) -> list[FieldError]:
+    found = field_errors.invalid_each(path, name, name_rules.qualified_name(name))
     if quantities.compare(amount, "0") < 0:
-        found.append(faults.invalid(path, quantities.text(amount), faults.NEGATIVE))
+        found.append(field_errors.invalid(path, quantities.text(amount), field_errors.NEGATIVE))
     return found
 
 
-def _range_faults(text: str, path: str) -> list[FieldError]:
+def _range_errors(text: str, path: str) -> list[FieldError]:
     try:
         ipaddress.ip_network(text, strict=False)
     except ValueError:
-        return [faults.invalid(path, text, _NO_RANGE)]
-    return [] if "/" in text else [faults.invalid(path, text, _NO_RANGE)]
+        return [field_errors.invalid(path, text, _NO_RANGE)]
+    return [] if "/" in text else [field_errors.invalid(path, text, _NO_RANGE)]
 
 
 _NO_RANGE = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
@@ -75,24 +75,24 @@ def _node_ranges(spec: Json) -> None:
         spec["podCIDR"] = spec["podCIDRs"][0]
 
 
-def taint_faults(taints: Any, path: str) -> list[FieldError]:
-    """Faults of a list of taints: keys, values, effects, and each key with each effect once."""
+def taint_errors(taints: Any, path: str) -> list[FieldError]:
+    """Errors of a list of taints: keys, values, effects, and each key with each effect once."""
     found: list[FieldError] = []
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(taints):
         place = f"{path}[{index}]"
         key, value, effect = taint.get("key", ""), taint.get("value", ""), taint.get("effect", "")
-        found += faults.invalid_each(f"{place}.key", key, name_rules.qualified_name(key))
+        found += field_errors.invalid_each(f"{place}.key", key, name_rules.qualified_name(key))
         wrong = ";".join(name_rules.label_value(value))
-        found += [faults.invalid(f"{place}.value", value, wrong)] if wrong else []
+        found += [field_errors.invalid(f"{place}.value", value, wrong)] if wrong else []
         if not effect:
-            found.append(faults.required(f"{place}.effect"))
+            found.append(field_errors.required(f"{place}.effect"))
         elif effect not in _TAINT_EFFECTS:
-            found.append(faults.unsupported(f"{place}.effect", effect, _TAINT_EFFECTS))
+            found.append(field_errors.unsupported(f"{place}.effect", effect, _TAINT_EFFECTS))
         if effect and (key, effect) in seen:
             shown = {key: taint.get(name, None if name == "timeAdded" else "") for key, name in _TAINT_FIELDS}
             problem = FieldError(
-                reason="FieldValueDuplicate", field=place, message=f"Duplicate value: {faults.ordered(shown)}"
+                reason="FieldValueDuplicate", field=place, message=f"Duplicate value: {field_errors.ordered(shown)}"
             )
             detail = "taints must be unique by key and effect pair"
             found.append(FieldError(reason=problem.reason, field=problem.field, message=f"{problem.message}: {detail}"))
@@ -102,12 +102,14 @@ def taint_faults(taints: Any, path: str) -> list[FieldError]:
 
 def _node_change(obj: Json, old: Json | None, _ctx: RequestContext) -> list[FieldError]:
     before, after = dig(old, "spec") or {}, dig(obj, "spec") or {}
-    found = taint_faults(after.get("taints") or (), _TAINTS)
+    found = taint_errors(after.get("taints") or (), _TAINTS)
     if before.get("podCIDRs") and before.get("podCIDRs") != after.get("podCIDRs"):
-        found.append(faults.forbidden("spec.podCIDRs", 'node updates may not change podCIDR except from "" to valid'))
+        found.append(
+            field_errors.forbidden("spec.podCIDRs", 'node updates may not change podCIDR except from "" to valid')
+        )
     if before.get("providerID") and before.get("providerID") != after.get("providerID"):
         detail = 'node updates may not change providerID except from "" to valid'
-        found.append(faults.forbidden("spec.providerID", detail))
+        found.append(field_errors.forbidden("spec.providerID", detail))
     return found
 
 
@@ -210,45 +212,45 @@ def _namespace_prepare(obj: Json, old: Json | None, ctx: RequestContext) -> None
         obj["spec"] = dict(old.get("spec") or {})
 
 
-def _namespace_faults(obj: Json, _old: Json | None, ctx: RequestContext) -> list[FieldError]:
+def _namespace_errors(obj: Json, _old: Json | None, ctx: RequestContext) -> list[FieldError]:
     found: list[FieldError] = []
     for index, finalizer in enumerate(dig(obj, "spec", "finalizers") or ()):
         # Kubernetes says which one it is in writes of `finalize` alone.
         place = f"spec.finalizers[{index}]" if ctx.subresource == "finalize" else "spec.finalizers"
-        found += faults.invalid_each(place, finalizer, name_rules.qualified_name(finalizer))
+        found += field_errors.invalid_each(place, finalizer, name_rules.qualified_name(finalizer))
         if "/" not in finalizer and finalizer != "kubernetes":
             detail = "name is neither a standard finalizer name nor is it fully qualified"
-            found.append(faults.invalid(place, finalizer, detail))
+            found.append(field_errors.invalid(place, finalizer, detail))
     return found
 
 
-def _namespace_status_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
+def _namespace_status_errors(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
     phase = dig(obj, "status", "phase") or ""
     leaving = bool(dig(obj, "metadata", "deletionTimestamp"))
     if leaving and phase != "Terminating":
         detail = "may only be 'Terminating' if `deletionTimestamp` is not empty"
-        return [faults.invalid("status.Phase", phase, detail)]
+        return [field_errors.invalid("status.Phase", phase, detail)]
     if not leaving and phase != "Active":
         detail = "may only be 'Active' if `deletionTimestamp` is empty"
-        return [faults.invalid("status.Phase", phase, detail)]
+        return [field_errors.invalid("status.Phase", phase, detail)]
     return []
 
 
-def _lease_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
+def _lease_errors(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
     spec = obj.get("spec") or {}
     found: list[FieldError] = []
     seconds = spec.get("leaseDurationSeconds")
     if seconds is not None and seconds <= 0:
-        found.append(faults.invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0"))
+        found.append(field_errors.invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0"))
     transitions = spec.get("leaseTransitions")
     if transitions is not None and transitions < 0:
-        found.append(faults.invalid("spec.leaseTransitions", transitions, "must be greater than or equal to 0"))
+        found.append(field_errors.invalid("spec.leaseTransitions", transitions, "must be greater than or equal to 0"))
     strategy = spec.get("strategy")
     if strategy is not None:
-        found += faults.invalid_each("spec.strategy", strategy, name_rules.qualified_name(strategy))
+        found += field_errors.invalid_each("spec.strategy", strategy, name_rules.qualified_name(strategy))
     if spec.get("preferredHolder") and not strategy:
         detail = "may only be specified if `strategy` is defined"
-        found.append(faults.forbidden("spec.preferredHolder", detail))
+        found.append(field_errors.forbidden("spec.preferredHolder", detail))
     return found
 
 
@@ -261,7 +263,7 @@ def _priority_defaults(obj: Json, _old: Json | None, _ctx: RequestContext) -> No
     obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
 
 
-def _priority_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
+def _priority_errors(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
     found: list[FieldError] = []
     name, value = dig(obj, "metadata", "name") or "", obj.get("value", 0)
     if name.startswith("system-"):
@@ -270,15 +272,15 @@ def _priority_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list
                 "priority class names with 'system-' prefix are reserved for system use only. error: "
                 f"{name} is not a known system priority class"
             )
-            found.append(faults.forbidden("metadata.name", detail))
+            found.append(field_errors.forbidden("metadata.name", detail))
     elif value > HIGHEST_USER_PRIORITY:
         detail = f"maximum allowed value of a user defined priority is {HIGHEST_USER_PRIORITY}"
-        found.append(faults.forbidden("value", detail))
+        found.append(field_errors.forbidden("value", detail))
     policy = obj.get("preemptionPolicy")
     if policy == "":
-        found.append(faults.required("preemptionPolicy"))
+        found.append(field_errors.required("preemptionPolicy"))
     elif policy is not None and policy not in _POLICIES:
-        found.append(faults.unsupported("preemptionPolicy", policy, _POLICIES))
+        found.append(field_errors.unsupported("preemptionPolicy", policy, _POLICIES))
     return found
 
 
@@ -286,8 +288,8 @@ def _priority_change(obj: Json, old: Json | None, _ctx: RequestContext) -> list[
     before = old or {}
     found: list[FieldError] = []
     if obj.get("value", 0) != before.get("value", 0):
-        found.append(faults.forbidden("value", "may not be changed in an update."))
-    found += faults.immutable("preemptionPolicy", obj.get("preemptionPolicy"), before.get("preemptionPolicy"))
+        found.append(field_errors.forbidden("value", "may not be changed in an update."))
+    found += field_errors.immutable("preemptionPolicy", obj.get("preemptionPolicy"), before.get("preemptionPolicy"))
     return found
 
 
@@ -307,13 +309,13 @@ def _one_default(obj: Json, old: Json | None, ctx: RequestContext) -> None:
             )
 
 
-def _runtime_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
+def _runtime_errors(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
     handler = obj.get("handler", "")
-    return faults.invalid_each("handler", handler, name_rules.dns_label(handler))
+    return field_errors.invalid_each("handler", handler, name_rules.dns_label(handler))
 
 
 def _runtime_change(obj: Json, old: Json | None, _ctx: RequestContext) -> list[FieldError]:
-    return faults.immutable("handler", obj.get("handler"), (old or {}).get("handler"))
+    return field_errors.immutable("handler", obj.get("handler"), (old or {}).get("handler"))
 
 
 def _accounts() -> Served:
@@ -337,7 +339,7 @@ def _classes() -> list[Served]:
                 type_name="PriorityClass",
                 defaults=_priority_defaults,
                 prepare=_one_default,
-                check=_priority_faults,
+                check=_priority_errors,
                 check_update=_priority_change,
                 checks_whole_on_update=False,
                 generation_counts=False,
@@ -354,7 +356,7 @@ def _classes() -> list[Served]:
         Served(
             resource=RUNTIME_CLASSES,
             singular="runtimeclass",
-            strategy=BuiltIn(type_name="RuntimeClass", check=_runtime_faults, check_update=_runtime_change),
+            strategy=BuiltIn(type_name="RuntimeClass", check=_runtime_errors, check_update=_runtime_change),
             columns=(NAME, column("Handler", at("handler")), AGE),
         ),
     ]
@@ -369,7 +371,7 @@ def served() -> list[Served]:
             strategy=_NodeStrategy(
                 type_name="Node",
                 defaults=_node_defaults,
-                check=_node_faults,
+                check=_node_errors,
                 check_update=_node_change,
                 has_status=True,
             ),
@@ -386,8 +388,8 @@ def served() -> list[Served]:
                 type_name="Namespace",
                 defaults=_namespace_defaults,
                 prepare=_namespace_prepare,
-                check=_namespace_faults,
-                check_status=_namespace_status_faults,
+                check=_namespace_errors,
+                check_status=_namespace_status_errors,
                 has_status=True,
                 initial_status=lambda: {"phase": "Active"},
             ),
@@ -402,7 +404,7 @@ def served() -> list[Served]:
         Served(
             resource=LEASES,
             singular="lease",
-            strategy=BuiltIn(type_name="Lease", defaults=_lease_defaults, check=_lease_faults),
+            strategy=BuiltIn(type_name="Lease", defaults=_lease_defaults, check=_lease_errors),
             columns=(NAME, column("Holder", at("spec", "holderIdentity")), AGE),
             unconditional_update=False,
             create_on_update=True,

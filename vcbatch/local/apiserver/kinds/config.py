@@ -7,10 +7,10 @@ import binascii
 from collections.abc import Iterator
 from typing import Any
 
-from vcbatch.api import faults, name_rules
+from vcbatch.api import field_errors, name_rules
 from vcbatch.api.resources import CONFIGMAPS, SECRETS
-from vcbatch.local.apiserver.errors import FieldError
-from vcbatch.local.apiserver.gojson import syntax_fault
+from vcbatch.local.apiserver.apierrors import FieldError
+from vcbatch.local.apiserver.gojson import syntax_error
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
 from vcbatch.local.apiserver.registry import Json, RequestContext, Served
 from vcbatch.local.apiserver.tables import AGE, NAME, at, column, dig
@@ -30,37 +30,37 @@ def _decoded(text: Any) -> bytes:
         return b""
 
 
-def _map_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
+def _map_errors(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
     found: list[FieldError] = []
     total = 0
     data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
     for key in sorted(data):
-        found += faults.invalid_each(f"data[{key}]", key, name_rules.config_key(key))
+        found += field_errors.invalid_each(f"data[{key}]", key, name_rules.config_key(key))
         if key in binary:
             detail = "duplicate of key present in binaryData"
-            found.append(faults.invalid(f"data[{key}]", key, detail))
+            found.append(field_errors.invalid(f"data[{key}]", key, detail))
         total += _size(data[key])
     for key in sorted(binary):
-        found += faults.invalid_each(f"binaryData[{key}]", key, name_rules.config_key(key))
+        found += field_errors.invalid_each(f"binaryData[{key}]", key, name_rules.config_key(key))
         total += len(_decoded(binary[key]))
     if total > LARGEST:
-        found.append(faults.too_long("", LARGEST))
+        found.append(field_errors.too_long("", LARGEST))
     return found
 
 
-def _frozen_faults(obj: Json, old: Json | None, *keys: str) -> list[FieldError]:
+def _frozen_errors(obj: Json, old: Json | None, *keys: str) -> list[FieldError]:
     """What an immutable object may not change: its data, and that it is immutable."""
     if old is None or not old.get("immutable"):
         return []
     found: list[FieldError] = []
     if not obj.get("immutable"):
-        found.append(faults.forbidden("immutable", _FROZEN))
+        found.append(field_errors.forbidden("immutable", _FROZEN))
     changed = [key for key in keys if (obj.get(key) or {}) != (old.get(key) or {})]
-    return found + [faults.forbidden(key, _FROZEN) for key in changed]
+    return found + [field_errors.forbidden(key, _FROZEN) for key in changed]
 
 
 def _map_change(obj: Json, old: Json | None, _ctx: RequestContext) -> list[FieldError]:
-    return _frozen_faults(obj, old, "data", "binaryData")
+    return _frozen_errors(obj, old, "data", "binaryData")
 
 
 def _secret_defaults(obj: Json, _old: Json | None, _ctx: RequestContext) -> None:
@@ -73,47 +73,47 @@ def _secret_defaults(obj: Json, _old: Json | None, _ctx: RequestContext) -> None
         obj["type"] = "Opaque"
 
 
-def _secret_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
+def _secret_errors(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
     data = obj.get("data") or {}
     found: list[FieldError] = []
     for key in sorted(data):
-        found += faults.invalid_each(f"data[{key}]", key, name_rules.config_key(key))
+        found += field_errors.invalid_each(f"data[{key}]", key, name_rules.config_key(key))
     if sum(len(_decoded(value)) for value in data.values()) > LARGEST:
-        found.append(faults.too_long("data", LARGEST))
-    return found + _typed_faults(obj, data)
+        found.append(field_errors.too_long("data", LARGEST))
+    return found + _typed_errors(obj, data)
 
 
-def _typed_faults(obj: Json, data: Json) -> list[FieldError]:
+def _typed_errors(obj: Json, data: Json) -> list[FieldError]:
     """What the well-known types of Secrets must hold."""
     found: list[FieldError] = []
     match obj.get("type"):
         case "kubernetes.io/service-account-token":
             annotations = dig(obj, "metadata", "annotations") or {}
             if not annotations.get("kubernetes.io/service-account.name"):
-                found.append(faults.required("metadata.annotations[kubernetes.io/service-account.name]"))
+                found.append(field_errors.required("metadata.annotations[kubernetes.io/service-account.name]"))
         case "kubernetes.io/dockercfg":
-            found += _json_key_faults(data, ".dockercfg")
+            found += _json_key_errors(data, ".dockercfg")
         case "kubernetes.io/dockerconfigjson":
-            found += _json_key_faults(data, ".dockerconfigjson")
+            found += _json_key_errors(data, ".dockerconfigjson")
         case "kubernetes.io/basic-auth":
             if "username" not in data and "password" not in data:
-                found.append(faults.required("data[username]"))
-                found.append(faults.required("data[password]"))
+                found.append(field_errors.required("data[username]"))
+                found.append(field_errors.required("data[password]"))
         case "kubernetes.io/ssh-auth":
             if not data.get("ssh-privatekey"):
-                found.append(faults.required("data[ssh-privatekey]"))
+                found.append(field_errors.required("data[ssh-privatekey]"))
         case "kubernetes.io/tls":
-            found += [faults.required(f"data[{key}]") for key in ("tls.crt", "tls.key") if key not in data]
+            found += [field_errors.required(f"data[{key}]") for key in ("tls.crt", "tls.key") if key not in data]
         case _:
             pass
     return found
 
 
-def _json_key_faults(data: Json, key: str) -> list[FieldError]:
+def _json_key_errors(data: Json, key: str) -> list[FieldError]:
     if key not in data:
-        return [faults.required(f"data[{key}]")]
-    fault = syntax_fault(_decoded(data[key]))
-    return [faults.invalid(f"data[{key}]", "<secret contents redacted>", fault)] if fault else []
+        return [field_errors.required(f"data[{key}]")]
+    error = syntax_error(_decoded(data[key]))
+    return [field_errors.invalid(f"data[{key}]", "<secret contents redacted>", error)] if error else []
 
 
 def _secret_warnings(obj: Json) -> Iterator[str]:
@@ -128,8 +128,8 @@ def _secret_warnings(obj: Json) -> Iterator[str]:
 
 
 def _secret_change(obj: Json, old: Json | None, _ctx: RequestContext) -> list[FieldError]:
-    found = faults.immutable("type", obj.get("type"), (old or {}).get("type"))
-    return found + _frozen_faults(obj, old, "data")
+    found = field_errors.immutable("type", obj.get("type"), (old or {}).get("type"))
+    return found + _frozen_errors(obj, old, "data")
 
 
 def served() -> list[Served]:
@@ -138,7 +138,7 @@ def served() -> list[Served]:
             resource=CONFIGMAPS,
             singular="configmap",
             short_names=("cm",),
-            strategy=BuiltIn(type_name="ConfigMap", check=_map_faults, check_update=_map_change),
+            strategy=BuiltIn(type_name="ConfigMap", check=_map_errors, check_update=_map_change),
             columns=(
                 NAME,
                 column("Data", lambda obj, _now: len(obj.get("data") or ()) + len(obj.get("binaryData") or ())),
@@ -151,7 +151,7 @@ def served() -> list[Served]:
             strategy=BuiltIn(
                 type_name="Secret",
                 defaults=_secret_defaults,
-                check=_secret_faults,
+                check=_secret_errors,
                 check_update=_secret_change,
                 warn=_secret_warnings,
             ),

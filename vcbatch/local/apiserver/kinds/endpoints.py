@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from vcbatch.api import faults, name_rules
+from vcbatch.api import field_errors, name_rules
 from vcbatch.api.podspec import values
 from vcbatch.api.resources import Resource
-from vcbatch.local.apiserver.errors import FieldError
+from vcbatch.local.apiserver.apierrors import FieldError
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
 from vcbatch.local.apiserver.registry import Json, RequestContext, Served
 from vcbatch.local.apiserver.tables import AGE, NAME, NONE, column
@@ -40,38 +40,38 @@ def _endpoints_defaults(obj: Json, _old: Json | None, _ctx: RequestContext) -> N
                 port["protocol"] = "TCP"
 
 
-def _endpoint_address_faults(address: Json, path: str) -> list[FieldError]:
-    found = values.ip_faults(f"{path}.ip", address.get("ip", ""))
+def _endpoint_address_errors(address: Json, path: str) -> list[FieldError]:
+    found = values.ip_errors(f"{path}.ip", address.get("ip", ""))
     if found:
-        found.append(faults.invalid(f"{path}.ip", address.get("ip", ""), "must be a valid IP address"))
+        found.append(field_errors.invalid(f"{path}.ip", address.get("ip", ""), "must be a valid IP address"))
     if address.get("hostname"):
-        found += values.label_faults(f"{path}.hostname", address["hostname"])
+        found += values.label_errors(f"{path}.hostname", address["hostname"])
     if address.get("nodeName") is not None:
-        found += values.subdomain_faults(f"{path}.nodeName", address["nodeName"])
+        found += values.subdomain_errors(f"{path}.nodeName", address["nodeName"])
     return found
 
 
-def _endpoints_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
+def _endpoints_errors(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
     found: list[FieldError] = []
     for index, subset in enumerate(obj.get("subsets") or ()):
         path = f"subsets[{index}]"
         if not subset.get("addresses") and not subset.get("notReadyAddresses"):
-            found.append(faults.required(path, "must specify `addresses` or `notReadyAddresses`"))
+            found.append(field_errors.required(path, "must specify `addresses` or `notReadyAddresses`"))
         for key in ("addresses", "notReadyAddresses"):
             for at, address in enumerate(subset.get(key) or ()):
-                found += _endpoint_address_faults(address, f"{path}.{key}[{at}]")
+                found += _endpoint_address_errors(address, f"{path}.{key}[{at}]")
         for at, port in enumerate(subset.get("ports") or ()):
             place, name = f"{path}.ports[{at}]", port.get("name")
             if len(subset["ports"]) > 1 and not name:
-                found.append(faults.required(f"{place}.name"))
+                found.append(field_errors.required(f"{place}.name"))
             elif name:
-                found += values.label_faults(f"{place}.name", name)
+                found += values.label_errors(f"{place}.name", name)
             if port.get("appProtocol") is not None:
                 detail = name_rules.qualified_name(port["appProtocol"])
-                found += faults.invalid_each(f"{place}.appProtocol", port["appProtocol"], detail)
-            found += values.port_number_faults(f"{place}.port", port.get("port", 0))
+                found += field_errors.invalid_each(f"{place}.appProtocol", port["appProtocol"], detail)
+            found += values.port_number_errors(f"{place}.port", port.get("port", 0))
             if port.get("protocol") not in _PROTOCOLS:
-                found.append(faults.unsupported(f"{place}.protocol", port.get("protocol", ""), _PROTOCOLS))
+                found.append(field_errors.unsupported(f"{place}.protocol", port.get("protocol", ""), _PROTOCOLS))
     return found
 
 
@@ -82,7 +82,7 @@ def served() -> list[Served]:
             singular="endpoints",
             short_names=("ep",),
             deprecation="v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
-            strategy=BuiltIn(type_name="Endpoints", defaults=_endpoints_defaults, check=_endpoints_faults),
+            strategy=BuiltIn(type_name="Endpoints", defaults=_endpoints_defaults, check=_endpoints_errors),
             columns=(NAME, column("Endpoints", _endpoints_cell), AGE),
         ),
     ]

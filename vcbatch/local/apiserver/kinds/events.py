@@ -8,9 +8,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from vcbatch.api import faults, name_rules
+from vcbatch.api import field_errors, name_rules
 from vcbatch.api.resources import EVENTS, Resource
-from vcbatch.local.apiserver.errors import FieldError
+from vcbatch.local.apiserver.apierrors import FieldError
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
 from vcbatch.local.apiserver.registry import Json, RequestContext, Served
 from vcbatch.local.apiserver.tables import UNKNOWN, column, dig, name_cell, since
@@ -54,7 +54,7 @@ def _as_core(event: Json) -> Json:
     return to_core(event) if "regarding" in event or event.get("apiVersion") == NEW_EVENTS.api_version else event
 
 
-def _core_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
+def _core_errors(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
     """Namespaces must agree; an event about a cluster-scoped object belongs into `default`."""
     namespace = dig(obj, "metadata", "namespace") or ""
     about = dig(obj, "involvedObject", "namespace") or ""
@@ -66,52 +66,52 @@ def _core_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[Fie
         else about == namespace or (not about and namespace in ("", "default"))
     )
     if not fits:
-        found.append(faults.invalid("involvedObject.namespace", about, "does not match event.namespace"))
-    return found + (_reported_faults(obj) if new else [])
+        found.append(field_errors.invalid("involvedObject.namespace", about, "does not match event.namespace"))
+    return found + (_reported_errors(obj) if new else [])
 
 
-def _reported_faults(obj: Json) -> list[FieldError]:
+def _reported_errors(obj: Json) -> list[FieldError]:
     """What an event of the new kind must say, through whichever group it comes."""
     component = "reportingController" if "reportingController" in obj else "reportingComponent"
     found: list[FieldError] = []
     reporter = obj.get("reportingController") or obj.get("reportingComponent") or ""
     if not reporter:
-        found.append(faults.required(component))
-    found += faults.invalid_each(component, reporter, name_rules.qualified_name(reporter))
+        found.append(field_errors.required(component))
+    found += field_errors.invalid_each(component, reporter, name_rules.qualified_name(reporter))
     for key in ("reportingInstance", "action", "reason"):
         value = obj.get(key) or ""
         if not value:
-            found.append(faults.required(key))
+            found.append(field_errors.required(key))
         elif len(value) > _LONGEST_WORD:
-            found.append(faults.invalid(key, "", f"can have at most {_LONGEST_WORD} characters"))
+            found.append(field_errors.invalid(key, "", f"can have at most {_LONGEST_WORD} characters"))
     if len(obj.get("message") or "") > _LONGEST_NOTE:
-        found.append(faults.invalid("message", "", f"can have at most {_LONGEST_NOTE} characters"))
+        found.append(field_errors.invalid("message", "", f"can have at most {_LONGEST_NOTE} characters"))
     return found
 
 
-def _new_faults(obj: Json, old: Json | None, ctx: RequestContext) -> list[FieldError]:
+def _new_errors(obj: Json, old: Json | None, ctx: RequestContext) -> list[FieldError]:
     core = {**_as_core(obj), "reportingController": obj.get("reportingController")}
-    found = _core_faults(core, old, ctx)
+    found = _core_errors(core, old, ctx)
     if old is None or obj.get("series") != old.get("series"):
-        found += _series_faults(obj.get("series"))
+        found += _series_errors(obj.get("series"))
     if old is not None:
-        return found + _frozen_faults(core, _as_core(old))
+        return found + _frozen_errors(core, _as_core(old))
     if not obj.get("eventTime"):
-        found.append(faults.required("eventTime"))
+        found.append(field_errors.required("eventTime"))
     if obj.get("type") not in _TYPES:
-        found.append(faults.invalid("type", "", "has invalid value: " + str(obj.get("type") or "")))
+        found.append(field_errors.invalid("type", "", "has invalid value: " + str(obj.get("type") or "")))
     unwanted = ("firstTimestamp", "lastTimestamp", "count", "source")
-    return found + [faults.invalid(key, "", "needs to be unset") for key in unwanted if core.get(key)]
+    return found + [field_errors.invalid(key, "", "needs to be unset") for key in unwanted if core.get(key)]
 
 
-def _series_faults(series: Json | None) -> list[FieldError]:
+def _series_errors(series: Json | None) -> list[FieldError]:
     if series is None:
         return []
     found: list[FieldError] = []
     if series.get("count", 0) < _LEAST_OF_A_SERIES:
-        found.append(faults.invalid("series.count", "", f"should be at least {_LEAST_OF_A_SERIES}"))
+        found.append(field_errors.invalid("series.count", "", f"should be at least {_LEAST_OF_A_SERIES}"))
     if not series.get("lastObservedTime"):
-        found.append(faults.required("series.lastObservedTime"))
+        found.append(field_errors.required("series.lastObservedTime"))
     return found
 
 
@@ -124,12 +124,13 @@ def _zero(value: Any) -> Any:
     return "" if isinstance(value, str) else None
 
 
-def _frozen_faults(event: Json, old: Json) -> list[FieldError]:
+def _frozen_errors(event: Json, old: Json) -> list[FieldError]:
     """What the new group lets nobody change. The reason is looked at twice there."""
     names = {"reportingComponent": "reportingController"}
     changed = [key for key in (*_FROZEN, "reason") if (event.get(key) or None) != (old.get(key) or None)]
     return [
-        faults.invalid(names.get(key, key), event.get(key) or _zero(old.get(key)), faults.IMMUTABLE) for key in changed
+        field_errors.invalid(names.get(key, key), event.get(key) or _zero(old.get(key)), field_errors.IMMUTABLE)
+        for key in changed
     ]
 
 
@@ -208,7 +209,7 @@ def served() -> list[Served]:
             resource=EVENTS,
             singular="event",
             short_names=("ev",),
-            strategy=BuiltIn(type_name="core/v1.Event", check=_core_faults),
+            strategy=BuiltIn(type_name="core/v1.Event", check=_core_errors),
             columns=_COLUMNS,
             selectable_fields=_fields("involvedObject", "reportingComponent"),
             field_values=_selected(about="involvedObject", component="reportingComponent"),
@@ -217,7 +218,7 @@ def served() -> list[Served]:
             resource=NEW_EVENTS,
             singular="event",
             short_names=("ev",),
-            strategy=BuiltIn(type_name="events/v1.Event", check=_new_faults),
+            strategy=BuiltIn(type_name="events/v1.Event", check=_new_errors),
             columns=_COLUMNS,
             selectable_fields=_fields("regarding", "reportingController"),
             field_values=_selected(about="regarding", component="reportingController"),

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ipaddress
 from datetime import datetime
 
-from vcbatch.api import faults, selectors
-from vcbatch.api.podspec.values import ip_faults, label_faults, subdomain_faults
+from vcbatch.api import field_errors, selectors
+from vcbatch.api.podspec.values import ip_errors, label_errors, subdomain_errors
 from vcbatch.api.resources import NETWORKPOLICIES, Resource
-from vcbatch.local.apiserver.errors import FieldError
+from vcbatch.local.apiserver.apierrors import FieldError
 from vcbatch.local.apiserver.kinds.define import STATUS
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
 from vcbatch.local.apiserver.registry import Json, RequestContext, Served
@@ -34,63 +34,63 @@ def _policy_defaults(obj: Json, _old: Json | None, _ctx: RequestContext) -> None
             port.setdefault("protocol", "TCP")
 
 
-def _policy_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
+def _policy_errors(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
     spec = obj.get("spec") or {}
-    found = selectors.selector_faults(spec.get("podSelector") or {}, "spec.podSelector")
+    found = selectors.selector_errors(spec.get("podSelector") or {}, "spec.podSelector")
     for direction, peers in (("ingress", "from"), ("egress", "to")):
         for index, rule in enumerate(spec.get(direction) or ()):
             path = f"spec.{direction}[{index}]"
             for at_port, port in enumerate(rule.get("ports") or ()):
-                found += _port_faults(port, f"{path}.ports[{at_port}]")
+                found += _port_errors(port, f"{path}.ports[{at_port}]")
             for at_peer, peer in enumerate(rule.get(peers) or ()):
-                found += _peer_faults(peer, f"{path}.{peers}[{at_peer}]")
+                found += _peer_errors(peer, f"{path}.{peers}[{at_peer}]")
     types = spec.get("policyTypes") or []
     if len(types) > 2:
-        found.append(faults.invalid("spec.policyTypes", types, "may not specify more than two policyTypes"))
+        found.append(field_errors.invalid("spec.policyTypes", types, "may not specify more than two policyTypes"))
         return found
     for index, kind in enumerate(types):
         if kind not in ("Ingress", "Egress"):
-            found.append(faults.unsupported(f"spec.policyTypes[{index}]", kind, ["Egress", "Ingress"]))
+            found.append(field_errors.unsupported(f"spec.policyTypes[{index}]", kind, ["Egress", "Ingress"]))
     return found
 
 
-def _port_faults(port: Json, path: str) -> list[FieldError]:
+def _port_errors(port: Json, path: str) -> list[FieldError]:
     found: list[FieldError] = []
     if port.get("protocol") not in ("TCP", "UDP", "SCTP"):
-        found.append(faults.unsupported(f"{path}.protocol", port.get("protocol"), ["SCTP", "TCP", "UDP"]))
+        found.append(field_errors.unsupported(f"{path}.protocol", port.get("protocol"), ["SCTP", "TCP", "UDP"]))
     number = port.get("port")
     if isinstance(number, int) and not 1 <= number <= 65535:
-        found.append(faults.invalid(f"{path}.port", number, faults.between(1, 65535)))
+        found.append(field_errors.invalid(f"{path}.port", number, field_errors.between(1, 65535)))
     return found
 
 
-def _peer_faults(peer: Json, path: str) -> list[FieldError]:
+def _peer_errors(peer: Json, path: str) -> list[FieldError]:
     found: list[FieldError] = []
     for key in ("podSelector", "namespaceSelector"):
         if peer.get(key) is not None:
-            found += selectors.selector_faults(peer[key], f"{path}.{key}")
+            found += selectors.selector_errors(peer[key], f"{path}.{key}")
     block = peer.get("ipBlock")
     if block is not None:
-        found += _block_faults(block, f"{path}.ipBlock")
+        found += _block_errors(block, f"{path}.ipBlock")
     kinds = sum(1 for key in ("podSelector", "namespaceSelector", "ipBlock") if peer.get(key) is not None)
     if not kinds:
-        found.append(faults.required(path, "must specify a peer"))
+        found.append(field_errors.required(path, "must specify a peer"))
     elif kinds > 1 and block is not None:
-        found.append(faults.forbidden(path, "may not specify both ipBlock and another peer"))
+        found.append(field_errors.forbidden(path, "may not specify both ipBlock and another peer"))
     return found
 
 
-def _block_faults(block: Json, path: str) -> list[FieldError]:
+def _block_errors(block: Json, path: str) -> list[FieldError]:
     cidr = block.get("cidr", "")
     if not cidr:
-        return [faults.required(f"{path}.cidr")]
+        return [field_errors.required(f"{path}.cidr")]
     found: list[FieldError] = []
     for place, text in ((f"{path}.cidr", cidr), *((f"{path}.except", item) for item in block.get("except") or ())):
         try:
             ipaddress.ip_network(text, strict=False)
         except ValueError:
             detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
-            found.append(faults.invalid(place, text, detail))
+            found.append(field_errors.invalid(place, text, detail))
     return found
 
 
@@ -119,33 +119,33 @@ def _slice_defaults(obj: Json, _old: Json | None, _ctx: RequestContext) -> None:
         port.setdefault("protocol", "TCP")
 
 
-def _slice_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
+def _slice_errors(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
     """Source: kubernetes `pkg/apis/discovery/validation`."""
     kind = obj.get("addressType", "")
     found: list[FieldError] = []
     if not kind:
-        found.append(faults.required("addressType"))
+        found.append(field_errors.required("addressType"))
     elif kind not in _ADDRESS_TYPES:
-        found.append(faults.unsupported("addressType", kind, _ADDRESS_TYPES))
+        found.append(field_errors.unsupported("addressType", kind, _ADDRESS_TYPES))
     for index, endpoint in enumerate(obj.get("endpoints") or ()):
         path = f"endpoints[{index}].addresses"
         addresses = endpoint.get("addresses") or []
         if not addresses:
-            found.append(faults.required(path, "must contain at least 1 address"))
+            found.append(field_errors.required(path, "must contain at least 1 address"))
         for at_address, address in enumerate(addresses):
             place = f"{path}[{at_address}]"
-            found += subdomain_faults(place, address) if kind == "FQDN" else ip_faults(place, address)
+            found += subdomain_errors(place, address) if kind == "FQDN" else ip_errors(place, address)
     for index, port in enumerate(obj.get("ports") or ()):
         if port.get("name"):
-            found += label_faults(f"ports[{index}].name", port["name"])
+            found += label_errors(f"ports[{index}].name", port["name"])
         if port.get("protocol") not in ("TCP", "UDP", "SCTP"):
             allowed = ["SCTP", "TCP", "UDP"]
-            found.append(faults.unsupported(f"ports[{index}].protocol", port.get("protocol", ""), allowed))
+            found.append(field_errors.unsupported(f"ports[{index}].protocol", port.get("protocol", ""), allowed))
     return found
 
 
 def _slice_change(obj: Json, old: Json | None, _ctx: RequestContext) -> list[FieldError]:
-    return faults.immutable("addressType", obj.get("addressType"), (old or {}).get("addressType"))
+    return field_errors.immutable("addressType", obj.get("addressType"), (old or {}).get("addressType"))
 
 
 def _slice_ports(obj: Json, _now: datetime) -> str:
@@ -175,7 +175,7 @@ def served() -> list[Served]:
             singular="networkpolicy",
             short_names=("netpol",),
             strategy=BuiltIn(
-                type_name="NetworkPolicy", defaults=_policy_defaults, check=_policy_faults, generation=True
+                type_name="NetworkPolicy", defaults=_policy_defaults, check=_policy_errors, generation=True
             ),
             columns=(
                 NAME,
@@ -221,7 +221,7 @@ def served() -> list[Served]:
             strategy=BuiltIn(
                 type_name="EndpointSlice",
                 defaults=_slice_defaults,
-                check=_slice_faults,
+                check=_slice_errors,
                 check_update=_slice_change,
                 generation=True,
             ),

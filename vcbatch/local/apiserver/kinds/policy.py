@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from vcbatch.api import faults, name_rules, selectors
+from vcbatch.api import field_errors, name_rules, selectors
 from vcbatch.api.resources import Resource
-from vcbatch.local.apiserver.errors import FieldError
+from vcbatch.local.apiserver.apierrors import FieldError
 from vcbatch.local.apiserver.kinds.define import STATUS
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
 from vcbatch.local.apiserver.registry import Json, RequestContext, Served
@@ -16,16 +16,16 @@ from vcbatch.local.apiserver.tables import AGE, NAME, at, column
 BUDGETS = Resource(group="policy", version="v1", plural="poddisruptionbudgets", kind="PodDisruptionBudget")
 
 _PERCENT = re.compile("[0-9]+%")
-PERCENT_FAULT = name_rules.regex_fault(
+PERCENT_ERROR = name_rules.regex_error(
     "a valid percent string must be a numeric string followed by an ending '%'", "[0-9]+%", "1%", "93%"
 )
 
 
-def int_or_percent_faults(value: Any, path: str) -> list[FieldError]:
-    """Faults of a count that may be a number or a percentage."""
+def int_or_percent_errors(value: Any, path: str) -> list[FieldError]:
+    """Errors of a count that may be a number or a percentage."""
     if isinstance(value, str):
-        return [] if _PERCENT.fullmatch(value) else [faults.invalid(path, value, PERCENT_FAULT)]
-    return faults.not_negative(path, value)
+        return [] if _PERCENT.fullmatch(value) else [field_errors.invalid(path, value, PERCENT_ERROR)]
+    return field_errors.not_negative(path, value)
 
 
 _LONGEST_PERCENT = 20
@@ -37,7 +37,7 @@ def not_above_hundred_percent(value: Any, path: str) -> list[FieldError]:
         and _PERCENT.fullmatch(value)
         and (len(value) > _LONGEST_PERCENT or int(value[:-1]) > 100)
     ):
-        return [faults.invalid(path, value, "must not be greater than 100%")]
+        return [field_errors.invalid(path, value, "must not be greater than 100%")]
     return []
 
 
@@ -45,16 +45,18 @@ def _check(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldErro
     spec = obj.get("spec") or {}
     found: list[FieldError] = []
     if "minAvailable" in spec and "maxUnavailable" in spec:
-        found.append(faults.invalid("spec", spec, "minAvailable and maxUnavailable cannot be both set"))
+        found.append(field_errors.invalid("spec", spec, "minAvailable and maxUnavailable cannot be both set"))
     for key in ("minAvailable", "maxUnavailable"):
         if key in spec:
-            found += int_or_percent_faults(spec[key], f"spec.{key}")
+            found += int_or_percent_errors(spec[key], f"spec.{key}")
             found += not_above_hundred_percent(spec[key], f"spec.{key}")
     if spec.get("selector") is not None:
-        found += selectors.selector_faults(spec["selector"], "spec.selector")
+        found += selectors.selector_errors(spec["selector"], "spec.selector")
     policy = spec.get("unhealthyPodEvictionPolicy")
     if policy is not None and policy not in ("IfHealthyBudget", "AlwaysAllow"):
-        found.append(faults.unsupported("spec.unhealthyPodEvictionPolicy", policy, ["AlwaysAllow", "IfHealthyBudget"]))
+        found.append(
+            field_errors.unsupported("spec.unhealthyPodEvictionPolicy", policy, ["AlwaysAllow", "IfHealthyBudget"])
+        )
     return found
 
 

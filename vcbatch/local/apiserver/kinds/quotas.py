@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from vcbatch.api import faults, name_rules, quantities
+from vcbatch.api import field_errors, name_rules, quantities
 from vcbatch.api.podspec import amounts
 from vcbatch.api.resources import RESOURCEQUOTAS
-from vcbatch.local.apiserver.errors import FieldError
+from vcbatch.local.apiserver.apierrors import FieldError
 from vcbatch.local.apiserver.kinds.define import STATUS
 from vcbatch.local.apiserver.kinds.pods.limits import LIMIT_RANGES
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
@@ -85,20 +85,20 @@ _EXISTS_ONLY = (
 _OPPOSITES = (("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating"))
 
 
-def _quota_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
+def _quota_errors(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
     spec = obj.get("spec") or {}
-    found = amounts_faults(spec.get("hard"), "spec.hard")
+    found = amounts_errors(spec.get("hard"), "spec.hard")
     scopes = spec.get("scopes") or []
     for scope in scopes:
         if scope not in _SCOPES:
-            found.append(faults.invalid("spec.scopes", scopes, "unsupported scope"))
+            found.append(field_errors.invalid("spec.scopes", scopes, "unsupported scope"))
         for name in sorted(spec.get("hard") or {}):
             if not _scope_fits(scope, name):
-                found.append(faults.invalid("spec.scopes", scopes, "unsupported scope applied to resource"))
+                found.append(field_errors.invalid("spec.scopes", scopes, "unsupported scope applied to resource"))
     for pair in _OPPOSITES:
         if set(pair) <= set(scopes):
-            found.append(faults.invalid("spec.scopes", scopes, "conflicting scopes"))
-    return found + _scope_selector_faults(spec)
+            found.append(field_errors.invalid("spec.scopes", scopes, "conflicting scopes"))
+    return found + _scope_selector_errors(spec)
 
 
 def _scope_fits(scope: str, resource: str) -> bool:
@@ -107,7 +107,7 @@ def _scope_fits(scope: str, resource: str) -> bool:
     return scope not in _POD_SCOPES or resource in _POD_SCOPES[scope]
 
 
-def _scope_selector_faults(spec: Json) -> list[FieldError]:
+def _scope_selector_errors(spec: Json) -> list[FieldError]:
     selector = spec.get("scopeSelector")
     found: list[FieldError] = []
     path = "spec.scopeSelector.matchExpressions"
@@ -115,60 +115,60 @@ def _scope_selector_faults(spec: Json) -> list[FieldError]:
         scope, operator = requirement.get("scopeName", ""), requirement.get("operator", "")
         given = requirement.get("values") or []
         if scope not in _SCOPES:
-            found.append(faults.invalid(f"{path}.scopeName", scope, "unsupported scope"))
+            found.append(field_errors.invalid(f"{path}.scopeName", scope, "unsupported scope"))
         found += [
-            faults.invalid(path, selector, "unsupported scope applied to resource")
+            field_errors.invalid(path, selector, "unsupported scope applied to resource")
             for name in sorted(spec.get("hard") or {})
             if not _scope_fits(scope, name)
         ]
         if scope in _BARE_SCOPES and operator != "Exists":
-            found.append(faults.invalid(f"{path}.operator", operator, _EXISTS_ONLY))
+            found.append(field_errors.invalid(f"{path}.operator", operator, _EXISTS_ONLY))
         if operator in ("In", "NotIn"):
             if not given:
                 detail = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
-                found.append(faults.required(f"{path}.values", detail))
+                found.append(field_errors.required(f"{path}.values", detail))
         elif operator in ("Exists", "DoesNotExist"):
             if given:
                 detail = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
-                found.append(faults.invalid(f"{path}.values", given, detail))
+                found.append(field_errors.invalid(f"{path}.values", given, detail))
         else:
-            found.append(faults.invalid(f"{path}.operator", operator, "not a valid selector operator"))
+            found.append(field_errors.invalid(f"{path}.operator", operator, "not a valid selector operator"))
     return found
 
 
-def _quota_status_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
+def _quota_status_errors(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
     status = obj.get("status") or {}
-    return amounts_faults(status.get("hard"), "status.hard") + amounts_faults(status.get("used"), "status.used")
+    return amounts_errors(status.get("hard"), "status.hard") + amounts_errors(status.get("used"), "status.used")
 
 
 def _quota_change(obj: Json, old: Json | None, _ctx: RequestContext) -> list[FieldError]:
     before, after = dig(old, "spec", "scopes") or [], dig(obj, "spec", "scopes") or []
     if sorted(before) == sorted(after):
         return []
-    return [faults.invalid("spec.scopes", after or None, faults.IMMUTABLE)]
+    return [field_errors.invalid("spec.scopes", after or None, field_errors.IMMUTABLE)]
 
 
-def amounts_faults(amounts_: Json | None, path: str) -> list[FieldError]:
-    """Faults of a map of quota resource names to amounts."""
+def amounts_errors(amounts_: Json | None, path: str) -> list[FieldError]:
+    """Errors of a map of quota resource names to amounts."""
     found: list[FieldError] = []
     for name in sorted(amounts_ or {}):
         place = f"{path}[{name}]"
-        found += _resource_name_faults(name, place)
+        found += _resource_name_errors(name, place)
         amount = (amounts_ or {})[name]
         if quantities.compare(amount, "0") < 0:
-            found.append(faults.invalid(place, quantities.text(amount), faults.NEGATIVE))
+            found.append(field_errors.invalid(place, quantities.text(amount), field_errors.NEGATIVE))
         elif (name in _COUNTED or name.startswith("count/")) and quantities.read(amount).milli() % 1000:
-            found.append(faults.invalid(place, quantities.text(amount), "must be an integer"))
+            found.append(field_errors.invalid(place, quantities.text(amount), "must be an integer"))
     return found
 
 
-def _resource_name_faults(name: str, place: str) -> list[FieldError]:
-    found = faults.invalid_each(place, name, name_rules.qualified_name(name))
+def _resource_name_errors(name: str, place: str) -> list[FieldError]:
+    found = field_errors.invalid_each(place, name, name_rules.qualified_name(name))
     if found or "/" in name:
         return found
     if name not in _COUNTED | _MEASURED and ".storageclass.storage.k8s.io" not in name:
         known = [] if _is_standard(name) else ["must be a standard resource type or fully qualified"]
-        return faults.invalid_each(place, name, [*known, "must be a standard resource for quota"])
+        return field_errors.invalid_each(place, name, [*known, "must be a standard resource for quota"])
     return []
 
 
@@ -198,52 +198,52 @@ def _limits_defaults(obj: Json, _old: Json | None, _ctx: RequestContext) -> None
                 del item[key]
 
 
-def _limits_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
+def _limits_errors(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
     found: list[FieldError] = []
     seen: set[str] = set()
     for index, item in enumerate(dig(obj, "spec", "limits") or ()):
         path = f"spec.limits[{index}]"
         kind = item.get("type", "")
-        found += _limit_type_faults(kind, f"{path}.type")
+        found += _limit_type_errors(kind, f"{path}.type")
         if kind in seen:
-            found.append(faults.duplicate(f"{path}.type", kind))
+            found.append(field_errors.duplicate(f"{path}.type", kind))
         seen.add(kind)
         if kind == "Pod":
             given = [key for key in ("default", "defaultRequest") if item.get(key)]
             detail = "may not be specified when `type` is 'Pod'"
-            found += [faults.forbidden(f"{path}.{key}", detail) for key in given]
-        found += _limited_names_faults(item, path)
+            found += [field_errors.forbidden(f"{path}.{key}", detail) for key in given]
+        found += _limited_names_errors(item, path)
         if kind == "PersistentVolumeClaim" and not any("storage" in (item.get(key) or {}) for key in ("min", "max")):
             detail = "either minimum or maximum storage value is required, but neither was provided"
-            found.append(faults.required(f"{path}.limits", detail))
-        found += _order_faults(item, path)
-        found += _ratio_faults(item, path)
+            found.append(field_errors.required(f"{path}.limits", detail))
+        found += _order_errors(item, path)
+        found += _ratio_errors(item, path)
     return found
 
 
-def _limit_type_faults(kind: str, path: str) -> list[FieldError]:
-    found = faults.invalid_each(path, kind, name_rules.qualified_name(kind))
+def _limit_type_errors(kind: str, path: str) -> list[FieldError]:
+    found = field_errors.invalid_each(path, kind, name_rules.qualified_name(kind))
     if not found and "/" not in kind and kind not in _LIMIT_TYPES:
-        found.append(faults.invalid(path, kind, "must be a standard limit type or fully qualified"))
+        found.append(field_errors.invalid(path, kind, "must be a standard limit type or fully qualified"))
     return found
 
 
-def _limited_names_faults(item: Json, path: str) -> list[FieldError]:
-    """Faults of the resources that an item names: those of containers, or any standard one."""
+def _limited_names_errors(item: Json, path: str) -> list[FieldError]:
+    """Errors of the resources that an item names: those of containers, or any standard one."""
     kind = item.get("type", "")
     keys = ["max", "min", "maxLimitRequestRatio"]
     if kind != "Pod":
         keys += ["default", "defaultRequest"]
-    check = amounts.name_faults if kind in ("Pod", "Container") else _standard_name_faults
+    check = amounts.name_errors if kind in ("Pod", "Container") else _standard_name_errors
     return [
-        fault for key in keys for name in sorted(item.get(key) or {}) for fault in check(name, f"{path}.{key}[{name}]")
+        error for key in keys for name in sorted(item.get(key) or {}) for error in check(name, f"{path}.{key}[{name}]")
     ]
 
 
-def _standard_name_faults(name: str, path: str) -> list[FieldError]:
-    found = faults.invalid_each(path, name, name_rules.qualified_name(name))
+def _standard_name_errors(name: str, path: str) -> list[FieldError]:
+    found = field_errors.invalid_each(path, name, name_rules.qualified_name(name))
     if not found and "/" not in name and not _is_standard(name):
-        found.append(faults.invalid(path, name, "must be a standard resource type or fully qualified"))
+        found.append(field_errors.invalid(path, name, "must be a standard resource type or fully qualified"))
     return found
 
 
@@ -251,18 +251,18 @@ def _is_standard(name: str) -> bool:
     return name in _COUNTED | _MEASURED or name == "storage" or name.startswith(("hugepages-", "requests.hugepages-"))
 
 
-def _ratio_faults(item: Json, path: str) -> list[FieldError]:
+def _ratio_errors(item: Json, path: str) -> list[FieldError]:
     found: list[FieldError] = []
     for name, written in sorted((item.get("maxLimitRequestRatio") or {}).items()):
         place, ratio, text = f"{path}.maxLimitRequestRatio[{name}]", quantities.read(written), quantities.text(written)
         if quantities.compare(written, "1") < 0:
-            found.append(faults.invalid(place, text, f"ratio {text} is less than 1"))
+            found.append(field_errors.invalid(place, text, f"ratio {text} is less than 1"))
         least, most = (item.get("min") or {}).get(name), (item.get("max") or {}).get(name)
         if least is None or most is None or not quantities.read(least).milli():
             continue
         widest = quantities.read(most).milli() / quantities.read(least).milli()
         if ratio.milli() > widest * 1000:
-            found.append(faults.invalid(place, text, f"ratio {text} is greater than max/min = {widest:f}"))
+            found.append(field_errors.invalid(place, text, f"ratio {text} is greater than max/min = {widest:f}"))
     return found
 
 
@@ -292,10 +292,10 @@ _ORDER = (
     ("min", "default", "default", "min", "min value {} is greater than default value {}"),
     ("default", "max", "default", "max", "default value {} is greater than max value {}"),
 )
-"""What must not be more than what, which of them the fault is reported at, which value it shows, and its text."""
+"""What must not be more than what, which of them the error is reported at, which value it shows, and its text."""
 
 
-def _order_faults(item: Json, path: str) -> list[FieldError]:
+def _order_errors(item: Json, path: str) -> list[FieldError]:
     """What is less must not be more: min <= defaultRequest <= default <= max."""
     found: list[FieldError] = []
     for name in sorted({name for key in ("min", "defaultRequest", "default", "max") for name in item.get(key) or {}}):
@@ -307,7 +307,7 @@ def _order_faults(item: Json, path: str) -> list[FieldError]:
                 continue
             detail = text.format(quantities.text(small), quantities.text(big))
             value = quantities.text((item.get(shown) or {})[name])
-            found.append(faults.invalid(f"{path}.{at}[{name}]", value, detail))
+            found.append(field_errors.invalid(f"{path}.{at}[{name}]", value, detail))
     return found
 
 
@@ -319,9 +319,9 @@ def served() -> list[Served]:
             short_names=("quota",),
             strategy=BuiltIn(
                 type_name="ResourceQuota",
-                check=_quota_faults,
+                check=_quota_errors,
                 check_update=_quota_change,
-                check_status=_quota_status_faults,
+                check_status=_quota_status_errors,
                 update_first=False,
                 has_status=True,
             ),
@@ -333,7 +333,7 @@ def served() -> list[Served]:
             resource=LIMIT_RANGES,
             singular="limitrange",
             short_names=("limits",),
-            strategy=BuiltIn(type_name="LimitRange", defaults=_limits_defaults, check=_limits_faults),
+            strategy=BuiltIn(type_name="LimitRange", defaults=_limits_defaults, check=_limits_errors),
             columns=(NAME, column("Created At", created_cell, kind="date")),
         ),
     ]

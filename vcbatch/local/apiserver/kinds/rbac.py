@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from vcbatch.api import faults, name_rules, selectors
+from vcbatch.api import field_errors, name_rules, selectors
 from vcbatch.api.resources import Resource
-from vcbatch.local.apiserver.errors import FieldError
+from vcbatch.local.apiserver.apierrors import FieldError
 from vcbatch.local.apiserver.kinds.define import path_segment_name
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
 from vcbatch.local.apiserver.registry import Json, RequestContext, Served
@@ -35,19 +35,19 @@ def _binding_defaults(obj: Json, _old: Json | None, _ctx: RequestContext) -> Non
             subject["apiGroup"] = _GROUP
 
 
-def _role_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
+def _role_errors(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
     cluster = obj.get("kind") == CLUSTER_ROLES.kind
     found: list[FieldError] = []
     if obj.get("aggregationRule") is not None:
-        found += _aggregation_faults(obj["aggregationRule"])
+        found += _aggregation_errors(obj["aggregationRule"])
     for index, rule in enumerate(obj.get("rules") or ()):
         path = f"rules[{index}]"
         if not rule.get("verbs"):
-            found.append(faults.required(f"{path}.verbs", "verbs must contain at least one value"))
+            found.append(field_errors.required(f"{path}.verbs", "verbs must contain at least one value"))
         if rule.get("nonResourceURLs"):
             if not cluster:
                 found.append(
-                    faults.invalid(
+                    field_errors.invalid(
                         f"{path}.nonResourceURLs",
                         rule["nonResourceURLs"],
                         "namespaced rules cannot apply to non-resource URLs",
@@ -55,7 +55,7 @@ def _role_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[Fie
                 )
             if rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"):
                 found.append(
-                    faults.invalid(
+                    field_errors.invalid(
                         f"{path}.nonResourceURLs",
                         rule["nonResourceURLs"],
                         "rules cannot apply to both regular resources and non-resource URLs",
@@ -63,56 +63,58 @@ def _role_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[Fie
                 )
             continue
         if not rule.get("apiGroups"):
-            found.append(faults.required(f"{path}.apiGroups", "resource rules must supply at least one api group"))
+            found.append(
+                field_errors.required(f"{path}.apiGroups", "resource rules must supply at least one api group")
+            )
         if not rule.get("resources"):
-            found.append(faults.required(f"{path}.resources", "resource rules must supply at least one resource"))
+            found.append(field_errors.required(f"{path}.resources", "resource rules must supply at least one resource"))
     return found
 
 
-def _aggregation_faults(rule: Json) -> list[FieldError]:
+def _aggregation_errors(rule: Json) -> list[FieldError]:
     chosen = rule.get("clusterRoleSelectors") or []
     path = "aggregationRule.clusterRoleSelectors"
     if not chosen:
-        return [faults.required(path, "at least one clusterRoleSelector required if aggregationRule is non-nil")]
-    return [fault for index, one in enumerate(chosen) for fault in selectors.selector_faults(one, f"{path}[{index}]")]
+        return [field_errors.required(path, "at least one clusterRoleSelector required if aggregationRule is non-nil")]
+    return [error for index, one in enumerate(chosen) for error in selectors.selector_errors(one, f"{path}[{index}]")]
 
 
-def _binding_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
+def _binding_errors(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
     cluster = obj.get("kind") == CLUSTER_ROLE_BINDINGS.kind
     reference = obj.get("roleRef") or {}
     found: list[FieldError] = []
     if reference.get("apiGroup") != _GROUP:
-        found.append(faults.unsupported("roleRef.apiGroup", reference.get("apiGroup", ""), [_GROUP]))
+        found.append(field_errors.unsupported("roleRef.apiGroup", reference.get("apiGroup", ""), [_GROUP]))
     kinds = ["ClusterRole"] if cluster else ["Role", "ClusterRole"]
     if reference.get("kind") not in kinds:
-        found.append(faults.unsupported("roleRef.kind", reference.get("kind", ""), kinds))
+        found.append(field_errors.unsupported("roleRef.kind", reference.get("kind", ""), kinds))
     name = reference.get("name", "")
     if not name:
-        found.append(faults.required("roleRef.name"))
+        found.append(field_errors.required("roleRef.name"))
     else:
-        found += faults.invalid_each("roleRef.name", name, name_rules.path_segment(name))
+        found += field_errors.invalid_each("roleRef.name", name, name_rules.path_segment(name))
     for index, subject in enumerate(obj.get("subjects") or ()):
-        found += _subject_faults(subject, f"subjects[{index}]", cluster=cluster)
+        found += _subject_errors(subject, f"subjects[{index}]", cluster=cluster)
     return found
 
 
-def _subject_faults(subject: Json, path: str, *, cluster: bool) -> list[FieldError]:
+def _subject_errors(subject: Json, path: str, *, cluster: bool) -> list[FieldError]:
     found: list[FieldError] = []
     name, group, kind = subject.get("name", ""), subject.get("apiGroup", ""), subject.get("kind", "")
     if not name:
-        found.append(faults.required(f"{path}.name"))
+        found.append(field_errors.required(f"{path}.name"))
     if kind == "ServiceAccount":
         if name:
-            found += faults.invalid_each(f"{path}.name", name, name_rules.dns_subdomain(name))
+            found += field_errors.invalid_each(f"{path}.name", name, name_rules.dns_subdomain(name))
         if group:
-            found.append(faults.unsupported(f"{path}.apiGroup", group, [""]))
+            found.append(field_errors.unsupported(f"{path}.apiGroup", group, [""]))
         if cluster and not subject.get("namespace"):
-            found.append(faults.required(f"{path}.namespace"))
+            found.append(field_errors.required(f"{path}.namespace"))
     elif kind in ("User", "Group"):
         if group != _GROUP:
-            found.append(faults.unsupported(f"{path}.apiGroup", group, [_GROUP]))
+            found.append(field_errors.unsupported(f"{path}.apiGroup", group, [_GROUP]))
     else:
-        found.append(faults.unsupported(f"{path}.kind", kind, ["ServiceAccount", "User", "Group"]))
+        found.append(field_errors.unsupported(f"{path}.kind", kind, ["ServiceAccount", "User", "Group"]))
     return found
 
 
@@ -124,7 +126,7 @@ def _binding_change(obj: Json, old: Json | None, _ctx: RequestContext) -> list[F
     shown = {
         key: reference.get(name, "") for key, name in (("APIGroup", "apiGroup"), ("Kind", "kind"), ("Name", "name"))
     }
-    return [faults.invalid("roleRef", shown, "cannot change roleRef")]
+    return [field_errors.invalid("roleRef", shown, "cannot change roleRef")]
 
 
 def _role_cell(obj: Json, _now: datetime) -> str:
@@ -159,7 +161,7 @@ def served() -> list[Served]:
         Served(
             resource=resource,
             singular=resource.kind.lower(),
-            strategy=BuiltIn(type_name=resource.kind, check=_role_faults),
+            strategy=BuiltIn(type_name=resource.kind, check=_role_errors),
             columns=_ROLE_COLUMNS,
             name_rule=path_segment_name,
             create_on_update=True,
@@ -173,7 +175,7 @@ def served() -> list[Served]:
             strategy=BuiltIn(
                 type_name=resource.kind,
                 defaults=_binding_defaults,
-                check=_binding_faults,
+                check=_binding_errors,
                 check_update=_binding_change,
                 update_first=False,
             ),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from vcbatch.api import faults, quantities
-from vcbatch.api.podspec.claims import access_mode_faults, claim_spec_faults
+from vcbatch.api import field_errors, quantities
+from vcbatch.api.podspec.claims import access_mode_errors, claim_spec_errors
 from vcbatch.api.podspec.internal import internal
 from vcbatch.api.resources import CSINODES, PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES, STORAGECLASSES, Resource
-from vcbatch.local.apiserver.errors import FieldError
+from vcbatch.local.apiserver.apierrors import FieldError
 from vcbatch.local.apiserver.kinds.define import STATUS
 from vcbatch.local.apiserver.kinds.pods.specdiff import spec_diff
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
@@ -40,8 +40,8 @@ def _same_source(spec: Json) -> None:
         spec["dataSourceRef"] = dict(source)
 
 
-def _claim_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
-    return claim_spec_faults(obj.get("spec") or {}, "spec")
+def _claim_errors(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
+    return claim_spec_errors(obj.get("spec") or {}, "spec")
 
 
 _FROZEN_CLAIM = (
@@ -66,12 +66,12 @@ def _claim_change(obj: Json, old: Json | None, _ctx: RequestContext) -> list[Fie
     shown = [internal(spec, "ClaimSpec") for spec in (before, after)]
     if shown[0] != shown[1]:
         difference = spec_diff(before, after, "ClaimSpec")
-        found.append(faults.forbidden("spec", f"{_FROZEN_CLAIM}\n{difference}"))
+        found.append(field_errors.forbidden("spec", f"{_FROZEN_CLAIM}\n{difference}"))
     capacity = dig(old, "status", "capacity", "storage") or "0"
     if quantities.compare(size or "0", was or "0") < 0 and quantities.compare(size or "0", capacity) <= 0:
         detail = "field can not be less than status.capacity"
-        found.append(faults.forbidden("spec.resources.requests.storage", detail))
-    return found + faults.immutable("volumeMode", after.get("volumeMode"), before.get("volumeMode"))
+        found.append(field_errors.forbidden("spec.resources.requests.storage", detail))
+    return found + field_errors.immutable("volumeMode", after.get("volumeMode"), before.get("volumeMode"))
 
 
 def _volume_defaults(obj: Json, _old: Json | None, _ctx: RequestContext) -> None:
@@ -83,24 +83,26 @@ def _volume_defaults(obj: Json, _old: Json | None, _ctx: RequestContext) -> None
     obj.setdefault("status", {}).setdefault("phase", "Pending")
 
 
-def _volume_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
+def _volume_errors(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
     spec = obj.get("spec") or {}
     found: list[FieldError] = []
     modes = spec.get("accessModes") or []
     if not modes:
-        found.append(faults.required("spec.accessModes"))
-    found += access_mode_faults(modes, "spec.accessModes")
+        found.append(field_errors.required("spec.accessModes"))
+    found += access_mode_errors(modes, "spec.accessModes")
     capacity = spec.get("capacity") or {}
     if not capacity:
-        found.append(faults.required("spec.capacity"))
+        found.append(field_errors.required("spec.capacity"))
     elif "storage" not in capacity or len(capacity) > 1:
-        found.append(faults.unsupported("spec.capacity", ",".join(sorted(capacity)), ["storage"]))
+        found.append(field_errors.unsupported("spec.capacity", ",".join(sorted(capacity)), ["storage"]))
     for name, size in capacity.items():
         if quantities.compare(size, "0") <= 0:
-            found.append(faults.invalid(f"spec.capacity[{name}]", str(size), "must be greater than zero"))
+            found.append(field_errors.invalid(f"spec.capacity[{name}]", str(size), "must be greater than zero"))
     policy = spec.get("persistentVolumeReclaimPolicy")
     if policy and policy not in ("Delete", "Recycle", "Retain"):
-        found.append(faults.unsupported("spec.persistentVolumeReclaimPolicy", policy, ["Delete", "Recycle", "Retain"]))
+        found.append(
+            field_errors.unsupported("spec.persistentVolumeReclaimPolicy", policy, ["Delete", "Recycle", "Retain"])
+        )
     known = [
         "accessModes",
         "capacity",
@@ -114,9 +116,9 @@ def _volume_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[F
     ]
     sources = sorted(key for key in spec if key not in known and spec[key] is not None)
     if not sources:
-        found.append(faults.required("spec", "must specify a volume type"))
+        found.append(field_errors.required("spec", "must specify a volume type"))
     for key in sources[1:]:
-        found.append(faults.forbidden(f"spec.{key}", "may not specify more than 1 volume type"))
+        found.append(field_errors.forbidden(f"spec.{key}", "may not specify more than 1 volume type"))
     return found
 
 
@@ -125,16 +127,16 @@ def _class_defaults(obj: Json, _old: Json | None, _ctx: RequestContext) -> None:
     obj.setdefault("volumeBindingMode", "Immediate")
 
 
-def _class_faults(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
+def _class_errors(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
     found: list[FieldError] = []
     if not obj.get("provisioner"):
-        found.append(faults.required("provisioner"))
+        found.append(field_errors.required("provisioner"))
     policy = obj.get("reclaimPolicy")
     if policy and policy not in ("Delete", "Retain"):
-        found.append(faults.unsupported("reclaimPolicy", policy, ["Delete", "Retain"]))
+        found.append(field_errors.unsupported("reclaimPolicy", policy, ["Delete", "Retain"]))
     mode = obj.get("volumeBindingMode")
     if mode not in ("Immediate", "WaitForFirstConsumer"):
-        found.append(faults.unsupported("volumeBindingMode", mode, ["Immediate", "WaitForFirstConsumer"]))
+        found.append(field_errors.unsupported("volumeBindingMode", mode, ["Immediate", "WaitForFirstConsumer"]))
     return found
 
 
@@ -142,12 +144,12 @@ def _class_change(obj: Json, old: Json | None, _ctx: RequestContext) -> list[Fie
     before = old or {}
     found: list[FieldError] = []
     if (obj.get("parameters") or {}) != (before.get("parameters") or {}):
-        found.append(faults.forbidden("parameters", "updates to parameters are forbidden."))
+        found.append(field_errors.forbidden("parameters", "updates to parameters are forbidden."))
     if obj.get("provisioner") != before.get("provisioner"):
-        found.append(faults.forbidden("provisioner", "updates to provisioner are forbidden."))
+        found.append(field_errors.forbidden("provisioner", "updates to provisioner are forbidden."))
     if obj.get("reclaimPolicy") != before.get("reclaimPolicy"):
-        found.append(faults.forbidden("reclaimPolicy", "updates to reclaimPolicy are forbidden."))
-    found += faults.immutable("volumeBindingMode", obj.get("volumeBindingMode"), before.get("volumeBindingMode"))
+        found.append(field_errors.forbidden("reclaimPolicy", "updates to reclaimPolicy are forbidden."))
+    found += field_errors.immutable("volumeBindingMode", obj.get("volumeBindingMode"), before.get("volumeBindingMode"))
     return found
 
 
@@ -240,7 +242,7 @@ def served() -> list[Served]:
             strategy=BuiltIn(
                 type_name="PersistentVolumeClaim",
                 defaults=_claim_defaults,
-                check=_claim_faults,
+                check=_claim_errors,
                 check_update=_claim_change,
                 has_status=True,
                 initial_status=lambda: {"phase": "Pending"},
@@ -256,7 +258,7 @@ def served() -> list[Served]:
             strategy=BuiltIn(
                 type_name="PersistentVolume",
                 defaults=_volume_defaults,
-                check=_volume_faults,
+                check=_volume_errors,
                 has_status=True,
                 initial_status=lambda: {"phase": "Pending"},
             ),
@@ -271,7 +273,7 @@ def served() -> list[Served]:
             strategy=BuiltIn(
                 type_name="StorageClass",
                 defaults=_class_defaults,
-                check=_class_faults,
+                check=_class_errors,
                 check_update=_class_change,
                 update_first=True,
             ),

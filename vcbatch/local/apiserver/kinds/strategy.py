@@ -9,7 +9,7 @@ import copy
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from vcbatch.local.apiserver.errors import FieldError
+from vcbatch.local.apiserver.apierrors import FieldError
 from vcbatch.local.apiserver.registry import Json, RequestContext
 from vcbatch.local.apiserver.schema.builtin import decode
 
@@ -17,7 +17,7 @@ Prepare = Callable[[Json, Json | None, RequestContext], None]
 """(object, what is stored or None, request): edits the object in place."""
 
 Check = Callable[[Json, Json | None, RequestContext], list[FieldError]]
-"""(object, what is stored or None, request): the faults."""
+"""(object, what is stored or None, request): the errors."""
 
 
 def _no_change(_obj: Json, _old: Json | None, _ctx: RequestContext) -> None:
@@ -28,7 +28,7 @@ def _admit_all(_obj: Json, _ctx: RequestContext) -> None:
     return None
 
 
-def _no_faults(_obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
+def _no_errors(_obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
     return []
 
 
@@ -50,18 +50,18 @@ class BuiltIn:
     """Fills in what the client left out, for creates, updates and writes of the status alike."""
     prepare: Prepare = _no_change
     """What admission and the kind's own strategy set on a create or an update of the main resource."""
-    check: Check = _no_faults
-    """Faults of the object as it is, on creates and updates of the main resource."""
-    check_update: Check = _no_faults
-    """Further faults of a change of the main resource; runs before or after `check` as `update_first` says."""
-    check_status: Check = _no_faults
-    """Faults of a write of the status."""
+    check: Check = _no_errors
+    """Errors of the object as it is, on creates and updates of the main resource."""
+    check_update: Check = _no_errors
+    """Further errors of a change of the main resource; runs before or after `check` as `update_first` says."""
+    check_status: Check = _no_errors
+    """Errors of a write of the status."""
     admit: Callable[[Json, RequestContext], None] = _admit_all
     """The last word of admission on a create; raises `StatusError` to refuse it."""
     warn: Callable[[Json], Iterable[str]] = _no_warnings
     """What the client is warned of in an object that is taken."""
     update_first: bool = True
-    """Whether the faults of the change come before those of the object."""
+    """Whether the errors of the change come before those of the object."""
     checks_whole_on_update: bool = True
     has_status: bool = False
     initial_status: Callable[[], Json] = _no_status

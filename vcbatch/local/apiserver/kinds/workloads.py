@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
-from vcbatch.api.podspec.template import template_defaults, template_faults
+from vcbatch.api.podspec.template import template_defaults, template_errors
 from vcbatch.api.resources import Resource
 from vcbatch.local.apiserver.kinds.define import (
     SCALE,
@@ -17,14 +17,14 @@ from vcbatch.local.apiserver.kinds.define import (
     STATUS,
 )
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
-from vcbatch.local.apiserver.kinds.workload_faults import (
-    controller_faults,
-    daemon_set_faults,
-    deployment_faults,
+from vcbatch.local.apiserver.kinds.workload_errors import (
+    controller_errors,
+    daemon_set_errors,
+    deployment_errors,
     frozen_selector,
-    replica_set_faults,
+    replica_set_errors,
     stateful_set_change,
-    stateful_set_faults,
+    stateful_set_errors,
 )
 from vcbatch.local.apiserver.registry import Json, RequestContext, Served
 from vcbatch.local.apiserver.tables import (
@@ -208,7 +208,7 @@ def _replicated() -> list[Served]:
             strategy=BuiltIn(
                 type_name="Deployment",
                 defaults=_deployment_defaults,
-                check=deployment_faults,
+                check=deployment_errors,
                 check_update=frozen_selector,
                 update_first=False,
                 has_status=True,
@@ -231,7 +231,7 @@ def _replicated() -> list[Served]:
             strategy=BuiltIn(
                 type_name="ReplicaSet",
                 defaults=_replica_set_defaults,
-                check=replica_set_faults,
+                check=replica_set_errors,
                 check_update=frozen_selector,
                 update_first=False,
                 has_status=True,
@@ -246,7 +246,7 @@ def _replicated() -> list[Served]:
             strategy=BuiltIn(
                 type_name="StatefulSet",
                 defaults=_stateful_set_defaults,
-                check=stateful_set_faults,
+                check=stateful_set_errors,
                 check_update=stateful_set_change,
                 has_status=True,
                 initial_status=_status(replicas=0, availableReplicas=0),
@@ -260,7 +260,7 @@ def _replicated() -> list[Served]:
             strategy=BuiltIn(
                 type_name="ReplicationController",
                 defaults=_controller_defaults,
-                check=controller_faults,
+                check=controller_errors,
                 has_status=True,
                 initial_status=_status(replicas=0),
                 generation=True,
@@ -283,7 +283,7 @@ def served() -> list[Served]:
             strategy=BuiltIn(
                 type_name="DaemonSet",
                 defaults=_daemon_set_defaults,
-                check=daemon_set_faults,
+                check=daemon_set_errors,
                 check_update=frozen_selector,
                 update_first=False,
                 has_status=True,
@@ -309,7 +309,7 @@ def served() -> list[Served]:
                 type_name="PodTemplate",
                 generation=True,
                 defaults=lambda obj, _old, _ctx: template_defaults(obj.setdefault("template", {})),
-                check=lambda obj, _old, _ctx: template_faults(obj.get("template") or {}, "template"),
+                check=lambda obj, _old, _ctx: template_errors(obj.get("template") or {}, "template"),
             ),
             columns=(
                 NAME,

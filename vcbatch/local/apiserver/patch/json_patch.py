@@ -1,6 +1,6 @@
-"""JSON patch (RFC 6902) over plain JSON, with the two liberties that the Go library takes: none is created by `-`
-on a missing list, and `remove` of what isn't there is a fault. `copy` is bounded, since each one may double the object,
-and so are insertions into and removals from lists, each of which moves all elements behind it.
+"""JSON patch (RFC 6902) over plain JSON, with the two liberties that the Go library takes: `-` on a missing list
+creates none, and `remove` of a missing value is an error. `copy` is bounded, since each one may double the object, and
+so are insertions into and removals from lists, each of which moves all elements behind it.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from vcbatch.local.apiserver.errors import StatusError, bad_request
+from vcbatch.local.apiserver.apierrors import StatusError, bad_request
 from vcbatch.local.apiserver.gojson import kind_of
 
 Json = dict[str, Any]

@@ -9,14 +9,14 @@ from typing import Any
 import msgspec
 
 from vcbatch.interfaces.api import PatchKind
-from vcbatch.local.apiserver.errors import (
+from vcbatch.local.apiserver.apierrors import (
     StatusError,
     bad_request,
     entity_too_large,
     unprocessable,
     unsupported_media_type,
 )
-from vcbatch.local.apiserver.gojson import kind_of, syntax_fault
+from vcbatch.local.apiserver.gojson import kind_of, syntax_error
 from vcbatch.local.apiserver.patch import json_patch
 from vcbatch.local.apiserver.patch.merge import merge
 from vcbatch.local.apiserver.patch.strategic import go_map, strategic_merge
@@ -44,11 +44,11 @@ _METADATA_ORDER = (
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """A decoded patch. `faults`: what strict decoding found in its text (duplicate keys)."""
+    """A decoded patch. `errors`: what strict decoding found in its text (duplicate keys)."""
 
     kind: PatchKind
     value: Any
-    faults: Sequence[str] = ()
+    errors: Sequence[str] = ()
     size: int = 0
     """The bytes of its text."""
 
@@ -114,7 +114,7 @@ def parse_patch(kind: PatchKind, body: bytes) -> Patch:
     try:
         value = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise bad_request(prefix + (syntax_fault(body) or str(error))) from None
+        raise bad_request(prefix + (syntax_error(body) or str(error))) from None
     check_depth(value, text=body)
     if value is None and kind is PatchKind.MERGE:
         raise bad_request("Invalid JSON Patch")
@@ -124,8 +124,8 @@ def parse_patch(kind: PatchKind, body: bytes) -> Patch:
         raise bad_request(
             f"{prefix}json: cannot unmarshal {kind_of(value)} into Go value of type map[string]interface {{}}"
         )
-    faults = duplicates(body) if msgspec.json.encode(value) != body else ()
-    return Patch(kind, value, faults, len(body))
+    errors = duplicates(body) if msgspec.json.encode(value) != body else ()
+    return Patch(kind, value, errors, len(body))
 
 
 def _operations(value: Any) -> list[Any]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from vcbatch.local.apiserver.errors import bad_request
+from vcbatch.local.apiserver.apierrors import bad_request
 from vcbatch.local.apiserver.protobuf.wire import Malformed, fields, text
 from vcbatch.local.apiserver.schema.builtin import kept
 from vcbatch.local.apiserver.schema.types import Field, Struct, kind_struct, structs

@@ -14,13 +14,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from vcbatch.api.quantity import MalformedQuantity, parse_quantity
-from vcbatch.local.apiserver.errors import DecodeError
+from vcbatch.local.apiserver.apierrors import DecodeError
 from vcbatch.local.apiserver.schema.types import OPAQUE, Field, Struct, struct, structs
 
 Json = dict[str, Any]
 
 _QUANTITY = re.compile(r"([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)")
-_QUANTITY_FAULT = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+_QUANTITY_ERROR = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:(?P<seconds>\d\d)(?P<fraction>\.\d+)?(?:Z|[-+]\d\d:\d\d)", re.ASCII)
 _MICRO_DIGITS = len(".000000")
 _RANGES = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1), "uint8": (0, 255)}
@@ -31,7 +31,7 @@ _OMIT_ZERO_TIME = frozenset({"creationTimestamp"})
 
 def decode(type_name: str, obj: Json) -> list[str]:
     """Normalise `obj` in place as the built-in type (`core/v1.Pod`, or the bare name where it is unique) and answer
-    the faults that strict field validation reports. Unknown fields are dropped. Raises `DecodeError`."""
+    the errors that strict field validation reports. Unknown fields are dropped. Raises `DecodeError`."""
     return decode_as(struct(type_name), obj)
 
 
@@ -235,11 +235,11 @@ def _bytes(value: Any, owner: Struct, trail: str) -> str:
     try:
         base64.b64decode(stripped, validate=True)
     except (binascii.Error, ValueError):
-        raise DecodeError(f"illegal base64 data at input byte {_base64_fault(stripped)}") from None
+        raise DecodeError(f"illegal base64 data at input byte {_base64_error(stripped)}") from None
     return stripped
 
 
-def _base64_fault(text: str) -> int:
+def _base64_error(text: str) -> int:
     """Where Go's decoder stops: at the first character that can't be there, or at a group of four that isn't whole."""
     at, size = 0, len(text)
     while at < size:
@@ -247,14 +247,14 @@ def _base64_fault(text: str) -> int:
             if at == size:
                 return size - place if place else size
             if text[at] == "=":
-                return _padding_fault(text, at, place)
+                return _padding_error(text, at, place)
             if not (text[at].isascii() and (text[at].isalnum() or text[at] in "+/")):
                 return at
             at += 1
     return size
 
 
-def _padding_fault(text: str, at: int, place: int) -> int:
+def _padding_error(text: str, at: int, place: int) -> int:
     if place < 2:
         return at
     after = at + 1
@@ -270,11 +270,11 @@ def _padding_fault(text: str, at: int, place: int) -> int:
 def _quantity(value: Any) -> str:
     """The canonical text. A number is taken as its decimal text, as Kubernetes does."""
     if isinstance(value, bool):
-        raise DecodeError(_QUANTITY_FAULT)
+        raise DecodeError(_QUANTITY_ERROR)
     if isinstance(value, int | float):
         value = format(value, "g") if isinstance(value, float) else str(value)
     if not isinstance(value, str) or not _QUANTITY.fullmatch(value.strip()):
-        raise DecodeError(_QUANTITY_FAULT)
+        raise DecodeError(_QUANTITY_ERROR)
     try:
         return parse_quantity(value.strip()).format()
     except MalformedQuantity:

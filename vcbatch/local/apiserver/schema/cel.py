@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from vcbatch.api import faults
+from vcbatch.api import field_errors
 from vcbatch.api.cel import Optional
 from vcbatch.local.apiserver import expressions
-from vcbatch.local.apiserver.errors import FieldError
+from vcbatch.local.apiserver.apierrors import FieldError
 from vcbatch.local.apiserver.schema.compare import ABSENT, correlate, same
 from vcbatch.local.apiserver.schema.structural import Node, Rule
 
@@ -29,9 +29,9 @@ _RESERVED_WORDS = (
 _RESERVED = frozenset(_RESERVED_WORDS.split())
 
 
-def rule_fault(rule: str) -> str:
+def rule_error(rule: str) -> str:
     """Why an expression can't be a rule, or "" where it can."""
-    return expressions.fault(rule, ("self", "oldSelf"))
+    return expressions.error(rule, ("self", "oldSelf"))
 
 
 def uses_old_self(rule: str) -> bool:
@@ -41,9 +41,9 @@ def uses_old_self(rule: str) -> bool:
 def validate_rules(
     value: Any, schema: Node, *, base: str = "", old: Any = ABSENT, patient: bool = True
 ) -> list[FieldError]:
-    """The faults of all rules that apply to `value` (at the field path `base`), outermost first. Rules on `oldSelf`
+    """The errors of all rules that apply to `value` (at the field path `base`), outermost first. Rules on `oldSelf`
     apply where there is an old value to compare with; others aren't held against what didn't change. Where they cost
-    more than a request may, that is the last fault. Not `patient`: raises `expressions.TooLong` rather than to hold up
+    more than a request may, that is the last error. Not `patient`: raises `expressions.TooLong` rather than to hold up
     the event loop."""
     if not schema.has_rules:
         return []
@@ -51,16 +51,16 @@ def validate_rules(
     try:
         found.extend(_walk(value, schema, base, old, expressions.Costs(patient=patient), root=not base))
     except _OutOfBudget as end:
-        found.append(end.fault)
+        found.append(end.error)
     return found
 
 
 class _OutOfBudget(Exception):
     """No further rules are evaluated."""
 
-    def __init__(self, fault: FieldError) -> None:
-        super().__init__(fault.message)
-        self.fault = fault
+    def __init__(self, error: FieldError) -> None:
+        super().__init__(error.message)
+        self.error = error
 
 
 class _Values:
@@ -86,9 +86,9 @@ def _walk(
         return
     values = _Values(value, old, node, root=root)
     for rule in node.rules:
-        fault = _broken(rule, values, node, path, costs)
-        if fault is not None:
-            yield fault
+        error = _broken(rule, values, node, path, costs)
+        if error is not None:
+            yield error
     if isinstance(value, list):
         items = node.items
         if items is not None and items.has_rules:
@@ -123,15 +123,15 @@ def _broken(rule: Rule, values: _Values, node: Node, path: str, costs: expressio
     if isinstance(outcome, expressions.Trouble):
         kind = node.types[0] if node.types else "object"
         if costs.call_too_dear or costs.exhausted:
-            raise _OutOfBudget(faults.invalid(path or "<nil>", kind, _end_of_budget(rule, costs, outcome)))
-        return faults.invalid(path or "<nil>", kind, outcome.explain(rule.message or rule.rule.strip()))
+            raise _OutOfBudget(field_errors.invalid(path or "<nil>", kind, _end_of_budget(rule, costs, outcome)))
+        return field_errors.invalid(path or "<nil>", kind, outcome.explain(rule.message or rule.rule.strip()))
     if outcome is True:
         return None
     if rule.message_expression:
         text = costs.run(rule.message_expression, variables, base=_EVALUATION_COST)
         if isinstance(text, str) and text.strip() and "\n" not in text:
             said = text.strip()
-    return _fault(rule, at, value, said)
+    return _error(rule, at, value, said)
 
 
 def _end_of_budget(rule: Rule, costs: expressions.Costs, outcome: expressions.Trouble) -> str:
@@ -143,17 +143,17 @@ def _end_of_budget(rule: Rule, costs: expressions.Costs, outcome: expressions.Tr
     return "validation failed due to running out of cost budget, no further validation rules will be run"
 
 
-def _fault(rule: Rule, at: str, value: Any, detail: str) -> FieldError:
+def _error(rule: Rule, at: str, value: Any, detail: str) -> FieldError:
     match rule.reason:
         case "FieldValueForbidden":
-            return faults.forbidden(at, detail)
+            return field_errors.forbidden(at, detail)
         case "FieldValueRequired":
-            return faults.required(at, detail)
+            return field_errors.required(at, detail)
         case "FieldValueDuplicate":
-            shown = "" if isinstance(value, dict | list) else f": {faults.shown(value)}"
+            shown = "" if isinstance(value, dict | list) else f": {field_errors.shown(value)}"
             return FieldError(reason=rule.reason, field=at, message=f"Duplicate value{shown}")
         case _:
-            shown = "" if isinstance(value, dict | list) else f" {faults.shown(value)}:"
+            shown = "" if isinstance(value, dict | list) else f" {field_errors.shown(value)}:"
             return FieldError(reason="FieldValueInvalid", field=at, message=f"Invalid value:{shown} {detail}")
 
 

@@ -80,8 +80,8 @@ class _Pruner:
         metadata = obj.get("metadata")
         if isinstance(metadata, dict):
             prefix = f"{path}.metadata." if path else "metadata."
-            faults = builtin.decode_at("meta/v1.ObjectMeta", metadata, path=prefix)
-            self.dropped.extend(faults)
+            errors = builtin.decode_at("meta/v1.ObjectMeta", metadata, path=prefix)
+            self.dropped.extend(errors)
 
 
 def apply_defaults(obj: Any, schema: Node) -> None:

@@ -13,8 +13,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from vcbatch.api import faults
-from vcbatch.local.apiserver.errors import FieldError
+from vcbatch.api import field_errors
+from vcbatch.local.apiserver.apierrors import FieldError
 from vcbatch.local.apiserver.schema.compare import ABSENT, canonical, correlate, same
 from vcbatch.local.apiserver.schema.formats import FORMATS, NUMBER_FORMATS
 from vcbatch.local.apiserver.schema.structural import Json, Node
@@ -38,7 +38,7 @@ _PLAIN = _Result(matches=7)
 
 
 def validate_schema(value: Any, schema: Node, *, base: str = "", old: Any = ABSENT) -> list[FieldError]:
-    """All faults of `value`. `base` is the field path at which the value sits (texts name paths below it only).
+    """All errors of `value`. `base` is the field path at which the value sits (texts name paths below it only).
 
     With an `old` value, what didn't change isn't reported (ratcheting), so that a tightened schema doesn't block
     unrelated updates.
@@ -139,11 +139,11 @@ class _Walk:
         )
 
     def _unplaced(self, detail: str) -> _Result:
-        """A fault that the validator reports without a path of its own."""
-        return self._one(faults.invalid(self.base or "<nil>", "", detail))
+        """An error that the validator reports without a path of its own."""
+        return self._one(field_errors.invalid(self.base or "<nil>", "", detail))
 
     def _mistyped(self, path: str, expected: str, actual: str) -> _Result:
-        detail = f"must be of type {expected}: {faults.go_quote(actual)}"
+        detail = f"must be of type {expected}: {field_errors.go_quote(actual)}"
         return self._invalid(path, actual, detail, reason="FieldValueTypeInvalid")
 
     def _null(self, node: Node, path: str) -> _Result:
@@ -175,9 +175,11 @@ class _Walk:
                 result.merge(one)
             if held != len(node.all_of):
                 none = "" if held else ". None validated"
-                result.merge(self._unplaced(f"{faults.go_quote(path)} must validate all the schemas (allOf){none}"))
+                result.merge(
+                    self._unplaced(f"{field_errors.go_quote(path)} must validate all the schemas (allOf){none}")
+                )
         if node.not_ and not self.validate(value, node.not_, path, ABSENT).errors:
-            result.merge(self._unplaced(f"{faults.go_quote(path)} must not validate the schema (not)"))
+            result.merge(self._unplaced(f"{field_errors.go_quote(path)} must not validate the schema (not)"))
         result.matches += 1
         return result
 
@@ -189,7 +191,7 @@ class _Walk:
                 return _Result(matches=one.matches)
             if best is None or one.matches > best.matches:
                 best = one
-        result = self._unplaced(f"{faults.go_quote(path)} must validate at least one schema (anyOf)")
+        result = self._unplaced(f"{field_errors.go_quote(path)} must validate at least one schema (anyOf)")
         if best:
             result.merge(best)
         return result
@@ -200,14 +202,14 @@ class _Walk:
         if len(held) == 1:
             return _Result(matches=held[0].matches)
         found = f"Found {len(held)} valid alternatives" if held else "Found none valid"
-        result = self._unplaced(f"{faults.go_quote(path)} must validate one and only one schema (oneOf). {found}")
+        result = self._unplaced(f"{field_errors.go_quote(path)} must validate one and only one schema (oneOf). {found}")
         if not held:
             result.merge(max(tried, key=lambda one: one.matches))
         return result
 
     def _string(self, value: str, node: Node, path: str) -> _Result:
         if node.max_length is not None and len(value) > node.max_length:
-            return self._one(faults.too_long(self._at(path), node.max_length))
+            return self._one(field_errors.too_long(self._at(path), node.max_length))
         if node.min_length is not None and len(value) < node.min_length:
             return self._invalid(path, value, f"should be at least {node.min_length} chars long")
         if node.matches and not node.matches(value):
@@ -259,7 +261,7 @@ class _Walk:
         if node.min_items is not None and size < node.min_items:
             result.merge(self._invalid(path, size, f"should have at least {node.min_items} items"))
         if node.max_items is not None and size > node.max_items:
-            result.merge(self._one(faults.too_many(self._at(path), size, node.max_items)))
+            result.merge(self._one(field_errors.too_many(self._at(path), size, node.max_items)))
         if node.unique_items and len({canonical(item) for item in value}) != size:
             result.merge(self._invalid(path, "", "shouldn't contain duplicates"))
         if not result.errors:
@@ -270,14 +272,14 @@ class _Walk:
         if node.enum is None or any(same(value, choice) for choice in node.enum):
             return _Result()
         choices = [choice if isinstance(choice, str) else _compact(choice) for choice in node.enum]
-        return self._one(faults.unsupported(self._at(path), value, choices))
+        return self._one(field_errors.unsupported(self._at(path), value, choices))
 
     def _object(self, value: Json, node: Node, path: str, old: Any) -> _Result:
         size = len(value)
         if node.min_properties is not None and size < node.min_properties:
             return self._invalid(path, size, f"should have at least {node.min_properties} properties")
         if node.max_properties is not None and size > node.max_properties:
-            return self._one(faults.too_many(self._at(path), size, node.max_properties))
+            return self._one(field_errors.too_many(self._at(path), size, node.max_properties))
         result = _Result()
         olds = old if isinstance(old, dict) else {}
         if node.additional is not None:
@@ -292,7 +294,7 @@ class _Walk:
                 result.merge(self.validate(value[name], sub, below, olds.get(name, ABSENT)))
         for name in node.required:
             if name not in value:
-                result.merge(self._one(faults.required(self._at(f"{path}.{name}"))))
+                result.merge(self._one(field_errors.required(self._at(f"{path}.{name}"))))
         if not result.errors:
             result.matches += 1
         return result
@@ -309,4 +311,4 @@ def _compact(value: Any) -> str:
 def _shown(value: Any) -> str:
     if isinstance(value, float) or (isinstance(value, int) and not -(2**63) <= value < 2**63):
         return go_float(float(value))
-    return faults.shown(value)
+    return field_errors.shown(value)

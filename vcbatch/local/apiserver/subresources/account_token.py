@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, Final
 
-from vcbatch.api import faults
+from vcbatch.api import field_errors
 from vcbatch.api.resources import NODES, PODS, SECRETS, SERVICEACCOUNTS
 from vcbatch.api.timestamps import format_time
-from vcbatch.local.apiserver.errors import DecodeError, FieldError, StatusError, bad_request, conflict, invalid
+from vcbatch.local.apiserver.apierrors import DecodeError, FieldError, StatusError, bad_request, conflict, invalid
 from vcbatch.local.apiserver.registry import Handler, HandlerRequest, Json, Reply
 from vcbatch.local.apiserver.schema.builtin import decode
 from vcbatch.local.apiserver.tables import dig
@@ -37,7 +37,7 @@ def token_handler(tokens: ServiceAccountTokens) -> Handler:
         if spec.get("expirationSeconds") is None:
             spec["expirationSeconds"] = _DEFAULT_SECONDS
         seconds: int = spec["expirationSeconds"]
-        if found := _seconds_faults(seconds):
+        if found := _seconds_errors(seconds):
             raise invalid(group=_GROUP, kind=_NAME, name="", errors=found)
         bound = _bound(request, spec["boundObjectRef"])
         token = tokens.issue(account, audiences=spec["audiences"], seconds=seconds, now=now, bound=bound)
@@ -63,7 +63,7 @@ def _decoded(request: HandlerRequest) -> Json:
             f"{', '.join(unknown)}"
         )
     if request.ctx.field_validation == "Warn":
-        request.ctx.warnings.extend(fault for fault in unknown if fault not in request.ctx.warnings)
+        request.ctx.warnings.extend(error for error in unknown if error not in request.ctx.warnings)
     return body
 
 
@@ -73,7 +73,7 @@ def _metadata(body: Json, request: HandlerRequest, namespace: str) -> Json:
     for key, want, what in (("name", request.name, "name"), ("namespace", namespace, "namespace")):
         if (metadata.get(key) or want) != want:
             detail = f"must match the service account {what} if specified"
-            errors = [faults.invalid(f"metadata.{key}", metadata[key], detail)]
+            errors = [field_errors.invalid(f"metadata.{key}", metadata[key], detail)]
             raise invalid(group=_GROUP, kind=_NAME, name=request.name, errors=errors)
         metadata[key] = want
     if not metadata.get("uid"):
@@ -81,14 +81,14 @@ def _metadata(body: Json, request: HandlerRequest, namespace: str) -> Json:
     return metadata
 
 
-def _seconds_faults(seconds: int) -> list[FieldError]:
+def _seconds_errors(seconds: int) -> list[FieldError]:
     if seconds < _FEWEST_SECONDS:
         detail = "may not specify a duration less than 10 minutes"
     elif seconds > _MOST_SECONDS:
         detail = "may not specify a duration larger than 2^32 seconds"
     else:
         return []
-    return [faults.invalid("spec.expirationSeconds", seconds, detail)]
+    return [field_errors.invalid("spec.expirationSeconds", seconds, detail)]
 
 
 def _bound(request: HandlerRequest, reference: Json | None) -> dict[str, Json]:
@@ -104,7 +104,7 @@ def _bound(request: HandlerRequest, reference: Json | None) -> dict[str, Json]:
             pod = found["pod"] = operations.get(PODS, namespace, name)
             if dig(pod, "spec", "serviceAccountName") != request.name:
                 raise bad_request(
-                    f"cannot bind token for serviceaccount {faults.go_quote(request.name)} to pod running with "
+                    f"cannot bind token for serviceaccount {field_errors.go_quote(request.name)} to pod running with "
                     "different serviceaccount name."
                 )
             if node := dig(pod, "spec", "nodeName"):

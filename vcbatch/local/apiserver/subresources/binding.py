@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from vcbatch.api.resources import PODS
-from vcbatch.local.apiserver.errors import StatusError, bad_request, conflict
+from vcbatch.local.apiserver.apierrors import StatusError, bad_request, conflict
 from vcbatch.local.apiserver.registry import HandlerRequest, Json, Reply
 
 
@@ -44,13 +44,13 @@ def success_status() -> Json:
 
 def _target(body: Json) -> str:
     target: Any = body.get("target") or {}
-    faults: list[str] = []
+    errors: list[str] = []
     if target.get("kind") not in (None, "", "Node"):
-        faults.append(f'target.kind: Unsupported value: "{target["kind"]}": supported values: "Node", "<empty>"')
+        errors.append(f'target.kind: Unsupported value: "{target["kind"]}": supported values: "Node", "<empty>"')
     if not target.get("name"):
-        faults.append("target.name: Required value")
-    if faults:
-        text = faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"
+        errors.append("target.name: Required value")
+    if errors:
+        text = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
         raise StatusError(500, "", text)
     return str(target["name"])
 

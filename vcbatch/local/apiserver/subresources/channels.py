@@ -18,7 +18,7 @@ from enum import IntEnum
 from typing import Any, Protocol
 
 from vcbatch.interfaces.processes import Session
-from vcbatch.local.apiserver.errors import StatusError
+from vcbatch.local.apiserver.apierrors import StatusError
 from vcbatch.local.apiserver.subresources.websocket import NO_PROTOCOL, WebSocket
 
 Json = dict[str, Any]

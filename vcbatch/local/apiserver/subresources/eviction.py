@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from vcbatch.api.pod import PodPhase
 from vcbatch.api.reasons import EVICTION_BY_API, PodConditionType
 from vcbatch.api.resources import PODS, Resource
-from vcbatch.local.apiserver.errors import StatusError, bad_request
+from vcbatch.local.apiserver.apierrors import StatusError, bad_request
 from vcbatch.local.apiserver.kinds.disruption import covers, is_leaving, is_ready, measure
 from vcbatch.local.apiserver.registry import HandlerRequest, Json, Reply
 from vcbatch.local.apiserver.subresources.binding import set_condition, success_status

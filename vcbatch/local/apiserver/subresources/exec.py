@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from vcbatch.api.resources import PODS
 from vcbatch.interfaces.processes import Session
-from vcbatch.local.apiserver.errors import StatusError, bad_request
+from vcbatch.local.apiserver.apierrors import StatusError, bad_request
 from vcbatch.local.apiserver.registry import HandlerRequest, PodStreams, Reply
 from vcbatch.local.apiserver.request import first, flag
 from vcbatch.local.apiserver.subresources.channels import V4, Channels, WebSocketChannels, converse

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
-from vcbatch.api import faults
+from vcbatch.api import field_errors
 from vcbatch.api.resources import PODS
-from vcbatch.local.apiserver.errors import FieldError, StatusError, bad_request, invalid
+from vcbatch.local.apiserver.apierrors import FieldError, StatusError, bad_request, invalid
 from vcbatch.local.apiserver.registry import HandlerRequest, Json, Reply
 from vcbatch.local.apiserver.request import go_integer
 from vcbatch.local.apiserver.tables import dig, parse_time
@@ -82,20 +82,20 @@ def _options(query: Mapping[str, Sequence[str]]) -> LogOptions:
     tail, limit = _number(query, "tailLines"), _number(query, "limitBytes")
     seconds, time_text = _number(query, "sinceSeconds"), _last(query, "sinceTime")
     found: list[FieldError] = []
-    found += faults.not_negative("tailLines", tail)
+    found += field_errors.not_negative("tailLines", tail)
     if limit is not None and limit < 1:
-        found.append(faults.invalid("limitBytes", limit, "must be greater than 0"))
+        found.append(field_errors.invalid("limitBytes", limit, "must be greater than 0"))
     since = parse_time(time_text) if time_text else None
     if time_text and since is None:
         raise bad_request(
-            f'parsing time {faults.go_quote(time_text)} as "2006-01-02T15:04:05Z07:00": '
-            f'cannot parse {faults.go_quote(time_text)} as "2006"'
+            f'parsing time {field_errors.go_quote(time_text)} as "2006-01-02T15:04:05Z07:00": '
+            f'cannot parse {field_errors.go_quote(time_text)} as "2006"'
         )
     if seconds is not None and since is not None:
         detail = "at most one of `sinceTime` or `sinceSeconds` may be specified"
-        found.append(faults.forbidden("", detail))
+        found.append(field_errors.forbidden("", detail))
     elif seconds is not None and seconds < 1:
-        found.append(faults.invalid("sinceSeconds", seconds, "must be greater than 0"))
+        found.append(field_errors.invalid("sinceSeconds", seconds, "must be greater than 0"))
     if found:
         raise invalid(group="", kind="PodLogOptions", name="", errors=found)
     return LogOptions(

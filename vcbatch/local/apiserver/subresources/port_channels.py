@@ -11,7 +11,7 @@ import struct
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
-from vcbatch.local.apiserver.errors import StatusError
+from vcbatch.local.apiserver.apierrors import StatusError
 from vcbatch.local.apiserver.subresources.websocket import WebSocket
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -72,7 +72,7 @@ class ChannelForwarder:
                 continue
             writer = await self._writers[index]
             if writer is not None and not writer.is_closing():
-                with suppress(OSError):  # what the pod doesn't take any more is no fault of the others
+                with suppress(OSError):  # what the pod doesn't take any more is no error of the others
                     writer.write(message[1:])
                     await writer.drain()
 

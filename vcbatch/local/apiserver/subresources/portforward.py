@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from vcbatch.api.resources import PODS
-from vcbatch.local.apiserver.errors import StatusError, bad_request
+from vcbatch.local.apiserver.apierrors import StatusError, bad_request
 from vcbatch.local.apiserver.registry import HandlerRequest, Reply
 from vcbatch.local.apiserver.subresources.channels import V1, V1_BASE64, V4, V4_BASE64
 from vcbatch.local.apiserver.subresources.exec import kubelet_of, require_node

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Protocol
 
-from vcbatch.local.apiserver.errors import bad_request
+from vcbatch.local.apiserver.apierrors import bad_request
 from vcbatch.local.apiserver.registry import HandlerRequest
 from vcbatch.local.apiserver.subresources.websocket import IDLE_SECONDS
 

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from vcbatch.local.apiserver.errors import StatusError, bad_request
+from vcbatch.local.apiserver.apierrors import StatusError, bad_request
 from vcbatch.local.apiserver.registry import HandlerRequest
 
 GONE_EXTENSION = "vcbatch.gone"

@@ -28,12 +28,12 @@ def serve(request: dict, descriptors: list[int]) -> None:
         session = _Session(request, read_spec(descriptors[0]), control)
         session.start(descriptors[2:])
     except StartError as error:
-        _tell(control, {"error": str(error), "exit_code": error.exit_code})
+        _report(control, {"error": str(error), "exit_code": error.exit_code})
         return
     except Exception as error:
-        _tell(control, {"error": str(error) or type(error).__name__, "exit_code": 128})
+        _report(control, {"error": str(error) or type(error).__name__, "exit_code": 128})
         return
-    _tell(control, {})
+    _report(control, {})
     session.follow()
 
 
@@ -106,7 +106,7 @@ class _Session:
                 return True
             if pid == self._main:
                 self._status = status
-                _tell(self._control, {"exit_code": exit_code_of(status)})
+                _report(self._control, {"exit_code": exit_code_of(status)})
 
     def _kill(self, number: int) -> None:
         for pid in [*self._descendants(os.getpid()), *((self._main,) if self._status is None else ())]:
@@ -149,7 +149,7 @@ def _open_process(pid: int, started: int) -> int:
     return descriptor
 
 
-def _tell(control: socket.socket, message: dict) -> None:
+def _report(control: socket.socket, message: dict) -> None:
     with contextlib.suppress(OSError):  # nobody listens any more
         control.send(json.dumps(message).encode())
 

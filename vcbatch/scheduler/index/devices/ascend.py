@@ -43,15 +43,15 @@ class Npus:
     """The NPUs of one chip model."""
 
     chip: Chip
-    fault_text: str = ""
+    error_text: str = ""
 
     @property
     def key(self) -> str:
         return f"npus/{self.chip.word}"
 
     @property
-    def fault(self) -> str:
-        return f"NPUs aren't used: {self.fault_text}" if self.fault_text else ""
+    def error(self) -> str:
+        return f"NPUs aren't used: {self.error_text}" if self.error_text else ""
 
     @property
     def factor(self) -> int:
@@ -102,7 +102,7 @@ class Npus:
             uuids=frozenset(words_of(notes.get(names.NPU_USE_UUID.format(word)))),
             not_uuids=frozenset(words_of(notes.get(names.NPU_NOT_UUID.format(word)))),
             distinct=True,
-            fault=self._unfit(asks, notes),
+            error=self._unfit(asks, notes),
         )
 
     def _ask(self, container: Container) -> Ask | None:

@@ -48,7 +48,7 @@ class Ask:
 class PodAsks:
     """What a pod asks, container by container, and which cards it may have: of these UUIDs and none of those, of types
     that contain one of these words and none of those, of nodes in this mode. `apart` keeps members of a gang off each
-    other's cards, `distinct` containers of the pod. Where there is a `fault`, no card will do, as it says."""
+    other's cards, `distinct` containers of the pod. Where there is a `error`, no card will do, as it says."""
 
     asks: tuple[Ask, ...]
     uuids: frozenset[str] = frozenset()
@@ -58,7 +58,7 @@ class PodAsks:
     mode: str = ""
     apart: bool = False
     distinct: bool = False
-    fault: str = ""
+    error: str = ""
 
     @property
     def simple(self) -> bool:

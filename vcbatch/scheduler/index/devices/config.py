@@ -21,15 +21,15 @@ class DeviceConfig(NamedTuple):
         models: how card models may be cut, by words in their type.
         factor: by how much memory that pods ask of a cut card is multiplied.
         chips: the models of NPUs.
-        fault: why cards can't be used; empty where all is understood.
+        error: why cards can't be used; empty where all is understood.
         npu_fault: why NPUs can't be used.
     """
 
     models: tuple[tuple[tuple[str, ...], tuple[Geometry, ...]], ...] = ()
     factor: int = 1
     chips: tuple[Chip, ...] = DEFAULT_CHIPS
-    fault: str = ""
-    npu_fault: str = ""
+    error: str = ""
+    npu_error: str = ""
 
     def geometries(self, kind: str) -> tuple[Geometry, ...]:
         """How a card of that type may be cut; empty where nobody says."""
@@ -45,19 +45,19 @@ def read_config(text: str, *, resources: Mapping[str, str]) -> DeviceConfig:
     try:
         document = mapping(only(text).value)
     except (YamlError, TypeError) as error:
-        return DeviceConfig(fault=_fault(error), npu_fault=_fault(error))
+        return DeviceConfig(error=_error(error), npu_error=_error(error))
     found = DeviceConfig()
     try:
         found = _cards(mapping(document.get("nvidia")), resources)
     except (ValueError, TypeError) as error:
-        found = found._replace(fault=_fault(error))
+        found = found._replace(error=_error(error))
     try:
         return found._replace(chips=read_chips(document.get("vnpus")))
     except (ValueError, TypeError) as error:
-        return found._replace(npu_fault=_fault(error))
+        return found._replace(npu_error=_error(error))
 
 
-def _fault(error: Exception) -> str:
+def _error(error: Exception) -> str:
     return f"{DEVICE_CONFIG} can't be read: {str(error).splitlines()[0]}"
 
 
@@ -74,7 +74,7 @@ def _cards(nvidia: Mapping[str, Any], resources: Mapping[str, str]) -> DeviceCon
         )
         for entry in map(mapping, listing(nvidia.get("knownMigGeometries")))
     )
-    return DeviceConfig(models, max(int(nvidia.get("gpuMemoryFactor") or 1), 1), fault=renamed)
+    return DeviceConfig(models, max(int(nvidia.get("gpuMemoryFactor") or 1), 1), error=renamed)
 
 
 def _geometry(given: Mapping[str, Any]) -> Geometry:

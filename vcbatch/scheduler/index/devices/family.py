@@ -23,7 +23,7 @@ class Family(Protocol):
         ...
 
     @property
-    def fault(self) -> str:
+    def error(self) -> str:
         """Why none of it can be used; empty where it can."""
         ...
 
@@ -66,8 +66,8 @@ class Gpus:
         return "gpus"
 
     @property
-    def fault(self) -> str:
-        return f"vGPUs aren't used: {self.config.fault}" if self.config.fault else ""
+    def error(self) -> str:
+        return f"vGPUs aren't used: {self.config.error}" if self.config.error else ""
 
     @property
     def factor(self) -> int:

@@ -30,7 +30,7 @@ from vcbatch.scheduler.index.dra.search import (
     Found,
     OutOfSteps,
     Picked,
-    fault_of,
+    error_of,
 )
 from vcbatch.scheduler.index.dra.served import ServedResources, unmade_key
 from vcbatch.scheduler.index.node_labels import NodeLabels
@@ -166,9 +166,9 @@ class ClaimedDevices:
     def rejections(self, task: Task) -> list[DeviceRejection]:
         """The nodes on which the pod's claims can't be served."""
         every = np.ones(len(self._infos), dtype=bool)
-        keys, fault = self._claims_of(task)
-        if fault:
-            return [DeviceRejection(fault, every)]
+        keys, error = self._claims_of(task)
+        if error:
+            return [DeviceRejection(error, every)]
         away = np.zeros(len(self._infos), dtype=bool)
         waiting: list[ResourceClaim] = []
         for key in keys:
@@ -186,8 +186,8 @@ class ClaimedDevices:
     def kind_of(self, task: Task) -> Hashable:
         """The same for pods whose claims ask for the same, if they get any yet."""
         claims = self._facts.of(ResourceClaim)
-        told = tuple(msgspec.json.encode(claims[key].spec) for key in self._claims_of(task)[0])
-        return (*told, task.cls.id) if self.served.asked(task.cls) else told
+        reported = tuple(msgspec.json.encode(claims[key].spec) for key in self._claims_of(task)[0])
+        return (*reported, task.cls.id) if self.served.asked(task.cls) else reported
 
     def points(self, task: Task, rows: Rows) -> Floats | None:
         """The more, 100 at most, the earlier the alternatives are in their lists that the pod's claims would get on
@@ -215,7 +215,7 @@ class ClaimedDevices:
         alike[row] = True
         return alike
 
-    def fault(self, task: Task) -> str:
+    def error(self, task: Task) -> str:
         """Why the pod can't have its devices anywhere now; empty where it might."""
         return self._claims_of(task)[1] if self.couples(task) else ""
 
@@ -258,9 +258,9 @@ class ClaimedDevices:
             users |= self._given[key].users if key in self._given else set()
             if len(users | {task.uid}) > MOST_CONSUMERS:
                 return keys, f'resourceclaim "{name}" has {MOST_CONSUMERS} users already'
-            fault = "" if self._allocated(key, claim) else fault_of(claim, classes)
-            if fault:
-                return keys, fault
+            error = "" if self._allocated(key, claim) else error_of(claim, classes)
+            if error:
+                return keys, error
             keys.append(key)
         return keys, ""
 
@@ -292,13 +292,13 @@ class ClaimedDevices:
             claims = self._with_unmade(task, named, info)
             if not claims:
                 continue
-            told = b"\0".join(msgspec.json.encode(claim.spec) for claim in claims)
+            reported = b"\0".join(msgspec.json.encode(claim.spec) for claim in claims)
             if len(self._answers) > _MOST_ANSWERS:
                 self._answers.clear()
-            answer = self._answers.get((told, int(number)))
+            answer = self._answers.get((reported, int(number)))
             if answer is None:
-                answer = self._answers[told, int(number)] = self._nodes.answer(
-                    info, claims, told, self._ledger, steps=self._steps
+                answer = self._answers[reported, int(number)] = self._nodes.answer(
+                    info, claims, reported, self._ledger, steps=self._steps
                 )
             if answer:
                 reasons[answer] = reasons.get(answer, np.zeros(len(alike), dtype=bool)) | alike
@@ -327,9 +327,9 @@ class ClaimedDevices:
         loose = [key for key, at in self._loose.get(gang, {}).items() if at == row]
         order = {device.id: nth for nth, device in enumerate(self._nodes.on(info))}
         picks = [pick for key in loose for pick in self._given[key].picks]
-        told = b"\0".join(msgspec.json.encode(claim.spec) for claim in (*map(self._claim, loose), *claims))
+        reported = b"\0".join(msgspec.json.encode(claim.spec) for claim in (*map(self._claim, loose), *claims))
         places = repr([(order.get(pick.device.id, pick.device.id), pick.share, pick.admin) for pick in picks])
-        key = (b"\0".join((told, places.encode())), int(self._key_of[row]))
+        key = (b"\0".join((reported, places.encode())), int(self._key_of[row]))
         if key in self._answers:
             return None
         uncount(self._ledger, picks)
@@ -350,8 +350,8 @@ class ClaimedDevices:
 
     def place(self, task: Task, row: int) -> None:
         """The pod is placed on the node of this row: its claims get their devices, as far as they have none."""
-        keys, fault = self._claims_of(task)
-        if fault:
+        keys, error = self._claims_of(task)
+        if error:
             return  # it waits for more than devices; nothing that is bound gets here
         info, named = self._infos[row], [self._claim(key) for key in keys]
         waiting = self._with_unmade(
@@ -408,8 +408,8 @@ class ClaimedDevices:
         their devices."""
         if not self.couples(task):
             return ()
-        keys, fault = self._claims_of(task)
-        if fault:
+        keys, error = self._claims_of(task)
+        if error:
             return ()
         unmade = unmade_key(task)
         if unmade in self._given:

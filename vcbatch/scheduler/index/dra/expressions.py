@@ -23,7 +23,7 @@ _MOST_COST = 1_000_000
 _VERSION = "\x00semver:"
 
 
-def fault(expression: str) -> str:
+def error(expression: str) -> str:
     """Why an expression can't be used; empty where it can."""
     if len(expression) > _LONGEST:
         return f"the expression has {len(expression)} characters; it may have {_LONGEST}"

@@ -80,24 +80,24 @@ class NodeDevices:
         )
 
     def answer(
-        self, info: NodeInfo, claims: Sequence[ResourceClaim], told: bytes, ledger: DeviceLedger, *, steps: int
+        self, info: NodeInfo, claims: Sequence[ResourceClaim], reported: bytes, ledger: DeviceLedger, *, steps: int
     ) -> str:
-        """Why the node doesn't serve the claims, which `told` tells of; empty where it does."""
+        """Why the node doesn't serve the claims, which `reported` tells of; empty where it does."""
         try:
             if self.search(info, claims, ledger, steps=steps) is not None:
                 return ""
             refused = self._inventory.refused(info.name, info.row)
             if any(self._wanted(refused, claims)):
                 return UNREPORTED
-            return self._lacks(info, claims, told, steps) or CANNOT_ALLOCATE
+            return self._lacks(info, claims, reported, steps) or CANNOT_ALLOCATE
         except OutOfSteps:
             return GIVEN_UP
 
-    def _lacks(self, info: NodeInfo, claims: Sequence[ResourceClaim], told: bytes, steps: int) -> str:
+    def _lacks(self, info: NodeInfo, claims: Sequence[ResourceClaim], reported: bytes, steps: int) -> str:
         """Why the node couldn't serve the claims if nobody had any device of it; empty where it could. Told once for
         alike nodes."""
         nobody = DeviceLedger(self._inventory)
-        key = (told, self.state(info, nobody))
+        key = (reported, self.state(info, nobody))
         known = self._lacking.get(key)
         if known is None:
             found = self.search(info, claims, nobody, steps=steps)

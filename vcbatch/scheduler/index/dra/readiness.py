@@ -23,12 +23,12 @@ class Readiness(NamedTuple):
 def readiness_of(claim: ResourceClaim) -> Readiness:
     """A device is ready while its driver says that all of its conditions are true, and none by which it fails."""
     allocation = claim.status.allocation
-    told = {_key(status): status for status in claim.status.devices or ()}
+    reported = {_key(status): status for status in claim.status.devices or ()}
     lacks: list[str] = []
     for result in (allocation.devices.results or ()) if allocation is not None else ():
         if not result.binding_conditions:
             continue
-        status = told.get((result.driver, result.pool, result.device, result.share_id))
+        status = reported.get((result.driver, result.pool, result.device, result.share_id))
         given = {condition.type: condition for condition in (status.conditions or () if status is not None else ())}
         true = {name for name, condition in given.items() if condition.status == _TRUE}
         for name in result.binding_failure_conditions or ():

@@ -42,7 +42,7 @@ class OutOfSteps(Exception):
     """The search took too long."""
 
 
-def fault_of(claim: ResourceClaim, classes: Mapping[str, DeviceClass]) -> str:
+def error_of(claim: ResourceClaim, classes: Mapping[str, DeviceClass]) -> str:
     """Why nobody can get devices for this claim as it is; empty where somebody might."""
     name = claim.metadata.name
     for constraint in claim.spec.devices.constraints or ():
@@ -59,7 +59,7 @@ def fault_of(claim: ResourceClaim, classes: Mapping[str, DeviceClass]) -> str:
         if made is None:
             return f'resourceclaim "{name}" asks for deviceclass "{wanted.device_class_name}", which doesn\'t exist'
         for selector in (*(made.spec.selectors or ()), *(wanted.selectors or ())):
-            why = expressions.fault(selector.cel.expression) if selector.cel is not None else "no expression"
+            why = expressions.error(selector.cel.expression) if selector.cel is not None else "no expression"
             if why:
                 return f'resourceclaim "{name}": {why}'
     least = sum(
@@ -147,8 +147,8 @@ class Search:
         for device in self._devices:
             values = tuple(device.attribute(name) for name in sorted(names))
             sizes = tuple((name, one.value) for name, one in device.capacity.items()) if device.shared else ()
-            look = (tuple(takers[device.id]), values, device.draws, device.groups, device.shared, sizes)
-            self._alike[device.id] = numbers.setdefault(look, len(numbers))
+            reconcile = (tuple(takers[device.id]), values, device.draws, device.groups, device.shared, sizes)
+            self._alike[device.id] = numbers.setdefault(reconcile, len(numbers))
 
     def _taken_by(self, way: DeviceRequest) -> list[tuple[Device, Share | None]]:
         """The devices that a request would take, with the share of each that is shared."""

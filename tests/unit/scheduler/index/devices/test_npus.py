@@ -51,8 +51,8 @@ def _uuids(cluster: Cards, pod: str, word: str = "Ascend310P") -> list[str]:
 
 
 def _reasons(cluster: Cards, gang: str) -> str:
-    told = cluster.scheduler.explain("ns", gang)
-    return " ".join((told.nodes if told is not None else None) or ())
+    reported = cluster.scheduler.explain("ns", gang)
+    return " ".join((reported.nodes if reported is not None else None) or ())
 
 
 def test_a_pod_is_told_the_chip_and_the_template_of_its_part() -> None:
@@ -292,18 +292,18 @@ def test_no_chip_is_given_away_twice_none_is_passed_over_and_usage_equals_that_o
                     cluster.scheduler.bind_failed(bind.uid, "no")
             case _:
                 cluster.cycle()
-        _within(_told(cluster))
+        _within(_reported(cluster))
     cluster.cycle()
-    told = _told(cluster)
-    _within(told)
+    reported = _reported(cluster)
+    _within(reported)
     assert cluster.usage.table.totals() == _anew(cluster)
     if not any(pod["metadata"].get("deletionTimestamp") for pod in cluster.pods.values()):
         for gang, which in alive:
             if not cluster.placed(gang) and f"{gang}-worker-1" not in cluster.pods:
-                assert not _fits(told, which), f"{gang} waits, and a chip has room for it"
+                assert not _fits(reported, which), f"{gang} waits, and a chip has room for it"
 
 
-def _told(cluster: Cards) -> dict[str, Counter[str]]:
+def _reported(cluster: Cards) -> dict[str, Counter[str]]:
     """What pods hold of each chip by what they were told, whatever the scheduler's books say."""
     found = {f"{name}{i}": Counter[str]() for name in "ab" for i in range(2)}
     for pod in cluster.pods.values():
@@ -314,19 +314,19 @@ def _told(cluster: Cards) -> dict[str, Counter[str]]:
     return found
 
 
-def _within(told: dict[str, Counter[str]]) -> None:
-    for uuid, held in told.items():
+def _within(reported: dict[str, Counter[str]]) -> None:
+    for uuid, held in reported.items():
         assert held["memory"] <= 21527, uuid
         assert held["cores"] <= 8, uuid
         assert held["users"] <= 5, uuid
 
 
-def _fits(told: dict[str, Counter[str]], which: int) -> bool:
+def _fits(reported: dict[str, Counter[str]], which: int) -> bool:
     asked = int(_MEMORY[which] or 24576)
     memory = next(size for size in (3072, 6144, 12288, 21527) if asked <= size or size == 21527)
     return any(
         held["memory"] + memory <= 21527 and held["cores"] + _CORES[memory] <= 8 and held["users"] < 5
-        for held in told.values()
+        for held in reported.values()
     )
 
 

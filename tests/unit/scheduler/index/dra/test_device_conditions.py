@@ -73,20 +73,20 @@ def _claim(*devices: Json, stamp: str | None = None) -> ResourceClaim:
     return msgspec.convert({"status": {"allocation": allocation, "devices": [*devices]}}, ResourceClaim)
 
 
-def _told(share: str | None = "s", **conditions: str) -> Json:
-    told = [{"type": kind, "status": status, "reason": "Why"} for kind, status in conditions.items()]
-    return {"driver": DRIVER, "pool": "p", "device": "gpu-0", "shareID": share, "conditions": told}
+def _reported(share: str | None = "s", **conditions: str) -> Json:
+    reported = [{"type": kind, "status": status, "reason": "Why"} for kind, status in conditions.items()]
+    return {"driver": DRIVER, "pool": "p", "device": "gpu-0", "shareID": share, "conditions": reported}
 
 
 @pytest.mark.parametrize(
     ("devices", "expected"),
     [
         ([], Readiness(lacks="device gpu-0 lacks attached, warm")),
-        ([_told(attached="True", warm="Unknown")], Readiness(lacks="device gpu-0 lacks warm")),
-        ([_told(attached="True", warm="True", broken="False")], Readiness()),
-        ([_told("t", attached="True", warm="True")], Readiness(lacks="device gpu-0 lacks attached, warm")),
-        ([_told(attached="True", warm="True", broken="True")], Readiness(failed="device gpu-0 has broken (Why)")),
-        ([_told(broken="True")], Readiness(failed="device gpu-0 has broken (Why)")),
+        ([_reported(attached="True", warm="Unknown")], Readiness(lacks="device gpu-0 lacks warm")),
+        ([_reported(attached="True", warm="True", broken="False")], Readiness()),
+        ([_reported("t", attached="True", warm="True")], Readiness(lacks="device gpu-0 lacks attached, warm")),
+        ([_reported(attached="True", warm="True", broken="True")], Readiness(failed="device gpu-0 has broken (Why)")),
+        ([_reported(broken="True")], Readiness(failed="device gpu-0 has broken (Why)")),
     ],
     ids=["nothing", "one", "all", "another share", "failed though ready", "failed"],
 )

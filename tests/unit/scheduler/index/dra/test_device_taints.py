@@ -132,10 +132,10 @@ def test_who_waits_for_a_taint_is_told_so_and_served_when_it_goes() -> None:
     cluster.rule("r", {"device": "gpu-0"}, key="repair", value="fan")
     cluster.wants("c")
     cluster.cycle()
-    told = cluster.scheduler.explain("ns", "c")
-    assert told is not None
+    reported = cluster.scheduler.explain("ns", "c")
+    assert reported is not None
     tainted = "node(s) whose devices for a resourceclaim have the taint {repair: fan}, which it doesn't tolerate"
-    assert (told.reason, told.nodes) == (WaitReason.DYNAMIC_RESOURCES, {LACKING: 1, tainted: 1})
+    assert (reported.reason, reported.nodes) == (WaitReason.DYNAMIC_RESOURCES, {LACKING: 1, tainted: 1})
     cluster.rule("r", {"device": "gpu-0"}, "DELETED")
     cluster.cycle()
     assert cluster.got("c") == ["gpu-0"]

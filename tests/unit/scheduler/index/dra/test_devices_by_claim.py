@@ -118,9 +118,9 @@ class Claims(Cluster):
         return [result["device"] for result in allocation["devices"]["results"]]
 
     def why(self, gang: str) -> str:
-        told = self.scheduler.explain("ns", gang)
-        assert told is not None
-        return f"{told.message} {told.nodes}"
+        reported = self.scheduler.explain("ns", gang)
+        assert reported is not None
+        return f"{reported.message} {reported.nodes}"
 
 
 def test_a_claim_gets_a_device_of_the_node_of_its_pod() -> None:
@@ -331,8 +331,8 @@ def test_drivers_are_told_nothing_of_ways_that_were_not_taken() -> None:
     cluster.device_class("gpu", f"device.driver == '{DRIVER}'", config=[opaque])
     cluster.devices("a", "gpu-0", "gpu-1")
     ways = [{"name": name, "deviceClassName": "gpu", "count": count} for name, count in (("many", 9), ("few", 1))]
-    told = [{"requests": [name], **opaque} for name in ("r/many", "r/few", "r", "r0")]
-    cluster.claim("c", {}, {"name": "r", "firstAvailable": ways}, config=[*told, opaque])
+    reported = [{"requests": [name], **opaque} for name in ("r/many", "r/few", "r", "r0")]
+    cluster.claim("c", {}, {"name": "r", "firstAvailable": ways}, config=[*reported, opaque])
     cluster.users("g", 1, "c")
     allocation = cluster.cycle().binds[0].devices[0].allocation
     assert allocation is not None
@@ -411,19 +411,19 @@ def test_a_claim_that_can_not_be_served_is_named(claim: list[Json] | None, words
         cluster.claim("c", *claim)
     cluster.users("g", 1, "c")
     assert not cluster.cycle().binds
-    told = cluster.scheduler.explain("ns", "g")
-    assert told is not None
-    assert told.reason is WaitReason.DEVICES
-    assert words in told.message
+    reported = cluster.scheduler.explain("ns", "g")
+    assert reported is not None
+    assert reported.reason is WaitReason.DEVICES
+    assert words in reported.message
 
 
 def test_an_expression_that_costs_too_much_chooses_nothing() -> None:
     squares = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]" + ".map(x, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map(y, x + y).sum())" * 2
     nested = f"{squares}.all(a, {squares}.all(b, {squares}.all(c, {squares}.all(d, a + b + c + d > 0))))"
-    assert expressions.fault(nested) == ""
+    assert expressions.error(nested) == ""
     assert not expressions.holds(nested, {"driver": "d"})
     assert not expressions.holds("['ab']" + ".map(s, s + s)" * 64 + ".size() == 1", {"driver": "d"})
-    assert "may have 10240" in expressions.fault("device.driver == '" + "a" * 10240 + "'")
+    assert "may have 10240" in expressions.error("device.driver == '" + "a" * 10240 + "'")
 
 
 def test_where_devices_are_switched_off_pods_are_placed_without() -> None:
@@ -464,9 +464,9 @@ def test_devices_that_differ_in_nothing_that_is_asked_for_are_not_tried_one_by_o
     cluster.claim("c", {"count": 15}, {"count": 16})
     cluster.users("g", 1, "c")
     cluster.cycle()
-    told = cluster.scheduler.explain("ns", "g")
-    assert told is not None
-    assert told.reason is WaitReason.IMPOSSIBLE
+    reported = cluster.scheduler.explain("ns", "g")
+    assert reported is not None
+    assert reported.reason is WaitReason.IMPOSSIBLE
 
 
 @given(

@@ -96,9 +96,9 @@ def test_devices_are_given_to_one_pod_each_within_a_cycle_and_after_it() -> None
     assert sorted(bind.node for bind in result.binds) == ["a", "a", "b"]
     given = {(bind.node, *_devices(result)[bind.name]) for bind in result.binds}
     assert given == {("a", "gpu-0"), ("a", "gpu-1"), ("b", "gpu-0")}
-    told = cluster.scheduler.explain("ns", "late")
-    assert told is not None
-    assert (told.reason, told.shortages[0].resource) == (WaitReason.INSUFFICIENT, GPU)
+    reported = cluster.scheduler.explain("ns", "late")
+    assert reported is not None
+    assert (reported.reason, reported.shortages[0].resource) == (WaitReason.INSUFFICIENT, GPU)
     assert not cluster.cycle().binds
     cluster.run("g")
     assert not cluster.cycle().binds
@@ -171,10 +171,10 @@ def test_what_no_node_has_as_many_of_can_not_be_had(offered: str | None) -> None
     cluster.devices("a", "gpu-0", "gpu-1")
     cluster.wants("g", 1, 3)
     cluster.cycle()
-    told = cluster.scheduler.explain("ns", "g")
-    assert told is not None
-    assert told.reason is WaitReason.IMPOSSIBLE
-    assert told.shortages[0][:3] == (GPU, "3", "2")
+    reported = cluster.scheduler.explain("ns", "g")
+    assert reported is not None
+    assert reported.reason is WaitReason.IMPOSSIBLE
+    assert reported.shortages[0][:3] == (GPU, "3", "2")
     cluster.devices("a", "gpu-0", "gpu-1", "gpu-2", event="MODIFIED")
     assert len(cluster.cycle().binds) == 1
 
@@ -205,10 +205,10 @@ def test_a_pod_waits_until_the_claim_of_an_earlier_attempt_is_gone() -> None:
     meta = {"name": "old", "namespace": "ns", "uid": "rc-old", "annotations": notes, "ownerReferences": [owner]}
     cluster._store({"metadata": meta, "spec": {}, "status": {}}, "ADDED")
     assert not cluster.cycle().binds
-    told = cluster.scheduler.explain("ns", "g")
-    assert told is not None
-    assert told.reason is WaitReason.DEVICES
-    assert 'resourceclaim "old" of an earlier attempt to place it is still there' in told.message
+    reported = cluster.scheduler.explain("ns", "g")
+    assert reported is not None
+    assert reported.reason is WaitReason.DEVICES
+    assert 'resourceclaim "old" of an earlier attempt to place it is still there' in reported.message
     cluster.drop("old")
     assert len(cluster.cycle().binds) == 1
 
@@ -240,9 +240,9 @@ def test_devices_that_are_shared_count_by_what_a_share_takes() -> None:
     cluster.wants("g", 2, 1)
     cluster.wants("late", 1, 1)
     assert _devices(cluster.cycle()) == {"g-worker-0": ["gpu-0"], "g-worker-1": ["gpu-0"]}
-    told = cluster.scheduler.explain("ns", "late")
-    assert told is not None
-    assert told.shortages[0].resource == GPU
+    reported = cluster.scheduler.explain("ns", "late")
+    assert reported is not None
+    assert reported.shortages[0].resource == GPU
 
 
 def test_however_it_is_told_the_picture_is_the_same() -> None:

@@ -11,7 +11,7 @@ import hashlib
 from vcbatch.api.names import MIRROR_POD
 from vcbatch.api.podspec.defaults import containers
 from vcbatch.api.resources import PRIORITYCLASSES, SERVICEACCOUNTS, Resource
-from vcbatch.local.apiserver.errors import StatusError, forbidden
+from vcbatch.local.apiserver.apierrors import StatusError, forbidden
 from vcbatch.local.apiserver.kinds.pods import limits
 from vcbatch.local.apiserver.registry import Json, RequestContext
 

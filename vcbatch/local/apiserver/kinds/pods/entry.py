@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from vcbatch.api import faults
+from vcbatch.api import field_errors
 from vcbatch.api.names import MIRROR_POD, POD_DELETION_COST
 from vcbatch.api.podspec.amounts import service_class
 from vcbatch.api.podspec.defaults import pod_defaults, spec_defaults
-from vcbatch.api.podspec.spec import spec_faults
+from vcbatch.api.podspec.spec import spec_errors
 from vcbatch.api.resources import PODS, Resource
-from vcbatch.local.apiserver.errors import FieldError
+from vcbatch.local.apiserver.apierrors import FieldError
 from vcbatch.local.apiserver.kinds.pods import admission, limits, quota, update
 from vcbatch.local.apiserver.kinds.pods.table import COLUMNS, row_conditions
 from vcbatch.local.apiserver.kinds.pods.warnings import pod_warnings
@@ -71,32 +71,34 @@ def _gated() -> Json:
 
 def _check(pod: Json, old: Json | None, _ctx: RequestContext) -> list[FieldError]:
     spec = pod.get("spec") or {}
-    found = _annotation_faults(pod, spec)
-    found += spec_faults(spec, "spec", pod_name=dig(pod, "metadata", "name") or "", is_pod=True)
+    found = _annotation_errors(pod, spec)
+    found += spec_errors(spec, "spec", pod_name=dig(pod, "metadata", "name") or "", is_pod=True)
     for kind in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(kind) or ()):
             image = container.get("image", "")
             if image != image.strip():
                 detail = "must not have leading or trailing whitespace"
-                found.append(faults.invalid(f"spec.{kind}[{index}].image", image, detail))
+                found.append(field_errors.invalid(f"spec.{kind}[{index}].image", image, detail))
     if old is None:
         if spec.get("ephemeralContainers"):
-            found.append(faults.forbidden("spec.ephemeralContainers", "cannot be set on create"))
+            found.append(field_errors.forbidden("spec.ephemeralContainers", "cannot be set on create"))
         if spec.get("nodeName") and spec.get("schedulingGates"):
             detail = "cannot be set until all schedulingGates have been cleared"
-            found.append(faults.forbidden("spec.nodeName", detail))
+            found.append(field_errors.forbidden("spec.nodeName", detail))
     return found
 
 
-def _annotation_faults(pod: Json, spec: Json) -> list[FieldError]:
+def _annotation_errors(pod: Json, spec: Json) -> list[FieldError]:
     annotations = dig(pod, "metadata", "annotations") or {}
     found: list[FieldError] = []
     if MIRROR_POD in annotations and not spec.get("nodeName"):
         detail = "must set spec.nodeName if mirror pod annotation is set"
-        found.append(faults.invalid(f"metadata.annotations[{MIRROR_POD}]", annotations[MIRROR_POD], detail))
+        found.append(field_errors.invalid(f"metadata.annotations[{MIRROR_POD}]", annotations[MIRROR_POD], detail))
     cost = annotations.get(POD_DELETION_COST)
     if cost is not None and not _is_int32(cost):
-        found.append(faults.invalid(f"metadata.annotations[{POD_DELETION_COST}]", cost, "must be a 32bit integer"))
+        found.append(
+            field_errors.invalid(f"metadata.annotations[{POD_DELETION_COST}]", cost, "must be a 32bit integer")
+        )
     return found
 
 
@@ -121,11 +123,11 @@ def _admit(pod: Json, ctx: RequestContext) -> None:
 
 
 def _change(pod: Json, old: Json | None, _ctx: RequestContext) -> list[FieldError]:
-    return update.update_faults(pod, old or {})
+    return update.update_errors(pod, old or {})
 
 
 def _status_check(pod: Json, old: Json | None, _ctx: RequestContext) -> list[FieldError]:
-    return update.status_faults(pod, old or {})
+    return update.status_errors(pod, old or {})
 
 
 class _PodStrategy(BuiltIn):

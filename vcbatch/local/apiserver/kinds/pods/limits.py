@@ -11,7 +11,7 @@ from typing import Any
 from vcbatch.api import quantities
 from vcbatch.api.quantity import NANO, Quantity
 from vcbatch.api.resources import Resource
-from vcbatch.local.apiserver.errors import forbidden
+from vcbatch.local.apiserver.apierrors import forbidden
 from vcbatch.local.apiserver.kinds.pods.quota import effective
 from vcbatch.local.apiserver.registry import Json, RequestContext
 

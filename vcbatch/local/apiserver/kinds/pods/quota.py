@@ -13,7 +13,7 @@ from vcbatch.api.pod import TERMINAL_PHASES
 from vcbatch.api.podspec.amounts import is_native, service_class
 from vcbatch.api.quantity import ZERO, Quantity
 from vcbatch.api.resources import RESOURCEQUOTAS
-from vcbatch.local.apiserver.errors import forbidden
+from vcbatch.local.apiserver.apierrors import forbidden
 from vcbatch.local.apiserver.registry import Json, RequestContext
 
 _ONE = quantities.read(1)
@@ -120,7 +120,7 @@ def in_scope(pod: Json, spec: Json) -> bool:
         "Terminating": ends,
         "NotTerminating": not ends,
         "PriorityClass": bool((pod.get("spec") or {}).get("priorityClassName")),
-        "CrossNamespacePodAffinity": _looks_across_namespaces(pod.get("spec") or {}),
+        "CrossNamespacePodAffinity": _selects_across_namespaces(pod.get("spec") or {}),
     }
     if not all(holds.get(scope, True) for scope in spec.get("scopes") or ()):
         return False
@@ -128,7 +128,7 @@ def in_scope(pod: Json, spec: Json) -> bool:
     return all(_selected(expression, pod, holds) for expression in expressions)
 
 
-def _looks_across_namespaces(spec: Json) -> bool:
+def _selects_across_namespaces(spec: Json) -> bool:
     affinity = spec.get("affinity") or {}
     for kind in ("podAffinity", "podAntiAffinity"):
         terms = affinity.get(kind) or {}

@@ -6,7 +6,7 @@ import difflib
 import json
 from collections.abc import Iterator
 
-from vcbatch.api.faults import escape_html
+from vcbatch.api.field_errors import escape_html
 from vcbatch.api.podspec.internal import internal
 from vcbatch.local.apiserver.registry import Json
 

@@ -9,7 +9,7 @@ import ipaddress
 from collections.abc import Iterator, Sequence
 
 from vcbatch.api import name_rules, quantities
-from vcbatch.api.faults import go_quote
+from vcbatch.api.field_errors import go_quote
 from vcbatch.api.loose import listed, part
 from vcbatch.local.apiserver.registry import Json
 
@@ -88,8 +88,8 @@ def _term_warnings(term: Json, path: str, *, check_values: bool) -> Iterator[str
             yield f"{place}.key: {key} is {_NODE_LABELS[key]}"
         if check_values:
             for at, value in enumerate(listed(requirement, "values")):
-                for fault in name_rules.label_value(value):
-                    yield f"{place}.values[{at}]: {value} is invalid, {fault}"
+                for error in name_rules.label_value(value):
+                    yield f"{place}.values[{at}]: {value} is invalid, {error}"
 
 
 def _annotation_warnings(obj: Json, head: str) -> Iterator[str]:
@@ -219,9 +219,9 @@ def _port_warnings(spec: Json, path: str) -> Iterator[str]:
                 yield f"{here}: hostIP set without hostPort: {_go_port(port)}"
             others = taken.setdefault((port.get("containerPort", 0), port.get("protocol", "")), [])
             for there, other in others:
-                fault = _port_overlap(port, other)
-                if fault:
-                    yield f"{here}: {fault} port definition with {there}"
+                error = _port_overlap(port, other)
+                if error:
+                    yield f"{here}: {error} port definition with {there}"
             others.append((here, port))
     names: dict[str, str] = {}
     for container, place in _containers(spec, path):

@@ -8,9 +8,9 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Sequence
 
-from vcbatch.api import faults
+from vcbatch.api import field_errors
 from vcbatch.api.resources import SERVICES
-from vcbatch.local.apiserver.errors import FieldError
+from vcbatch.local.apiserver.apierrors import FieldError
 from vcbatch.local.apiserver.registry import Json, RequestContext
 from vcbatch.local.apiserver.tables import dig
 
@@ -122,7 +122,7 @@ def _node_ports(obj: Json, ctx: RequestContext) -> None:
         port["nodePort"] = next(free, 0)
 
 
-def node_port_faults(obj: Json, old: Json | None, ctx: RequestContext) -> list[FieldError]:
+def node_port_errors(obj: Json, old: Json | None, ctx: RequestContext) -> list[FieldError]:
     """Node ports that were asked for and can't be had; a dry run asks for none."""
     if ctx.dry_run:
         return []
@@ -136,13 +136,13 @@ def node_port_faults(obj: Json, old: Json | None, ctx: RequestContext) -> list[F
         if number not in NODE_PORTS:
             span = f"{NODE_PORTS[0]}-{NODE_PORTS[-1]}"
             detail = f"provided port is not in the valid range. The range of valid ports is {span}"
-            found.append(faults.invalid(path, number, detail))
+            found.append(field_errors.invalid(path, number, detail))
         elif number in taken:
-            found.append(faults.invalid(path, number, "provided port is already allocated"))
+            found.append(field_errors.invalid(path, number, "provided port is already allocated"))
     return found
 
 
-def allocation_faults(obj: Json, addresses: Sequence[str], ctx: RequestContext) -> list[FieldError]:
+def allocation_errors(obj: Json, addresses: Sequence[str], ctx: RequestContext) -> list[FieldError]:
     """Addresses that were asked for and can't be had."""
     address = ipaddress.ip_address(addresses[0])
     path = "spec.clusterIPs"
@@ -151,7 +151,7 @@ def allocation_faults(obj: Json, addresses: Sequence[str], ctx: RequestContext) 
         detail = (
             f"{head}the provided IP ({address}) is not in the valid range. The range of valid IPs is {CLUSTER_NETWORK}"
         )
-        return [faults.invalid(path, list(addresses), detail)]
+        return [field_errors.invalid(path, list(addresses), detail)]
     if str(address) in _taken_addresses(obj, ctx):
-        return [faults.invalid(path, list(addresses), f"{head}provided IP is already allocated")]
+        return [field_errors.invalid(path, list(addresses), f"{head}provided IP is already allocated")]
     return []

@@ -10,7 +10,7 @@ from datetime import datetime
 from vcbatch.api.resources import SERVICES
 from vcbatch.local.apiserver.kinds.define import STATUS, label_name
 from vcbatch.local.apiserver.kinds.services.allocation import prepare
-from vcbatch.local.apiserver.kinds.services.validation import change_faults, service_faults
+from vcbatch.local.apiserver.kinds.services.validation import change_errors, service_errors
 from vcbatch.local.apiserver.kinds.services.warnings import warnings
 from vcbatch.local.apiserver.kinds.strategy import BuiltIn
 from vcbatch.local.apiserver.registry import Json, RequestContext, Served
@@ -80,8 +80,8 @@ def served() -> list[Served]:
                 type_name="core/v1.Service",
                 defaults=_defaults,
                 prepare=prepare,
-                check=service_faults,
-                check_update=change_faults,
+                check=service_errors,
+                check_update=change_errors,
                 warn=warnings,
                 has_status=True,
                 initial_status=lambda: {"loadBalancer": {}},

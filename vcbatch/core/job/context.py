@@ -22,20 +22,20 @@ _PHASES: Final[Mapping[str, JobPhase]] = {str(phase): phase for phase in JobPhas
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stimulus:
-    """What moves the job in this look. `told`: an event says so even when nothing changes (a person asked)."""
+    """What moves the job in this look. `reported`: an event says so even when nothing changes (a person asked)."""
 
     action: Action
     cause: str = ""
     reason: str = ""
     infrastructure: bool = False
     targets: tuple[Part, ...] = ()
-    told: bool = False
+    reported: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
-class Picture:
+class JobContext:
     """Everything that deciding reads. Only `ledger`, `losses`, `held`, `without_claims`, `blocked`
-    and `plugin_faults` change on the way."""
+    and `plugin_errors` change on the way."""
 
     view: JobView
     now: datetime
@@ -49,7 +49,7 @@ class Picture:
     losses: list[Loss] = field(default_factory=list[Loss])
     held: Held = field(default_factory=Held)
     """The tasks that wait for others, once a sync has looked."""
-    plugin_faults: list[str] = field(default_factory=list[str])
+    plugin_errors: list[str] = field(default_factory=list[str])
     """Why plugins left tasks without pods in this look."""
     without_claims: str = ""
     """Why pods that are wanted can't have the job's volumes, once a sync has looked."""
@@ -57,10 +57,10 @@ class Picture:
     """The plugins' objects that can't be created, once a sync has looked."""
 
 
-def look(view: JobView, now: datetime) -> Picture:
+def job_context(view: JobView, now: datetime) -> JobContext:
     """Sort the view. What a person wrote into the status to suspend the job ends its attempt."""
     plan = plan_of(view.job)
-    picture = Picture(
+    context = JobContext(
         view=view,
         now=now,
         plan=plan,
@@ -70,11 +70,11 @@ def look(view: JobView, now: datetime) -> Picture:
         phase=_phase_of(view.job),
         fresh=not (view.job.status.state.phase or view.job.status.conditions),
     )
-    picture.ledger.drop_met_targets(picture.roster)
-    picture.ledger.end_wait(now, longest=LONGEST_WAIT)
+    context.ledger.drop_met_targets(context.roster)
+    context.ledger.end_wait(now, longest=LONGEST_WAIT)
     if suspended_by_hand(view.job):
-        picture.ledger.end_attempt()
-    return picture
+        context.ledger.end_attempt()
+    return context
 
 
 _SUSPENDABLE = frozenset({JobPhase.PENDING, JobPhase.RUNNING, JobPhase.RESTARTING, JobPhase.ABORTING, JobPhase.ABORTED})

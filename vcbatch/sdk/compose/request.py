@@ -13,7 +13,7 @@ from vcbatch.api.validate.job import MOST_PODS
 
 
 class CannotCompose(ValueError):
-    """A wish that no job can fulfil. `option` is the attribute of `Wish` that is to be changed."""
+    """A wish that no job can fulfil. `option` is the attribute of `JobRequest` that is to be changed."""
 
     def __init__(self, option: str, message: str) -> None:
         super().__init__(message)
@@ -135,7 +135,7 @@ def _positive(seconds: int, text: str) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class JobRequest:
     """A program and what it is to run on. Amounts are of one node, which is one pod."""
 
     command: tuple[str, ...]

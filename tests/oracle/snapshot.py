@@ -8,7 +8,7 @@ from tests.oracle.claims import Claims
 from tests.oracle.model import Amounts, Job, Json, Node, Queue, Task, amounts, plus
 
 
-class Picture:
+class JobContext:
     """`options` are the policy's plugins in order, each with its arguments."""
 
     def __init__(self, world: Json, actions: Sequence[str], options: Sequence[tuple[str, Json]]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from vcbatch.api.faults import FieldError
+from vcbatch.api.field_errors import FieldError
 
 Json = dict[str, Any]
 
@@ -95,7 +95,7 @@ def conflict(*, group: str, plural: str, name: str, message: str) -> StatusError
 
 
 def invalid(*, group: str, kind: str, name: str, errors: Sequence[FieldError]) -> StatusError:
-    """422: `Job.batch.volcano.sh "x" is invalid: …`, one cause for each fault."""
+    """422: `Job.batch.volcano.sh "x" is invalid: …`, one cause for each error."""
     texts = list(dict.fromkeys(map(str, errors)))
     joined = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     details = _object_details(group=group, plural=kind, name=name)

@@ -22,8 +22,8 @@ class Cause(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
-    """One fault. `message` is a whole sentence that names what was given and what is allowed, in Volcano's words where
+class ValidationError:
+    """One error. `message` is a whole sentence that names what was given and what is allowed, in Volcano's words where
     it has a rule of its own; `field` is the path in the object, for machines."""
 
     field: str
@@ -34,16 +34,16 @@ class Fault:
         return self.message
 
 
-MOST_TOLD: Final = 50
-LONGEST_TOLD: Final = 16 * 1024
+MOST_REPORTED: Final = 50
+LONGEST_REPORTED: Final = 16 * 1024
 """What fits into the answer to a client, which nobody reads to its end."""
 
 
-def sentence(faults: Iterable[Fault]) -> str:
-    """All faults in one message, in their order, each once; of very many the first."""
-    texts = list(dict.fromkeys(fault.message.rstrip(";. ") for fault in faults))
-    text = "; ".join(texts[:MOST_TOLD])
-    if len(text) > LONGEST_TOLD:
-        text = f"{text[:LONGEST_TOLD]}..."
-    more = len(texts) - MOST_TOLD
+def sentence(errors: Iterable[ValidationError]) -> str:
+    """All errors in one message, in their order, each once; of very many the first."""
+    texts = list(dict.fromkeys(error.message.rstrip(";. ") for error in errors))
+    text = "; ".join(texts[:MOST_REPORTED])
+    if len(text) > LONGEST_REPORTED:
+        text = f"{text[:LONGEST_REPORTED]}..."
+    more = len(texts) - MOST_REPORTED
     return f"{text}; and {more} more faults" if more > 0 else text

@@ -23,8 +23,8 @@ def test_what_fits_has_no_faults_and_what_does_not_has_some(data: st.DataObject)
     made = copy.deepcopy(TEMPLATE)
     for _ in range(data.draw(st.integers(0, 2))):
         made = spoiled(made, data.draw(st.sampled_from(places(made))), data.draw(ODD))
-    assert shape._fits(made, SCHEMA) is not any(shape._faults(made, SCHEMA, "template", shape._type_name))
+    assert shape._fits(made, SCHEMA) is not any(shape._errors(made, SCHEMA, "template", shape._type_name))
 
 
 def test_a_good_template_fits() -> None:
-    assert shape.shape_faults(TEMPLATE, SCHEMA, "template") == []
+    assert shape.shape_errors(TEMPLATE, SCHEMA, "template") == []

@@ -13,7 +13,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldError:
-    """One fault of an object. `reason` is the machine-readable cause (`FieldValueRequired`, …), `message` the whole
+    """One error of an object. `reason` is the machine-readable cause (`FieldValueRequired`, …), `message` the whole
     text after the field path (`Required value: must be set`)."""
 
     reason: str
