@@ -35,17 +35,17 @@ class Strategy(StrEnum):
     MOST = "MostAllocated"
 
 
-class JobRequest(NamedTuple):
+class Preference(NamedTuple):
     """What is wanted of one resource. A weight of 0 counts for nothing."""
 
     strategy: Strategy
     weight: int
 
 
-Wishes = Mapping[str, JobRequest]
+Preferences = Mapping[str, Preference]
 """By resource name, or by the beginning of names where it ends in `*`."""
 
-_DEFAULT_WISHES: Wishes = {"cpu": JobRequest(Strategy.LEAST, 1), "memory": JobRequest(Strategy.LEAST, 1)}
+_DEFAULT_PREFERENCES: Preferences = {"cpu": Preference(Strategy.LEAST, 1), "memory": Preference(Strategy.LEAST, 1)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,18 +63,18 @@ class Rate(NamedTuple):
     memory: float
 
 
-def _requests(value: object, where: str) -> Wishes:
+def _preferences(value: object, where: str) -> Preferences:
     given = mapping(value, where)
-    out: dict[str, JobRequest] = {}
+    out: dict[str, Preference] = {}
     for name, entry in given.items():
         _check_pattern(name, where)
         at = f"{where}.{name}"
         request = mapping(entry, at, ("type", "weight"))
         weight = int(Argument(default=1).read(request.get("weight", 1), f"{at}.weight"))
-        out[name] = JobRequest(
+        out[name] = Preference(
             _strategy(request.get("type", Strategy.LEAST), f"{at}.type"), weight if weight > 0 else 1
         )
-    return out or _DEFAULT_WISHES
+    return out or _DEFAULT_PREFERENCES
 
 
 def _check_pattern(name: str, where: str) -> None:
@@ -147,7 +147,7 @@ class ResourceStrategyFit(Plugin):
     BY_AMOUNTS = True
     ARGUMENTS = ArgumentSpec(
         named={_WEIGHT: Argument(default=_DEFAULT_WEIGHT)},
-        structured={"resources": _requests, "sra": _avoidance, "proportional": _proportions},
+        structured={"resources": _preferences, "sra": _avoidance, "proportional": _proportions},
     )
 
     def open(self, session: Handle) -> None:
@@ -156,7 +156,7 @@ class ResourceStrategyFit(Plugin):
         self._names = dims.names
         given = int(self.arguments[_WEIGHT])
         self._weight = given if given >= 0 else _DEFAULT_WEIGHT
-        self._requests: Wishes = self.arguments["resources"]
+        self._preferences: Preferences = self.arguments["resources"]
         avoidance: Avoidance | None = self.arguments["sra"]
         self._avoidance = avoidance if avoidance is not None and avoidance.weight else None
         self._scarce = [(dims.column(name), weight) for name, weight in avoidance.scarce.items()] if avoidance else []
@@ -198,12 +198,12 @@ class ResourceStrategyFit(Plugin):
         return self._fits[cls.id]
 
     def _wished(self, cls: TaskClass) -> _Fit | None:
-        own = _own_requests(cls.notes)
-        requests = self._requests if own is None else own
+        own = _own_preferences(cls.notes)
+        requests = self._preferences if own is None else own
         found = [
             (int(r), request)
             for r in np.flatnonzero(cls.request > 0)
-            if (request := _request(requests, self._names[r]))
+            if (request := _preference(requests, self._names[r]))
         ]
         found = [(r, request) for r, request in found if request.weight > 0]
         if not found or not self._weight:
@@ -243,7 +243,7 @@ def _leaving(idle: Floats, reserved: Floats, request: float) -> Floats:
     return np.floor(spare / request) if request > 0 else np.where(spare >= 0, np.inf, 0.0)
 
 
-def _request(requests: Wishes, resource: str) -> JobRequest | None:
+def _preference(requests: Preferences, resource: str) -> Preference | None:
     """The one by this very name, else by the longest beginning."""
     exact = requests.get(resource)
     if exact is not None:
@@ -252,7 +252,7 @@ def _request(requests: Wishes, resource: str) -> JobRequest | None:
     return requests[max(prefixes, key=len)] if prefixes else None
 
 
-def _own_requests(notes: Mapping[str, str]) -> Wishes | None:
+def _own_preferences(notes: Mapping[str, str]) -> Preferences | None:
     """What the pod itself wishes, instead of the policy; None where it says nothing that can be understood. A strategy
     without weights wishes for nothing."""
     said = notes.get(names.RESOURCE_STRATEGY_SCORING_TYPE)
@@ -268,9 +268,9 @@ def _own_requests(notes: Mapping[str, str]) -> Wishes | None:
         return None
     if not isinstance(given, dict):
         return None
-    out: dict[str, JobRequest] = {}
+    out: dict[str, Preference] = {}
     for name, weight in cast("dict[str, object]", given).items():
         if isinstance(weight, bool) or not isinstance(weight, int):
             return None
-        out[name] = JobRequest(strategy, weight)
+        out[name] = Preference(strategy, weight)
     return out

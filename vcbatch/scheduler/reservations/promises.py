@@ -26,7 +26,7 @@ from vcbatch.scheduler.topology.domain_search import DomainSearch
 
 OVERDUE: Final = timedelta(minutes=5)
 """For how long a place is kept beyond the time in which its victims should have ended."""
-ANEW: Final = timedelta(seconds=5)
+RETRY_AFTER: Final = timedelta(seconds=5)
 """For how long places are kept for a gang that has fewer pods than it needs."""
 _GRACE: Final = timedelta(seconds=30)
 """The time that a pod has to end where it doesn't say (Kubernetes' default)."""
@@ -81,9 +81,9 @@ class Promises:
                 continue
             promise = state.promised[key]
             since = session.now if promise is None or promise.lacking is None else promise.lacking
-            if session.now < since + ANEW:
+            if session.now < since + RETRY_AFTER:
                 self._note_pods(job, since=since)
-                session.requeue_at(since + ANEW)
+                session.requeue_at(since + RETRY_AFTER)
                 self._lacking.add(key)
                 out.append(job)
         return out

@@ -110,7 +110,7 @@ CASES: dict[str, tuple[WaitReason | JobReason, str, list[str], list[str]]] = {
     "what the server refuses for good": (
         JobReason.FAILED_CREATE,
         'Pod "j-w-0" is invalid: spec.containers[0].image: Required value',
-        ["submit the job anew"],
+        ["submit the job again"],
         [],
     ),
     "cordoned nodes": (

@@ -14,7 +14,7 @@ from vcbatch.scheduler import CycleResult, Scheduler, WaitReason, parse_policy
 from vcbatch.scheduler.actions.base import eligible
 from vcbatch.scheduler.cycle import Cycle
 from vcbatch.scheduler.framework.placing.static_nodes import StaticCache
-from vcbatch.scheduler.reservations.promises import ANEW, OVERDUE
+from vcbatch.scheduler.reservations.promises import OVERDUE, RETRY_AFTER
 
 Json = dict[str, Any]
 POLICY = """
@@ -310,7 +310,7 @@ def test_a_gang_that_loses_a_pod_has_a_moment_for_another_one() -> None:
     result = found.step()
     assert not result.binds, "the one place that is free is too few for the other gang"
     assert (found.says("new-worker-0"), found.says("new-worker-1")) == before
-    assert result.requeue_at is not None and result.requeue_at <= found.now + ANEW
+    assert result.requeue_at is not None and result.requeue_at <= found.now + RETRY_AFTER
     found.pod("new", 2, cpu="4", priority=10)
     assert sorted(bind.name for bind in found.step().binds) == [f"new-worker-{i}" for i in range(3)]
 
@@ -318,7 +318,7 @@ def test_a_gang_that_loses_a_pod_has_a_moment_for_another_one() -> None:
 def test_a_gang_that_has_no_other_pod_by_then_is_promised_nothing() -> None:
     found = losing_a_pod()
     found.step()
-    found.now += ANEW
+    found.now += RETRY_AFTER
     found.step()
     assert found.says("new-worker-0") == found.says("new-worker-1") == ""
     assert len(found.placed("quick")) == 2
@@ -413,7 +413,7 @@ def test_what_is_recorded_of_a_scheduler_has_since_when_a_gang_lacks_pods() -> N
     found.restart()
     found.scheduler.resume(what, cycles=1)
     assert found.scheduler.assumed() == what
-    found.now += ANEW
+    found.now += RETRY_AFTER
     found.step()
     assert found.says("new-worker-0") == ""
 

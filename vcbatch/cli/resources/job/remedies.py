@@ -108,8 +108,11 @@ _FOR: Final[Mapping[WaitReason | JobReason, tuple[str, ...]]] = {
     JobReason.QUEUE_NOT_FOUND: ("Make the queue: vcbatch queue create {queue}", _MOVE),
     JobReason.BACK_OFF: ("Nothing: it starts again by itself after the time that is said.",),
     JobReason.PVC_ERROR: (_CLAIMS, _DESCRIBE),
-    JobReason.FAILED_CREATE: ("The server refuses its pods; correct what it says and submit the job anew.", _DESCRIBE),
-    JobReason.PLUGIN_ERROR: ("Correct spec.plugins and submit the job anew.", _DESCRIBE),
+    JobReason.FAILED_CREATE: (
+        "The server refuses its pods; fix what the message names and submit the job again.",
+        _DESCRIBE,
+    ),
+    JobReason.PLUGIN_ERROR: ("Correct spec.plugins and submit the job again.", _DESCRIBE),
     JobReason.POD_GROUP_ERROR: (
         "The server refuses its PodGroup. Where that is for the queue, open it: vcbatch queue open {queue}",
         _DESCRIBE,
@@ -180,7 +183,7 @@ _REPORTED_MISSING: Final = (
 """Sentences of servers, kubelets, schedulers and ours that name an object which doesn't exist."""
 
 _LOST_CLAIM: Final = (
-    "Nothing brings back what it held. To begin anew with an empty claim, submit the job again after this: "
+    "Nothing brings back what it held. To start with an empty claim, submit the job again after this: "
     "vcbatch job delete {job}"
 )
 _UNREADY: Final = ("not-ready", "unreachable", "network-unavailable", "uninitialized", "out-of-service")
@@ -294,7 +297,7 @@ def _missing(waiting: Waiting) -> Iterator[str]:
         whose = "its name" if len(found) == 1 else "their names"
         kinds = ",".join(dict.fromkeys(_PLURALS.get(kind, kind.lower()) for kind, _ in found))
         yield "The job goes on by itself once that is done."
-        yield f"Or correct {whose} and submit the job anew. What there is: kubectl get {kinds} -n {{namespace}}"
+        yield f"Or correct {whose} and submit the job again. What there is: kubectl get {kinds} -n {{namespace}}"
 
 
 def _reported_missing(message: str) -> Iterator[tuple[str, str]]:
@@ -317,7 +320,7 @@ def _reported_by_nodes(message: str, *, barred: bool) -> Iterator[str]:
         return
     for taint in taints:
         if taint not in unready and taint != "node.kubernetes.io/unschedulable":
-            yield f"Submit it anew with a toleration of the taint {_plain(taint)}, if its pods may run on such nodes."
+            yield f"Submit it again with a toleration of the taint {_plain(taint)}, if its pods may run on such nodes."
             yield f"Or take the taint off, if the nodes are yours: kubectl taint nodes NODE {_plain(taint)}-"
     if "didn't match Pod's node affinity/selector" in message:
         yield "Correct spec.nodeSelector or affinity of its pods, and resubmit it: kubectl get nodes --show-labels"

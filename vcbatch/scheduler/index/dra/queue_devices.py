@@ -101,7 +101,7 @@ class QueueDevices:
         self._asked.clear()
         if chains != self.chains:
             self.chains = chains
-            self._count_anew()
+            self._recount()
         stamp = self._facts.stamp(ResourceClaim)
         if stamp == self._seen:
             return
@@ -116,7 +116,7 @@ class QueueDevices:
             if after != before:
                 self._recharge(key, before, after)
 
-    def _count_anew(self) -> None:
+    def _recount(self) -> None:
         using = list(self._using.items())
         self.own.clear()
         self.whole.clear()
