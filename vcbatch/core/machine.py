@@ -1,11 +1,11 @@
-"""What a decision is: the next status and the intents that make the world follow it.
+"""The type of a decision: the next status, and the intents that bring the cluster to the desired state.
 
-Deciding sends nothing. `vcbatch.runtime.apply` carries a decision out in one fixed order:
+A decision sends nothing. `vcbatch.runtime.apply` executes it in one fixed order:
 
     status  ->  marks  ->  ensures  ->  deletes  ->  creates  ->  events
 
-and stops at the first part that fails; the object is then looked at again. Replaying any prefix is harmless, since
-every intent names the UID it is about and a create of what exists (with the same owner UID) counts as done.
+and stops at the first part that fails; the object is then requeued. Replaying any prefix is harmless, since
+every intent has the UID of its object, and creating an object that exists (with the same owner UID) counts as done.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class EventType(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectRef:
-    """One object, and only the one with this UID."""
+    """One object, identified by its UID."""
 
     resource: Resource
     namespace: str
@@ -56,19 +56,19 @@ def ref_of(resource: Resource, named: Named) -> ObjectRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteStatus:
-    """Replace the object's `status`. Written only where it differs from what is stored; a conflict means that the
-    decision was made on a stale picture and is made again."""
+    """Replace the object's `status`. Written only where it differs from the stored one; after a conflict the decision,
+    which was made on a stale snapshot, is made again."""
 
     ref: ObjectRef
     resource_version: str
     status: Json
     applied: tuple[str, ...] = ()
-    """Fields that are written by server-side apply, each time all of them, so that `manager` owns them and nothing
-    else: a controller of Volcano's that applies them under that name then finds them its own."""
+    """Fields that are written by server-side apply, each time all of them, so that `manager` owns exactly these: a
+    controller of Volcano's that applies them under that name then finds itself the owner."""
     manager: str = ""
     may_wait: timedelta = timedelta(0)
-    """How long it may be left to later looks where it brings nothing that anybody acts on (new counts, while a thousand
-    pods start): so that what comes a moment later goes with it, and the writes of a gang don't grow with its size."""
+    """How long the write may be delayed where no client acts on its contents (new counts, while a thousand pods start):
+    it is merged with later changes, so that the writes for a gang don't grow with its size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,27 +78,27 @@ class Mark:
     ref: ObjectRef
     patch: Json
     version: str = ""
-    """Where given, the resourceVersion that the object must still have, the decision's own status write aside: for a
-    patch that repeats what it doesn't change, since a merge patch replaces lists whole."""
+    """Where set, the resourceVersion that the object must still have, not counting the decision's own status write. For
+    patches that repeat unchanged entries, since a merge patch replaces lists as a whole."""
     subresource: str = ""
-    """`status` where an annotation of a Deployment is to leave its generation as it is."""
+    """`status` where an annotation of a Deployment is patched without a change of its generation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreshKeys:
-    """Entries of a Secret's `data` that a new RSA pair fills when the object is created, and that stay from then on.
-    A decision draws no random numbers, so it only says where they go."""
+    """Entries of a Secret's `data` that get a new RSA key pair when the object is created, and are kept from then on. A
+    decision draws no random numbers, so it only names the entries."""
 
     private: str
-    """Gets the private key (PKCS#1 PEM)."""
+    """The entry for the private key (PKCS#1 PEM)."""
     public: tuple[str, ...]
-    """Each gets the public key as a line of OpenSSH."""
+    """The entries for the public key, as a line of OpenSSH."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ensure:
-    """The object must exist with these contents: created where missing, and where it exists with the same controller
-    owner, merge-patched with `update` (nothing is sent when `update` is empty or changes nothing)."""
+    """The object must exist with these contents: created where missing, and merge-patched with `update` where it exists
+    with the same controller owner (no request is sent when `update` is empty or changes nothing)."""
 
     resource: Resource
     body: Json
@@ -108,7 +108,7 @@ class Ensure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delete:
-    """Delete exactly this object; gone already counts as done."""
+    """Delete exactly this object; a missing object counts as deleted."""
 
     ref: ObjectRef
     grace_seconds: int | None = None
@@ -117,14 +117,14 @@ class Delete:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Create:
-    """Create a child with a deterministic name. AlreadyExists is done where the owner UID is ours; where it isn't,
-    the name is taken by somebody else, which is an error of its own."""
+    """Create a child with a deterministic name. AlreadyExists counts as success where the owner UID is ours; where it
+    isn't, another client's object has the name, which is an error of its own."""
 
     resource: Resource
     body: Json
     turn: int = 0
-    """Those that follow with another turn are begun when all of this one are made: where a quota has room for some
-    only, it is for the first ones."""
+    """Creations of the next turn start when all of this turn are done: where a quota allows only some of them, the
+    first ones are created."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,13 +136,14 @@ class Emit:
     reason: str
     message: str
     after: WriteStatus | Create | Delete | None = None
-    """What of this decision it tells of: it is sent as soon as just that succeeded, whatever becomes of the rest.
-    Without it, after everything else. Of what only the status remembers nothing is told at a later look."""
+    """The part of this decision that the event reports: it is emitted as soon as that part succeeded, whether or not
+    the rest does. Without it, the event is emitted after everything else. Events that only the status remembers are not
+    repeated by a later reconciliation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What follows from one look at an object. An empty decision means that nothing is to be done."""
+    """The result of one reconciliation of an object. An empty decision means that nothing is to be done."""
 
     status: WriteStatus | None = None
     marks: Sequence[Mark] = ()
@@ -151,16 +152,16 @@ class Decision:
     creates: Sequence[Create] = ()
     events: Sequence[Emit] = ()
     requeue_at: datetime | None = None
-    """When time alone changes the decision (a policy timeout, a TTL): the earliest such moment."""
+    """The earliest moment at which time alone changes the decision (a policy timeout, a TTL)."""
 
     @property
     def nothing_to_do(self) -> bool:
-        """Whether the world is as it should be, for now."""
+        """Whether the observed state is the desired one, for now."""
         return not (self.status or self.marks or self.ensures or self.deletes or self.creates or self.events)
 
 
 def strip_unchanged(*, stored: Mapping[str, Any], decided: Mapping[str, Any]) -> Json:
-    """The merge patch that turns `stored` into what `decided` asks for, only keys that `decided` names."""
+    """The merge patch from `stored` to `decided`, with only the keys that `decided` has."""
     patch: Json = {}
     for key, value in decided.items():
         before = stored.get(key)

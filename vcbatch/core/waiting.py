@@ -1,7 +1,7 @@
-"""Why a gang waits, by what is on a server for everybody to read: the scheduler's own words, who is before it in its
-queue, and what has to end before there is room below the limits of queues.
+"""Why a gang waits, from objects that every user can read: the scheduler's own messages, the gangs ahead of it in its
+queue, and the gangs that have to end before the limits of queues leave enough resources.
 
-Works on objects as they are on the wire and loads no models, since commands and the SDK ask it once and end.
+Works on objects as on the wire and loads no models, since commands and the SDK use it once and exit.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from vcbatch.api.timestamps import parse_time
 Amounts = Mapping[str, Quantity]
 
 QUEUE_GONE: Final = "Gone"
-"""Instead of the state of a queue that doesn't exist."""
+"""Used instead of the state of a queue that doesn't exist."""
 
 _COUNTED_TWICE: Final = ("requests.", "limits.", "count/")
 _PODS: Final = "pods"
 _FIRST_IN_FIRST_OUT: Final = "fifo"
-"""`DequeueStrategy.FIFO`, which lies among models."""
+"""`DequeueStrategy.FIFO`, which is defined among the models."""
 _OUT_OF_LINE: Final = frozenset({WaitReason.NOT_ENOUGH_PODS, WaitReason.GATED, WaitReason.PLUGIN_FAILED})
-"""With which a gang isn't tried at all, so that nobody waits until it has been."""
+"""Reasons with which a gang isn't tried at all, so that no other gang waits for it."""
 _HOLDING: Final = frozenset({PodGroupPhase.RUNNING, PodGroupPhase.UNKNOWN})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gang:
-    """A PodGroup. `name` is that of its job, or its own where no job made it; `pods` is its minimum, `asks` what that
-    needs, `runs` how many pods run."""
+    """A PodGroup. `name` is that of its job, or its own where it has no job; `pods` is its minimum, `asks` the requests
+    of that minimum, `runs` the number of running pods."""
 
     namespace: str
     name: str
@@ -60,9 +60,9 @@ class Gang:
     created: datetime | None
     runs: int = 0
     reason: WaitReason | None = None
-    """Why it waits, where the scheduler said so."""
+    """Why it waits, where the scheduler reported it."""
     expected_start: datetime | None = None
-    """By when it starts at the latest, where the scheduler wrote that."""
+    """The latest time of its start, where the scheduler wrote it."""
 
     @property
     def key(self) -> str:
@@ -77,8 +77,8 @@ class Gang:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """A queue whose capability leaves no room, and by how much it is short. `ever`: whether it would leave enough once
-    all that it holds has ended."""
+    """A queue whose capability leaves too little, and the shortage. `ever`: whether it would leave enough once all pods
+    of the queue have ended."""
 
     queue: str
     short_by: Amounts
@@ -87,29 +87,31 @@ class Limit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """Why a job isn't running as a whole; as text, in some lines.
+    """Why a job isn't running as a whole; as text, in a few lines.
 
     Attributes:
         phase: the job's.
-        reason: of the closed vocabularies `WaitReason` and `JobReason`, where one of them was written.
-        message: the sentence with the numbers; empty where nobody has said anything.
-        since: when it came to be so.
-        gang: what has to start together; None while there is no PodGroup.
-        position: its place among those that wait in its queue; 0 where it isn't known.
-        ahead: those before it.
-        by_policy: whether that is the order of the scheduler's policy. Else it is by priority and then age, and a
-            policy may order them otherwise.
-        held_up_by: in a queue that is first in, first out, the gang before it that holds it up until it has started.
-        holds_up: those behind it that it holds up, likewise.
-        holders: the gangs that hold what it waits for: those in the queue of `limit`, else in its own; oldest first.
-            For a gang that waits for admission, those that were admitted and have yet to start are among them.
-        limit: where a queue's capability leaves no room: the nearest one where it never will, else the nearest.
-        enough: of the holders, those whose end would leave room below `limit`; empty where none would.
-        expected_start: by when it starts at the latest, where the scheduler wrote that.
-        evictable_from: from when on others may be evicted for it, where the scheduler wrote that.
-        would_start_if: what would let its gang start, all of it together, where the scheduler wrote that.
-        missing: kind and name of the objects that its pods name and that don't exist, as far as that is known.
-        queue_state: of its queue: `Open`, `Closed` and so on, or `QUEUE_GONE`; empty where queues can't be read.
+        reason: one of the closed vocabularies `WaitReason` and `JobReason`, where one was written.
+        message: the sentence with the numbers; empty where none was written.
+        since: the time since when it applies.
+        gang: the pods that have to start together; None while there is no PodGroup.
+        position: its position among the waiting gangs of its queue; 0 where it is unknown.
+        ahead: the gangs ahead of it.
+        by_policy: whether the order is that of the scheduler's configuration. Otherwise it is by priority and then age,
+        and the configuration may order them differently.
+        held_up_by: in a FIFO queue, the gang ahead that blocks it until it has started.
+        holds_up: the gangs behind it that it blocks, likewise.
+        holders: the gangs that use the resources it waits for: those in the queue of `limit`, else in its own; oldest
+        first. For a gang that waits for admission, admitted gangs that have yet to start are included.
+        limit: the queue whose capability leaves too little: the nearest one where it never will leave enough, else the
+        nearest.
+        enough: the holders whose end would free enough below `limit`; empty where none would.
+        expected_start: the latest time of its start, where the scheduler wrote it.
+        evictable_from: the time from which others may be evicted for it, where the scheduler wrote it.
+        would_start_if: changes that would let its whole gang start, where the scheduler wrote them.
+        missing: kind and name of the missing objects that its pods name, as far as they are known.
+        queue_state: the state of its queue: `Open`, `Closed` and so on, or `QUEUE_GONE`; empty where queues can't be
+        read.
     """
 
     phase: JobPhase
@@ -156,9 +158,10 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What a job is seen among. Any of it may be empty where it can't be read: less is said then. `places` are those of
-    PodGroups that wait, by UID, each in its queue, as the scheduler's policy has them; none where that isn't known.
-    `missing` are the objects that pods name and that don't exist, `missing_for` the tasks whose pods those are."""
+    """The objects that explain why a job waits. Any of them may be empty where it can't be read: the result then has
+    less. `places` are the positions of waiting PodGroups, by UID, each in its queue, in the order of the scheduler's
+    configuration; empty where they are unknown. `missing` are the missing objects that pods name, `missing_for` the
+    tasks of those pods."""
 
     pod_groups: Sequence[Json] = ()
     queues: Sequence[Json] = ()
@@ -169,7 +172,7 @@ class Surroundings:
 
 
 def waiting_of(job: Json, around: Surroundings) -> Waiting:
-    """Why this job waits, or what it is in the midst of."""
+    """Why this job waits, or its present state."""
     gangs = [gang_of(group, around.priorities or {}) for group in around.pod_groups]
     uid = str(part(job, "metadata").get("uid", ""))
     own = next((at for at, group in enumerate(around.pod_groups) if _owner(group).get("uid") == uid), None)
@@ -233,7 +236,7 @@ def waiting_of(job: Json, around: Surroundings) -> Waiting:
 
 
 def _state_of(queue: str, queues: Sequence[Json]) -> str:
-    """A queue that nobody has looked at is open, as for admission."""
+    """The state of a queue. A queue that wasn't reconciled yet is open, as for admission."""
     if not queues:
         return ""
     found = next((one for one in queues if part(one, "metadata").get("name") == queue), None)
@@ -241,13 +244,13 @@ def _state_of(queue: str, queues: Sequence[Json]) -> str:
 
 
 def phase_of(job: Json) -> JobPhase:
-    """A job with an unknown phase, or that nobody has looked at, is Pending."""
+    """The phase of a job. A job with an unknown phase, or that wasn't reconciled yet, is Pending."""
     word = part(part(job, "status"), "state").get("phase")
     return next((phase for phase in JobPhase if phase == word), JobPhase.PENDING)
 
 
 def gang_of(group: Json, priorities: Mapping[str, int]) -> Gang:
-    """Read a PodGroup; `priorities` are PriorityClasses' values by name."""
+    """Read a PodGroup; `priorities` are the values of PriorityClasses by name."""
     metadata, spec = part(group, "metadata"), part(group, "spec")
     name = str(_owner(group).get("name") or metadata.get("name", ""))
     said = str(_unschedulable(group).get("message") or "")
@@ -268,7 +271,7 @@ def gang_of(group: Json, priorities: Mapping[str, int]) -> Gang:
 
 
 def amounts_of(resources: Json) -> dict[str, Quantity]:
-    """What a minResources or a queue's status says, each resource once and without the number of pods."""
+    """The quantities of a minResources or a queue's status, each resource once and without the number of pods."""
     found: dict[str, Quantity] = {}
     for name, value in resources.items():
         if name != _PODS and not name.startswith(_COUNTED_TWICE):
@@ -277,7 +280,8 @@ def amounts_of(resources: Json) -> dict[str, Quantity]:
 
 
 def _said(job: Json, group: Json | None) -> tuple[WaitReason | JobReason | None, str, datetime | None]:
-    """The scheduler's condition says more than the job's status, which quotes it."""
+    """The reason, message and time. The scheduler's condition has more details than the job's status, which quotes
+    it."""
     state = part(part(job, "status"), "state")
     message, since = str(state.get("message") or ""), _time(state.get("lastTransitionTime"))
     word = state.get("reason")
@@ -292,7 +296,7 @@ def _said(job: Json, group: Json | None) -> tuple[WaitReason | JobReason | None,
 
 
 def _unschedulable(group: Json) -> Json:
-    """The condition in which the scheduler says why a gang waits; empty where it doesn't."""
+    """The condition with the scheduler's reason why a gang waits; empty where there is none."""
     for item in listed(part(group, "status"), "conditions"):
         condition = cast(Json, item) if isinstance(item, dict) else {}
         if condition.get("type") == PodGroupConditionType.UNSCHEDULABLE and condition.get("status") == "True":
@@ -302,13 +306,14 @@ def _unschedulable(group: Json) -> Json:
 
 
 def _would_start_if(group: Json) -> Sequence[Remedy]:
-    """What the scheduler wrote of a gang that it says waits."""
+    """The remedies that the scheduler wrote for a gang that it reports as waiting."""
     notes = part(part(group, "metadata"), "annotations")
     return read_remedies(str(notes.get(names.WOULD_START_IF) or "")) if _unschedulable(group) else ()
 
 
 def _keeps_room(gang: Gang, *, before: Gang) -> bool:
-    """Whether it takes of its queue what the other asks for: admission counts what was admitted, too."""
+    """Whether the gang uses resources of its queue that the other one requests: admission counts admitted gangs,
+    too."""
     return gang.holds or (gang.phase == PodGroupPhase.INQUEUE and before.phase == PodGroupPhase.PENDING)
 
 
@@ -322,8 +327,8 @@ def _fifo(queue: str, queues: Sequence[Json]) -> bool:
 
 
 def _heads(line: Sequence[Gang]) -> list[Gang | None]:
-    """Of each gang in a line the one that holds it up. One that can't start as things are, or isn't tried, holds up
-    nobody. Those that wait for admission stand in a line of their own before they stand in that for places."""
+    """The gang that blocks each gang of a line. A gang that can't start at present, or isn't tried, blocks none. A
+    gang that waits for admission is blocked by the first such gang, else by the first one that waits for placement."""
     heads: list[Gang | None] = []
     firsts: dict[str, Gang] = {}
     for one in line:
@@ -343,7 +348,7 @@ def _key(group: Json) -> str:
 
 
 def turn(gang: Gang) -> tuple[int, float, str]:
-    """Sorts gangs that wait by priority and then age, which is whose turn is next as long as no policy is known."""
+    """The sort key of waiting gangs: priority and then age, which is the order as long as no configuration is known."""
     return (-gang.priority, *_age(gang))
 
 
@@ -383,7 +388,7 @@ def _limit_of(queue: Json, name: str, gang: Gang, admitted: Sequence[Gang]) -> L
 
 
 def _upwards(name: str, by_name: Mapping[str, Json]) -> Iterator[str]:
-    """The queue and those above it; a circle is gone round once."""
+    """The queue and its ancestors; a cycle is followed once."""
     seen: set[str] = set()
     while name in by_name and name not in seen:
         seen.add(name)
@@ -392,13 +397,13 @@ def _upwards(name: str, by_name: Mapping[str, Json]) -> Iterator[str]:
 
 
 def _below(name: str, queues: Sequence[Json]) -> set[str]:
-    """The queue and all below it."""
+    """The queue and all its descendants."""
     by_name = {str(part(queue, "metadata").get("name", "")): queue for queue in queues}
     return {name} | {other for other in by_name if name in _upwards(other, by_name)}
 
 
 def _enough(holders: Iterable[Gang], limit: Limit) -> list[Gang]:
-    """The first holders that together hold what is short; none where all of them don't."""
+    """The first holders that together use at least the shortage; empty where all of them together use less."""
     left: dict[str, Quantity] = dict(limit.short_by)
     taken: list[Gang] = []
     for holder in holders:

@@ -1,7 +1,7 @@
-"""The decisions of Kubernetes' own Job controller, which local mode has to make itself.
+"""The decisions of Kubernetes' own Job controller, which local mode makes itself.
 
-What a Job does in each standing is a row of `decide.TABLE`. Rules and words are those of Kubernetes 1.36
-(`pkg/controller/job`); what is done otherwise is said where it is.
+The action for a Job in each standing is a row of `decide.TABLE`. Rules and terms are those of Kubernetes 1.36
+(`pkg/controller/job`); docstrings name what differs.
 """
 
 from vcbatch.core.batchjob.decide import decide, stray

@@ -1,4 +1,4 @@
-"""The pods of a Job as they are created."""
+"""Creation of the pods of a Job."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def creations(
     taken: Callable[[str], bool],
     started: str,
 ) -> Iterator[Create]:
-    """One pod for each entry. Their names follow from what ended before: made again after a crash, a pod has the name
-    that it had."""
+    """One pod for each entry. The names follow from the pods that ended before: a pod that is created again after a
+    crash has the same name."""
     seed = f"{job.uid}/{started}/{now_seen.succeeded}/{now_seen.failed}"
     free = {stem: free_names(stem, seed, taken) for stem in {_stem(job, index) for index in indexes}}
     for index in indexes:
@@ -46,7 +46,7 @@ def _stem(job: BatchJob, index: int | None) -> str:
 
 
 def _mark_index(job: BatchJob, index: int, body: Json, now_seen: Seen) -> None:
-    """The index, where the pod's containers find it: label, annotation, host name and environment."""
+    """Write the index where the pod's containers find it: label, annotation, host name and environment."""
     metadata, spec = body["metadata"], body["spec"]
     metadata["labels"] = {**(metadata.get("labels") or {}), names.COMPLETION_INDEX: str(index)}
     annotations: dict[str, str] = {**(metadata.get("annotations") or {}), names.COMPLETION_INDEX: str(index)}

@@ -1,4 +1,4 @@
-"""What follows from one look at a Job, by its standing."""
+"""The decision of one reconciliation of a Job, by its standing."""
 
 from __future__ import annotations
 
@@ -36,34 +36,35 @@ from vcbatch.core.workload.pods import is_active, is_over
 
 
 class Standing(StrEnum):
-    """How a Job stands. Told by its spec and its conditions alone, so that it outlives every restart."""
+    """The state of a Job. It follows from the spec and the conditions alone, so that it survives restarts of the
+    controller."""
 
     FOREIGN = "Foreign"
-    """Another controller is to run it."""
+    """Another controller manages the Job."""
     RUNNING = "Running"
     SUSPENDED = "Suspended"
     FAILING = "Failing"
-    """It has failed, and what is left of its pods ends."""
+    """It has failed, and its remaining pods are being ended."""
     SUCCEEDING = "Succeeding"
-    """It has succeeded, and what is left of its pods ends."""
+    """It has succeeded, and its remaining pods are being ended."""
     FINISHED = "Finished"
     DELETING = "Deleting"
 
 
 class Verb(StrEnum):
-    """What a look does about the Job."""
+    """What a reconciliation does with the Job."""
 
     IGNORE = "Ignore"
     RUN = "Run"
-    """Count what ended, judge, and have as many pods as are wanted."""
+    """Count ended pods, check whether the Job has failed or succeeded, and keep the desired number of pods."""
     PAUSE = "Pause"
-    """The same, with no pods."""
+    """As `RUN`, with no pods."""
     END = "End"
-    """Delete what runs, count what ended, and say how it ended once nothing is left."""
+    """Delete active pods, count ended pods, and set the final condition once none is left."""
     LET_GO = "LetGo"
-    """Count what ended, and hold no pod back from being deleted."""
+    """Count ended pods, and remove the tracking finalizer from all pods so that they can be deleted."""
     EXPIRE = "Expire"
-    """Delete the Job when its time is over."""
+    """Delete the Job when its time to live has expired."""
 
 
 TABLE: Final[Mapping[Standing, Verb]] = {
@@ -75,11 +76,11 @@ TABLE: Final[Mapping[Standing, Verb]] = {
     Standing.SUSPENDED: Verb.PAUSE,
     Standing.RUNNING: Verb.RUN,
 }
-"""Of several standings that fit, the first counts."""
+"""Of several standings that apply, the first one in the table counts."""
 
 
 def owner_of(job: BatchJob) -> Owner:
-    """The Job as its pods know it. One that is over adopts nothing, as if it were being deleted."""
+    """The Job as owner of its pods. A finished Job adopts no pods, as if it were being deleted."""
     metadata = job.metadata
     over = job.status.end.last_transition_time if job.status.end is not None else None
     return Owner(
@@ -96,7 +97,7 @@ def owner_of(job: BatchJob) -> Owner:
 
 
 def standing_of(job: BatchJob) -> Standing:
-    """How the Job stands: the first of `TABLE` that fits."""
+    """The standing of the Job: the first of `TABLE` that applies."""
     status = job.status
     if job.managed_elsewhere:
         return Standing.FOREIGN
@@ -112,18 +113,18 @@ def standing_of(job: BatchJob) -> Standing:
 
 
 def decide(view: BatchJobView, *, now: datetime) -> Decision:
-    """The status as the pods say it, and what is to be done about them."""
+    """The status that follows from the pods, and the pods to create, patch and delete."""
     return _DO[TABLE[standing_of(view.job)]](view, now)
 
 
 def stray(pods: Iterable[Pod]) -> Decision:
-    """What is left of a Job that is gone: nobody counts its pods any more, so nothing holds them back."""
+    """Release the pods of a deleted Job: their finalizers are removed, since no controller counts the pods any more."""
     return Decision(marks=_untrack(pods))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Context:
-    """The Job's own pods, and what is known of those that ended."""
+    """The Job's own pods, and the accounting of those that ended."""
 
     view: BatchJobView
     claimed: Claimed[Pod]
@@ -187,7 +188,7 @@ def _pause(view: BatchJobView, now: datetime) -> Decision:
 
 
 def _end(view: BatchJobView, now: datetime) -> Decision:
-    """A Job isn't over before all of its pods are: until then their machines are in use, and their results unknown."""
+    """A Job ends only after all of its pods have: until then they use resources, and their results are unknown."""
     context = _look_at(view, StatusDraft(view.job, now=now))
     success = view.job.status.true_condition(ConditionType.SUCCESS_CRITERIA_MET)
     ending = Ending.SUCCESS if success else Ending.FAILURE
@@ -198,7 +199,7 @@ def _end(view: BatchJobView, now: datetime) -> Decision:
 
 
 def _conclude(context: _Context, ledger: Ledger) -> Decision:
-    """The last status, with the reason that announced it."""
+    """The final status, with the reason that the announcing condition has."""
     status = context.job.status
     context.draft.book(ledger)
     events: list[Emit] = []
@@ -213,7 +214,7 @@ def _conclude(context: _Context, ledger: Ledger) -> Decision:
 
 
 def _let_go(view: BatchJobView, now: datetime) -> Decision:
-    """Whoever deleted the Job has its pods deleted too, or leaves them behind."""
+    """Release the pods of a deleted Job. Its deletion either deletes them too or orphans them."""
     context = _look_at(view, StatusDraft(view.job, now=now))
     return _counted(context, ending=Ending.DELETION)
 
@@ -227,7 +228,7 @@ def _expire(view: BatchJobView, now: datetime) -> Decision:
     try:
         due = parse_time(end.last_transition_time or "") + timedelta(seconds=ttl)
     except (ValueError, OverflowError):
-        return Decision(marks=left)  # when it ended isn't known, so its time is never over
+        return Decision(marks=left)  # the time of its end is unknown, so it never expires
     if now < due:
         return Decision(marks=left, requeue_at=due)
     return Decision(marks=left, deletes=[Delete(ref=ref_of(BATCH_JOBS, job), propagation="Foreground")])
@@ -255,7 +256,7 @@ def _claimed(job: BatchJob, pods: Iterable[Pod]) -> Claimed[Pod]:
 
 
 def _judged(context: _Context, now: datetime) -> Decision | None:
-    """The beginning of the end, where a rule says that it has come."""
+    """The announcement that the Job ends, where a rule says so; None otherwise."""
     verdict = judge(context.job, context.pods, context.now_seen, now=now)
     if verdict is None:
         return None
@@ -265,7 +266,8 @@ def _judged(context: _Context, now: datetime) -> Decision | None:
 
 
 def _stop(context: _Context, ending: Ending) -> Decision:
-    """Written down first, so that a crash between any two writes is followed by the rest."""
+    """Announce the end and delete active pods. The status is written first, so that after a crash between any two
+    writes the remaining steps follow."""
     deletes = [Delete(ref=ref_of(PODS, pod.metadata)) for pod in context.pods if is_active(pod)]
     return replace(
         _counted(context, ending=ending),
@@ -275,9 +277,8 @@ def _stop(context: _Context, ending: Ending) -> Decision:
 
 
 def _removals(context: _Context, pods: Sequence[Pod]) -> Decision:
-    """Pods that are wanted no more count for nothing: their finalizers come off before they are deleted, unless they
-    have ended since. Others that run without one, because a crash came in between or somebody took it off, get it
-    back."""
+    """Delete surplus pods without counting them: their finalizers are removed before the deletion, unless the pods have
+    ended since. Other active pods that lack the finalizer, after a crash or because a user removed it, get it back."""
     removed = {pod.metadata.uid for pod in pods}
     again = [
         mark_of(PODS, pod.metadata, {"finalizers": with_finalizer(pod.metadata, names.POD_TRACKING)})
@@ -295,7 +296,7 @@ def _removals(context: _Context, pods: Sequence[Pod]) -> Decision:
 
 
 def _runs_untracked(pod: Pod) -> bool:
-    """An orphan isn't meant: it is tracked when it is adopted."""
+    """Whether the pod is active without the finalizer. Orphans are excluded: they get it on adoption."""
     return is_active(pod) and not is_tracked(pod) and bool(controller_uid(pod.metadata))
 
 
@@ -307,7 +308,7 @@ def _counted(context: _Context, *, ending: Ending | None) -> Decision:
 
 
 def _stored(events: Iterable[Emit], decision: Decision) -> list[Emit]:
-    """The events, told as soon as the status is stored, whatever becomes of the pods."""
+    """The events, emitted as soon as the status is stored, whether or not the writes to pods succeed."""
     return [replace(event, after=decision.status) for event in events]
 
 

@@ -1,4 +1,4 @@
-"""The machine as a part of the page for people, `docs/states.md`."""
+"""The state machine as a section of the page `docs/states.md`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _WHAT: Final[Mapping[Verb, str]] = {
 
 
 def render() -> str:
-    """The part, in Markdown."""
+    """The section, in Markdown."""
     lines = [_HEAD, "| standing | when | what is done |\n", "|---|---|---|\n"]
     lines += [f"| **{standing}** | {_WHEN[standing]} | {_WHAT[verb]} |\n" for standing, verb in TABLE.items()]
     return "".join(lines)

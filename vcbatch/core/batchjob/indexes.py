@@ -1,4 +1,4 @@
-"""Sets of completion indexes, kept and written as ranges: a Job may have two thousand million of them."""
+"""Sets of completion indexes, stored and written as ranges: a Job may have up to 2 × 10⁹ of them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ _MOST_DIGITS = 10
 
 @dataclass(frozen=True, slots=True)
 class Indexes:
-    """Ascending ranges, first and last included, with gaps between them."""
+    """Ascending inclusive ranges, not adjacent to each other."""
 
     ranges: tuple[tuple[int, int], ...] = field(default=())
 
     @classmethod
     def parse(cls, text: str, *, below: int) -> Self:
-        """What `0,2-4` says, cut off at `below`. What is no range is skipped: a status is anybody's to write."""
+        """Parse text such as `0,2-4`; indexes from `below` on are dropped. Invalid ranges are skipped, since any client
+        can write a status."""
         found: list[tuple[int, int]] = []
         for part in text.split(","):
             first, dash, last = part.partition("-")
@@ -42,15 +43,15 @@ class Indexes:
         return sum(last - first + 1 for first, last in self.ranges)
 
     def __str__(self) -> str:
-        """As Kubernetes writes them: two neighbours are `0,1`, three are `0-2`."""
+        """As Kubernetes writes them: two neighbours as `0,1`, three as `0-2`."""
         return ",".join(_written(first, last) for first, last in self.ranges)
 
     def shared(self, other: Indexes) -> int:
-        """How many are in both."""
+        """The number of indexes in both sets."""
         return len(self) + len(other) - len(self | other)
 
     def missing(self, below: int) -> Iterator[int]:
-        """Those that are not in here, ascending."""
+        """The indexes smaller than `below` that aren't in the set, ascending."""
         candidate = 0
         for first, last in (*self.ranges, (below, below)):
             yield from range(candidate, min(first, below))

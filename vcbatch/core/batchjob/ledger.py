@@ -1,8 +1,8 @@
-"""Every pod that ends is counted once, and none is lost: counting has three steps, each of which may be repeated.
+"""Accounting of ended pods: each is counted exactly once. Counting has three steps, each of which may be repeated.
 
 1. The pod's UID is written to `status.uncountedTerminatedPods` while it still has the tracking finalizer.
-2. The finalizer is taken off; until then nobody can remove the pod.
-3. The UID leaves the list and the count goes up, in one write.
+2. The finalizer is removed; until then no client can remove the pod.
+3. The UID leaves the list and the count increases, in one write.
 
 A pod that succeeded for an index needs no UID: the index itself is counted once.
 """
@@ -31,11 +31,11 @@ from vcbatch.core.batchjob.policies import failure_of, is_ignored
 from vcbatch.core.workload.pods import is_active
 
 MOST_UNCOUNTED: Final = 500
-"""UIDs in a status: 20 KB of them."""
+"""The maximum of UIDs in a status; they take 20 KB."""
 
 
 class Ending(StrEnum):
-    """How a Job comes to its end, whatever its pods do now."""
+    """The way in which a Job ends, whatever its pods do from now on."""
 
     FAILURE = "failure"
     SUCCESS = "success"
@@ -44,7 +44,7 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ledger:
-    """`succeeded` and `failed` are the counts; the UIDs are of pods that are about to be added to them."""
+    """`succeeded` and `failed` are the counts; the UIDs are of pods that are yet to be added to them."""
 
     succeeded: int
     failed: int
@@ -55,34 +55,34 @@ class Ledger:
 
     @property
     def settled(self) -> bool:
-        """Whether every pod that ended is in the counts."""
+        """Whether every ended pod is in the counts."""
         return not self.succeeded_uids and not self.failed_uids
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What the Job's pods amount to, those included that aren't in the ledger yet."""
+    """The numbers of the Job's pods, including those that aren't in the ledger yet."""
 
     succeeded: int
     failed: int
-    """Ignored failures aside."""
+    """The number of failures, without ignored ones."""
     completed: Indexes
     failed_indexes: Indexes
     held: Mapping[int, Pod]
-    """By index that is to be tried again: its last failed pod, which says how often it was tried, and stays tracked
-    until its successor says so too."""
+    """The last failed pod of each index that is to be retried. Its annotations have the number of attempts, and it
+    stays tracked until its successor's have it too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Booking:
-    """The ledger with what ended, and the pods that are done with."""
+    """The ledger with the newly ended pods, and the pods that need no more tracking."""
 
     ledger: Ledger
     freed: Sequence[Pod]
 
 
 def settled_ledger(job: BatchJob, pods: Iterable[Pod]) -> Ledger:
-    """What the status says, with the UIDs of pods that are tracked no longer turned into counts: step 3."""
+    """The ledger of the status, after step 3: UIDs of pods that are no longer tracked are turned into counts."""
     status = job.status
     uncounted = status.uncounted_terminated_pods
     tracked = {pod.metadata.uid for pod in pods if is_tracked(pod)}
@@ -102,9 +102,9 @@ def settled_ledger(job: BatchJob, pods: Iterable[Pod]) -> Ledger:
 
 
 def seen(job: BatchJob, pods: Sequence[Pod], ledger: Ledger) -> Seen:
-    """The ledger, and what is to be booked in it."""
+    """The counts of the ledger together with the pods that are yet to be recorded in it."""
     fresh = [pod for pod in pods if is_tracked(pod) and counts_for(pod, job)]
-    # One that was deleted and counts as failed may yet end well.
+    # A deleted pod that counts as failed may still succeed.
     succeeded = [pod for pod in fresh if has_succeeded(pod) and pod.metadata.uid not in ledger.failed_uids]
     failed = [pod for pod in fresh if has_failed(pod, job)]
     completed = ledger.completed | Indexes.of(_indices(succeeded, job))
@@ -123,9 +123,10 @@ def seen(job: BatchJob, pods: Sequence[Pod], ledger: Ledger) -> Seen:
 
 
 def book(job: BatchJob, pods: Sequence[Pod], ledger: Ledger, now_seen: Seen, *, ending: Ending | None) -> Booking:
-    """Step 1 for all pods that can be done with, up to so many; the finalizers of `freed` are then to be taken off.
+    """Step 1 for all pods that can be released, up to `MOST_UNCOUNTED`; the finalizers of `freed` are to be removed
+    next.
 
-    Where the Job ends, all pods are done with, and where it fails, those that hadn't ended count as failed.
+    Where the Job ends, all pods are released; where it fails, those that hadn't ended count as failed.
     """
     freed: list[Pod] = []
     succeeded, failed = list(ledger.succeeded_uids), list(ledger.failed_uids)
@@ -160,7 +161,7 @@ def book(job: BatchJob, pods: Sequence[Pod], ledger: Ledger, now_seen: Seen, *, 
 
 
 def failures_so_far(job: BatchJob, before: Pod | None) -> tuple[int, int]:
-    """How many pods of an index failed by now, and how many more are ignored: what its next pod is marked with."""
+    """The number of counted failures of an index so far, and of ignored ones; its next pod is annotated with both."""
     if before is None:
         return 0, 0
     ignored = is_ignored(before, job)
@@ -178,7 +179,7 @@ def _is_held(pod: Pod, job: BatchJob, now_seen: Seen) -> bool:
 
 
 def _ends_index(pod: Pod, job: BatchJob) -> bool:
-    """Whether its index is not to be tried again."""
+    """Whether the pod's index is not retried."""
     action = failure_of(pod, job).action
     if action is FailureAction.FAIL_INDEX:
         return True

@@ -1,4 +1,4 @@
-"""Which pods a Job needs now, and which it has too many of."""
+"""Which pods a Job still needs, and which are surplus."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from vcbatch.core.batchjob.view import BatchJobView
 from vcbatch.core.workload.pods import is_active, is_terminating
 
 MOST_AT_ONCE: Final = 500
-"""Pods that are made or removed after one look, so that other Jobs have their turn."""
+"""The maximum of pods that one reconciliation creates or deletes, so that other Jobs are reconciled in between."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """`create` has an index for each pod to make, None where the Job isn't Indexed. In one look there are either pods
-    to remove or pods to make. `wait_until`: when more may be made than now."""
+    """`create` has an index for each pod to create, None where the Job isn't Indexed. One reconciliation either deletes
+    pods or creates pods. `wait_until`: when more pods may be created."""
 
     remove: Sequence[Pod] = ()
     create: Sequence[int | None] = ()
@@ -32,7 +32,7 @@ class Plan:
 
 
 def plan_pods(view: BatchJobView, pods: Sequence[Pod], now_seen: Seen, *, now: datetime) -> Plan:
-    """As many pods as `parallelism` allows and `completions` still asks for."""
+    """The pods to create or delete, so that there are as many as `parallelism` allows and `completions` still needs."""
     job = view.job
     active = [pod for pod in pods if is_active(pod)]
     wanted = _wanted(job, len(active), now_seen)
@@ -52,13 +52,13 @@ def plan_pods(view: BatchJobView, pods: Sequence[Pod], now_seen: Seen, *, now: d
 
 def _wanted(job: BatchJob, active: int, now_seen: Seen) -> int:
     if job.spec.completions is None:
-        # After the first success those that run may end, and there are no new ones.
+        # After the first success the running pods may end, and no new ones are created.
         return active if now_seen.succeeded else job.parallelism
     return max(0, min(job.spec.completions - now_seen.succeeded, job.parallelism))
 
 
 def _surplus(job: BatchJob, active: Sequence[Pod], *, keep: int) -> list[Pod]:
-    """The pods beyond `keep`, and all that are second for their index or have none of the Job's."""
+    """The pods beyond `keep`, duplicates for an index, and pods without an index of the Job."""
     surplus: list[Pod] = []
     left: list[Pod] = [] if job.indexed else list(active)
     if job.indexed:
@@ -79,7 +79,7 @@ def _open_indexes(job: BatchJob, present: Sequence[Pod], now_seen: Seen) -> Iter
 
 
 def _chosen(count: int, indexes: Iterator[int | None], now_seen: Seen, *, now: datetime) -> Plan:
-    """The lowest indexes whose time has come. One that waits for its next try doesn't hold up those behind it."""
+    """The lowest indexes whose backoff is over. An index that waits for a retry doesn't block higher ones."""
     create: list[int | None] = []
     waits: list[datetime] = []
     for index in indexes:

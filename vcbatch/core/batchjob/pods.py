@@ -1,4 +1,4 @@
-"""What a Job's pods say: how they stand, which index they have, when they ended."""
+"""Properties of a Job's pods: state, index and time of the end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def is_tracked(pod: Pod) -> bool:
 
 
 def is_leaving(pod: Pod) -> bool:
-    """Whether its deletion was asked for."""
+    """Whether the pod has a deletion timestamp."""
     return pod.metadata.deletion_timestamp is not None
 
 
@@ -31,30 +31,31 @@ def has_succeeded(pod: Pod) -> bool:
 
 
 def has_failed(pod: Pod, job: BatchJob) -> bool:
-    """Whether it is a failure to the Job. A deleted pod is one at once, unless the Job waits for its end."""
+    """Whether the pod is a failure for the Job. A deleted pod is one at once, unless the Job waits until it has
+    ended."""
     if pod.status.phase == PodPhase.FAILED:
         return True
     return is_leaving(pod) and not has_succeeded(pod) and not job.replaces_ended_only
 
 
 def index_of(pod: Pod) -> int | None:
-    """The pod's completion index; None where it has none that can be read."""
+    """The pod's completion index; None where it is missing or malformed."""
     return _number((pod.metadata.annotations or {}).get(names.COMPLETION_INDEX, ""))
 
 
 def index_in(pod: Pod, job: BatchJob) -> int | None:
-    """The pod's index, where it is one that the Job has (it may have shrunk)."""
+    """The pod's index, where the Job has it; the Job may have been scaled down."""
     index = index_of(pod)
     return index if index is not None and index < job.indices else None
 
 
 def counts_for(pod: Pod, job: BatchJob) -> bool:
-    """Whether what becomes of the pod means anything to the Job."""
+    """Whether the result of the pod counts for the Job."""
     return not job.indexed or index_in(pod, job) is not None
 
 
 def failures_before(pod: Pod) -> int:
-    """How many pods of its index failed before it, those aside that were ignored."""
+    """The number of earlier pods of its index that failed, without ignored ones."""
     return _number((pod.metadata.annotations or {}).get(names.INDEX_FAILURES, "")) or 0
 
 
@@ -64,29 +65,29 @@ def ignored_before(pod: Pod) -> int:
 
 
 def restarts(pod: Pod) -> int:
-    """How often its containers were started again in place."""
+    """The number of in-place restarts of its containers."""
     return sum(status.restart_count for status in _statuses(pod))
 
 
 def ended_at(pod: Pod) -> datetime:
-    """When its last container ended, else when it was last seen to be not ready, else when its deletion was asked
-    for, else when it was made."""
+    """When its last container ended; else when it last became not ready; else when its deletion was requested; else
+    when it was created."""
     return _containers_end(pod) or _not_ready_since(pod) or _deletion_asked(pod) or created_at(pod)
 
 
 def created_at(pod: Pod) -> datetime:
-    """When it was made; the oldest time there is where that can't be read."""
+    """The time of creation; the oldest possible time where that is malformed."""
     return _time(pod.metadata.creation_timestamp) or _EPOCH
 
 
 def by_worth(pods: Iterable[Pod]) -> list[Pod]:
-    """Those first that are missed least: not tracked any more, not placed, not running, not ready, ready for the
-    shortest time, restarted most often, youngest (Kubernetes' `ActivePods`)."""
+    """The pods in order of deletion: not tracked, not placed, not running, not ready, ready for the shortest time,
+    restarted most often, youngest (Kubernetes' `ActivePods`)."""
     return sorted(pods, key=_worth)
 
 
 def by_index(pods: Iterable[Pod]) -> dict[int | None, list[Pod]]:
-    """The pods by completion index; None has those without one that can be read."""
+    """The pods by completion index; None has those whose index is missing or malformed."""
     groups: dict[int | None, list[Pod]] = {}
     for pod in pods:
         groups.setdefault(index_of(pod), []).append(pod)
@@ -113,7 +114,7 @@ def _statuses(pod: Pod) -> Sequence[ContainerStatus]:
 
 
 def _containers_end(pod: Pod) -> datetime | None:
-    """Also of init containers that run beside the others; None where one of them hasn't ended."""
+    """The end of the last container, restartable init containers included; None where one of them hasn't ended."""
     beside = {each.name for each in pod.spec.init_containers or () if each.restart_policy == "Always"}
     statuses = [
         *(pod.status.container_statuses or ()),

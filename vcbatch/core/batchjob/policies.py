@@ -1,4 +1,4 @@
-"""The policies that a Job may have about single pods and indexes: which failure counts, and what is success enough."""
+"""A Job's policies for single pods and indexes: which failures count, and when the Job counts as successful."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vcbatch.core.batchjob.indexes import Indexes
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """What the first rule that matches a pod asks for; `message` tells why, where that is to end the Job."""
+    """The action of the first rule that matches a pod; `message` is the reason, where the action ends the Job."""
 
     action: FailureAction
     message: str = ""
@@ -22,7 +22,7 @@ _COUNTED = Matched(FailureAction.COUNT)
 
 
 def failure_of(pod: Pod, job: BatchJob) -> Matched:
-    """What the pod failure policy says of a failed pod. Without a rule that matches, it counts."""
+    """What the pod failure policy decides for a failed pod. Without a matching rule, the failure counts."""
     policy = job.spec.pod_failure_policy
     for place, rule in enumerate(policy.rules if policy is not None else ()):
         reported = _reported(pod, rule)
@@ -34,12 +34,12 @@ def failure_of(pod: Pod, job: BatchJob) -> Matched:
 
 
 def is_ignored(pod: Pod, job: BatchJob) -> bool:
-    """Whether the failure of this pod counts towards no limit."""
+    """Whether the failure of this pod counts against no limit."""
     return failure_of(pod, job).action is FailureAction.IGNORE
 
 
 def success_of(job: BatchJob, succeeded: Indexes) -> str:
-    """Which rule of the success policy is met, as the condition says it; empty where none is."""
+    """The success policy rule that is met, in the words of the condition; empty where none is."""
     policy = job.spec.success_policy
     if policy is None or not succeeded:
         return ""
@@ -50,7 +50,7 @@ def success_of(job: BatchJob, succeeded: Indexes) -> str:
 
 
 def _reported(pod: Pod, rule: FailureRule) -> str:
-    """What of the pod the rule matches; empty where it doesn't."""
+    """The property of the pod that the rule matches; empty where it doesn't match."""
     metadata = pod.metadata
     if rule.on_exit_codes is not None:
         for statuses in (pod.status.container_statuses, pod.status.init_container_statuses):

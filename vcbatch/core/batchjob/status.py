@@ -1,4 +1,4 @@
-"""The status as a look leaves it."""
+"""The status that a reconciliation writes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vcbatch.core.workload.pods import is_active, is_ready, is_terminating
 
 
 class StatusDraft:
-    """Starts from what is stored, and knows how Kubernetes leaves out what is zero."""
+    """Starts from the stored status and, as Kubernetes does, leaves out fields that are zero."""
 
     def __init__(self, job: BatchJob, *, now: datetime) -> None:
         self._job = job
@@ -25,26 +25,26 @@ class StatusDraft:
 
     @property
     def start_time(self) -> str:
-        """As on the wire; empty while it isn't started, or is suspended."""
+        """As on the wire; empty while the Job isn't started or is suspended."""
         return self._draft.get("startTime") or ""
 
     def start(self) -> None:
-        """It starts now, or is resumed."""
+        """The Job starts or resumes now."""
         self._draft["startTime"] = self._now
 
     def pause(self) -> None:
-        """It is suspended: what counts as its time begins anew."""
+        """The Job is suspended: its active time restarts at the resume."""
         self._draft.pop("startTime", None)
 
     def count(self, pods: Sequence[Pod]) -> None:
-        """The pods that there are."""
+        """Set the counts of existing pods."""
         active = [pod for pod in pods if is_active(pod)]
         self._set("active", len(active))
         self._draft["ready"] = sum(map(is_ready, active))
         self._draft["terminating"] = sum(map(is_terminating, pods))
 
     def book(self, ledger: Ledger) -> None:
-        """What became of those that ended."""
+        """Set the counts of ended pods."""
         self._set("succeeded", ledger.succeeded)
         self._set("failed", ledger.failed)
         uncounted = {"succeeded": list(ledger.succeeded_uids), "failed": list(ledger.failed_uids)}
@@ -55,7 +55,7 @@ class StatusDraft:
             self._draft["failedIndexes"] = str(ledger.failed_indexes)
 
     def put_condition(self, kind: ConditionType, reason: str, message: str, *, status: str = "True") -> bool:
-        """True where that is news. What never was true isn't written to be false."""
+        """Set a condition and return whether it changed. A condition that never was true isn't written as false."""
         conditions: list[Json] = list(self._draft.get("conditions") or ())
         entry = {"type": kind.value, "status": status, "reason": reason, "message": message}
         for place, held in enumerate(conditions):
@@ -72,7 +72,7 @@ class StatusDraft:
         return True
 
     def complete(self) -> None:
-        """It is completed now."""
+        """The Job is completed now."""
         self._draft["completionTime"] = self._now
 
     def write(self) -> WriteStatus | None:

@@ -1,4 +1,4 @@
-"""Whether a Job has failed or succeeded: the rules in the order in which they count."""
+"""Whether a Job has failed or succeeded: the rules in order of precedence."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from vcbatch.core.workload.pods import is_active
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the condition says that announces the end."""
+    """The reason and message of the condition that announces the end."""
 
     type: ConditionType
     reason: str
@@ -27,7 +27,7 @@ class Verdict:
 
 
 def judge(job: BatchJob, pods: Sequence[Pod], now_seen: Seen, *, now: datetime) -> Verdict | None:
-    """The first rule that is met: what fails a Job comes before what completes it."""
+    """The first rule that is met: rules that fail a Job precede those that complete it."""
     message = _policy_fails(job, pods)
     if message:
         return _failed(BatchJobReason.POD_FAILURE_POLICY, message)
@@ -40,7 +40,7 @@ def judge(job: BatchJob, pods: Sequence[Pod], now_seen: Seen, *, now: datetime) 
 
 
 def deadline_of(job: BatchJob) -> datetime | None:
-    """When the Job will have been active for too long; None while it isn't active, or may be for ever."""
+    """When the Job exceeds its active deadline; None while it isn't active or has no deadline."""
     limit, started = job.spec.active_deadline_seconds, started_at(job)
     if limit is None or started is None or job.suspended:
         return None
@@ -51,7 +51,7 @@ def deadline_of(job: BatchJob) -> datetime | None:
 
 
 def started_at(job: BatchJob) -> datetime | None:
-    """When it was started, or last resumed; None where it wasn't, or where that can't be read."""
+    """When it was started or last resumed; None where it wasn't, or where the time is malformed."""
     try:
         return parse_time(job.status.start_time) if job.status.start_time else None
     except ValueError:
@@ -59,7 +59,7 @@ def started_at(job: BatchJob) -> datetime | None:
 
 
 def _policy_fails(job: BatchJob, pods: Sequence[Pod]) -> str:
-    """Why a pod fails the whole Job; empty where none does."""
+    """Why a pod fails the whole Job by the pod failure policy; empty where none does."""
     if job.spec.pod_failure_policy is None:
         return ""
     matched = (failure_of(pod, job) for pod in pods if has_failed(pod, job))
@@ -67,7 +67,7 @@ def _policy_fails(job: BatchJob, pods: Sequence[Pod]) -> str:
 
 
 def _restarted_too_often(job: BatchJob, pods: Sequence[Pod]) -> bool:
-    """Where containers are restarted in place, the limit is for restarts."""
+    """Whether the restarts in place exceed the limit, where containers are restarted in place."""
     if part(job.spec.template, "spec").get("restartPolicy") != "OnFailure":
         return False
     count = sum(restarts(pod) for pod in pods if pod.status.phase in (PodPhase.RUNNING, PodPhase.PENDING))
@@ -90,7 +90,7 @@ def _succeeds(job: BatchJob, pods: Sequence[Pod], now_seen: Seen) -> Verdict | N
     message = success_of(job, now_seen.completed) if job.indexed else ""
     if message:
         return Verdict(ConditionType.SUCCESS_CRITERIA_MET, BatchJobReason.SUCCESS_POLICY, message)
-    # Without a number of completions, one success is enough, and the other pods may end as they like.
+    # Without `completions`, one success is enough, and the results of the other pods don't matter.
     wanted = 1 if job.spec.completions is None else job.spec.completions
     if now_seen.succeeded < wanted or any(is_active(pod) for pod in pods):
         return None

@@ -1,4 +1,4 @@
-"""The picture on which a Job is decided."""
+"""The snapshot on which a Job is decided."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from vcbatch.api.pod import Pod
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchJobView:
-    """One Job and what there is of it. Its own writes to pods have to be in the picture: a finalizer that was taken
-    off and is seen again would be counted twice."""
+    """One Job and its pods. The controller's own writes to pods must be in the snapshot: a pod whose finalizer was
+    removed would be counted twice if it were seen with it again."""
 
     job: BatchJob
     pods: Sequence[Pod] = ()
-    """All pods of its namespace that it controls, by UID, or that nobody controls."""
+    """All pods of its namespace that it controls, by UID, or that have no controller."""
     taken: Callable[[str], bool] = lambda _name: False
-    """Whether a name of a pod isn't free in its namespace."""
+    """Whether a pod name is in use in its namespace."""
     lost: Mapping[str, datetime] = field(default_factory=dict[str, datetime])
-    """Pods that failed and were removed since, by UID, with the time of their end: what the wait before the next try
-    is reckoned from. As far as is remembered."""
+    """Pods that failed and were removed since, by UID, with the time of their end; the retry backoff is computed from
+    it. Only as many as the controller remembers."""

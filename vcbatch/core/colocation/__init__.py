@@ -1,4 +1,4 @@
-"""The colocation controller's decisions: which ColocationConfiguration a pod follows."""
+"""The colocation controller's decisions: which ColocationConfiguration applies to a pod."""
 
 from vcbatch.core.colocation.decide import ColocationView, decide
 

@@ -1,4 +1,4 @@
-"""What follows from one look at a pod and the ColocationConfigurations of its namespace."""
+"""The decision of one reconciliation of a pod with the ColocationConfigurations of its namespace."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _NOTHING = "{}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColocationView:
-    """A pod that isn't over, and the configurations of its namespace."""
+    """An unfinished pod, and the configurations of its namespace."""
 
     pod: ObjectMeta
     configurations: Sequence[ColocationConfiguration] = ()
 
 
 def decide(view: ColocationView) -> Decision:
-    """The newest configuration that selects the pod is written on it. One that followed a configuration and doesn't
-    any more is told so, since the node agent would go on with the last one."""
+    """Record the newest configuration that selects the pod on it. Where no configuration selects it any more, an empty
+    one is recorded, since the node agent would otherwise keep the last one."""
     held = view.pod.annotations or {}
     followed = _followed(view)
     if followed is not None:
@@ -49,7 +49,7 @@ def decide(view: ColocationView) -> Decision:
 
 def _followed(view: ColocationView) -> ColocationConfiguration | None:
     selecting = [each for each in view.configurations if matches(each.spec.selector, view.pod.labels)]
-    # Of two of the same second, the name decides, so that all looks come to the same.
+    # The name breaks ties between configurations of the same second, so that all reconciliations choose the same.
     by_name = sorted(selecting, key=lambda each: each.name)
     return max(by_name, key=lambda each: each.metadata.creation_timestamp or "", default=None)
 

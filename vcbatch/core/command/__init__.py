@@ -1,4 +1,4 @@
-"""Commands that nobody takes: their target is gone, is no job or queue, or can't be commanded yet."""
+"""Commands without effect: the target doesn't exist, is no job or queue, or can't take Commands yet."""
 
 from vcbatch.core.command.decide import decide
 

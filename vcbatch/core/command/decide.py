@@ -1,7 +1,7 @@
-"""What becomes of a Command whose target doesn't take it.
+"""When a Command is deleted whose target doesn't execute it.
 
-A Command to a job that exists is the job's own affair (`vcbatch.core.job.commands`). All others would lie around for
-ever (Volcano leaks them): they go after a while in which their target may still appear.
+The reconciliation of an existing job handles its Commands (`vcbatch.core.job.commands`). All others would stay for ever
+(Volcano leaks them); they are deleted after a period in which their target may still be created.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PATIENCE: Final = timedelta(minutes=1)
 
 
 def decide(command: Command, *, taken: bool, now: datetime) -> Decision:
-    """`taken`: the object that the Command names exists and reads its Commands itself."""
+    """`taken`: the object that the Command names exists, and its reconciliation handles its Commands."""
     if taken or command.metadata.deletion_timestamp:
         return Decision()
     due = _created(command, now) + PATIENCE

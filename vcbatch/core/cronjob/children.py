@@ -1,4 +1,4 @@
-"""The jobs that came of a CronJob: which still run, how the others ended, and which slots they were made for."""
+"""The jobs of a CronJob: which still run, how the others ended, and for which slots they were created."""
 
 from __future__ import annotations
 
@@ -31,36 +31,36 @@ _MINUTE: Final = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Children:
-    """Jobs by what became of them, each list from the oldest to the newest. Only `foreign` has jobs of others."""
+    """The jobs by state, each list from the oldest to the newest. Only `foreign` has jobs of other owners."""
 
     running: Sequence[AnyJob]
-    """Unfinished, also where suspended: an aborted job may be resumed. A job that somebody made of the CronJob at once
-    isn't in here: no slot waits for it, and none replaces it."""
+    """Unfinished jobs that aren't being deleted, suspended ones included, since an aborted job may be resumed. Jobs
+    that a user created from the CronJob by hand are left out: no slot waits for them, and none replaces them."""
     ending: Sequence[AnyJob]
-    """Of those, the ones that are being deleted: their pods may still run."""
+    """Unfinished jobs that are being deleted: their pods may still run."""
     completed: Sequence[AnyJob]
     failed: Sequence[AnyJob]
-    """Failed or Terminated; neither list has those that are being deleted."""
+    """Failed or Terminated. Neither list has jobs that are being deleted."""
     own: Mapping[str, AnyJob]
-    """All of them by name."""
+    """All of the CronJob's jobs by name."""
     foreign: Mapping[str, AnyJob]
-    """Jobs by name that somebody else made, where a job of ours might be."""
+    """Jobs of other owners that have the name of a possible job of the CronJob, by name."""
 
     @property
     def last_slot(self) -> datetime | None:
-        """The latest slot that one of them was made for."""
+        """The latest slot for which one of the jobs was created."""
         slots = [slot for slot in map(slot_of, self.own.values()) if slot is not None]
         return max(slots, default=None)
 
     @property
     def last_success(self) -> datetime | None:
-        """When one of them completed last."""
+        """When one of the jobs last completed."""
         ends = [ended_at(job) for job in self.own.values() if outcome_of(job) is Outcome.COMPLETED]
         return max((end for end in ends if end is not None), default=None)
 
 
 def children_of(view: CronJobView) -> Children:
-    """Sort the jobs out. Whose they are is told by the controller's UID, never by a name."""
+    """Sort the jobs by state. The owner is identified by the controller's UID, never by a name."""
     own: dict[str, AnyJob] = {}
     foreign: dict[str, AnyJob] = {}
     for job in sorted(view.jobs, key=_age):
@@ -78,13 +78,13 @@ def children_of(view: CronJobView) -> Children:
 
 
 def is_controlled(job: AnyJob, cron_job: AnyCronJob) -> bool:
-    """Whether this very CronJob made the job, or took it over."""
+    """Whether the CronJob with this UID created or adopted the job."""
     owner = job.metadata.controller_owner()
     return owner is not None and owner.kind == kinds_of(cron_job).cron_job.kind and owner.uid == cron_job.uid
 
 
 def slot_of(job: AnyJob) -> datetime | None:
-    """The slot that the job was made for; None for one that was made by hand."""
+    """The slot for which the job was created; None for one that was created by hand."""
     annotation = (KUBERNETES if isinstance(job, BatchJob) else VOLCANO).slot
     return read_time(job.metadata.annotations.get(annotation))
 
@@ -94,10 +94,10 @@ def _by_hand(job: AnyJob) -> bool:
 
 
 def job_name(cron_job: AnyCronJob, slot: datetime, rule: Calendar | Every) -> str:
-    """The name that makes a slot's job one of a kind: the slot in minutes since 1970, as in Kubernetes and Volcano.
+    """The job name that is unique for a slot: it ends in the slot in minutes since 1970, as in Kubernetes and Volcano.
 
-    An interval below a minute counts seconds, since its jobs would share their names otherwise. Both leave a CronJob's
-    name 52 characters, and never meet: one has eight digits and the other ten, until the year 2160.
+    An interval below a minute uses seconds, since its jobs would share their names otherwise. Both leave 52 characters
+    for a CronJob's name, and never collide until the year 2160: one has eight digits and the other ten.
     """
     seconds = int(slot.timestamp())
     short = isinstance(rule, Every) and rule.interval < _MINUTE
@@ -105,7 +105,7 @@ def job_name(cron_job: AnyCronJob, slot: datetime, rule: Calendar | Every) -> st
 
 
 def job_body(cron_job: AnyCronJob, slot: datetime, *, name: str, zone: tzinfo) -> Json:
-    """The job of a slot. Of the template's metadata only labels and annotations carry over, as in Volcano."""
+    """The job of a slot. Of the template's metadata only labels and annotations are copied, as in Volcano."""
     template, kinds = cron_job.spec.job_template, kinds_of(cron_job)
     metadata: Json = {
         "name": name,
@@ -124,7 +124,7 @@ def job_body(cron_job: AnyCronJob, slot: datetime, *, name: str, zone: tzinfo) -
 
 
 def active_entry(job: AnyJob) -> ObjectReference:
-    """How `status.active` names a job."""
+    """The entry of a job in `status.active`."""
     resource = _resource_of(job)
     return ObjectReference(
         api_version=resource.api_version,
@@ -145,11 +145,11 @@ def _resource_of(job: AnyJob) -> Resource:
 
 
 def _age(job: AnyJob) -> tuple[datetime, str]:
-    """Oldest first, and by name among those of one second."""
+    """Sort key: oldest first, then by name among those of the same second."""
     return (read_time(job.metadata.creation_timestamp) or datetime.min.replace(tzinfo=UTC), job.name)
 
 
 def _in_zone(slot: datetime, zone: tzinfo) -> str:
-    """RFC 3339 as Go writes it."""
+    """RFC 3339 as Go formats it."""
     text = slot.astimezone(zone).isoformat(timespec="seconds")
     return text.removesuffix("+00:00") + "Z" if text.endswith("+00:00") else text

@@ -1,4 +1,4 @@
-"""What happens to a slot that is due while jobs of earlier slots run: one rule per `concurrencyPolicy`."""
+"""What is done with a slot that is due while jobs of earlier slots run: one rule per `concurrencyPolicy`."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from vcbatch.api.cronjob import ConcurrencyPolicy
 
 
 class Verb(StrEnum):
-    """What is done about a slot."""
+    """What is done with a slot."""
 
     START = "start"
-    """Make its job."""
+    """Create its job."""
     WAIT = "wait"
-    """Make no job now; the slot stays due, and is lost when the next one comes or its deadline passes."""
+    """Create no job now; the slot stays due, and is skipped when the next one comes or its deadline passes."""
     REPLACE = "replace"
-    """Delete what runs, and make its job."""
+    """Delete the running jobs, and create its job."""
 
 
 TABLE: Final[Mapping[ConcurrencyPolicy, Verb]] = {
@@ -25,11 +25,11 @@ TABLE: Final[Mapping[ConcurrencyPolicy, Verb]] = {
     ConcurrencyPolicy.FORBID: Verb.WAIT,
     ConcurrencyPolicy.REPLACE: Verb.REPLACE,
 }
-"""While jobs of earlier slots run. Where none does, a slot's job is started whatever the policy."""
+"""While jobs of earlier slots run. Where none does, a slot's job is started with any policy."""
 
 
 def verb_for(policy: str, *, busy: bool) -> Verb:
-    """No policy, or one that the API server wouldn't have let pass, means Allow."""
+    """An empty policy, or one that the API server would have rejected, means Allow."""
     if not busy:
         return Verb.START
     try:

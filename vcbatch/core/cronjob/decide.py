@@ -1,9 +1,9 @@
-"""What follows from one look at a CronJob (volcano-sh/volcano `pkg/controllers/cronjob`, and Kubernetes' controller of
-the same name, which it follows).
+"""The decision of one reconciliation of a CronJob (volcano-sh/volcano `pkg/controllers/cronjob`, and Kubernetes'
+controller of the same name, which it follows).
 
-A job is made first, and that its slot was acted on is written at the next look, because the job exists: a crash in
-between loses nothing, and the job's name keeps a second one away. Old jobs are deleted only where none is to be made,
-so that a deletion that is refused keeps no job from starting.
+A job is created first; the next reconciliation records its slot, because the job exists. So a crash in between loses
+nothing, and the job's name prevents a second one. Old jobs are deleted only where none is to be created, so that a
+deletion that fails doesn't keep a job from starting.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from vcbatch.core.machine import Create, Decision, Delete, Emit, EventType, Json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Step:
-    """What is done about the slot that is due. `handled`: it was acted on, and is to be written down."""
+    """The action for the slot that is due. `handled`: the slot was acted on, and is to be recorded."""
 
     handled: datetime | None = None
     replaced: Sequence[AnyJob] = ()
@@ -41,10 +41,10 @@ class _Step:
 
 
 def decide(view: CronJobView, *, now: datetime) -> Decision:
-    """The status as the jobs that exist say it, and what the clock asks for."""
+    """The status that follows from the existing jobs, and the action for the slot that is due."""
     cron_job = view.cron_job
     if cron_job.metadata.deletion_timestamp:
-        return Decision()  # its jobs go with it, by the garbage collector
+        return Decision()  # its jobs are deleted with it, by the garbage collector
     children, kinds = children_of(view), kinds_of(cron_job)
     past = _past(view, children)
     suspended = bool(cron_job.spec.suspend)
@@ -67,7 +67,7 @@ def decide(view: CronJobView, *, now: datetime) -> Decision:
 
 
 def _past(view: CronJobView, children: Children) -> Past:
-    """Both what is written and what can be seen, since a crash may have come before the writing."""
+    """The later of the recorded slot and that of the existing jobs, since a crash may have prevented the record."""
     status = view.cron_job.status
     return Past(
         last=_latest(read_time(status.last_schedule_time), children.last_slot),
@@ -108,8 +108,8 @@ def _act(verb: Verb, cron_job: AnyCronJob, children: Children, plan: Plan, slot:
 
 
 def _taken(cron_job: AnyCronJob, holder: AnyJob, slot: datetime) -> _Step:
-    """The slot's name belongs to somebody else: left alone. One that is on its way out (a CronJob of the same name was
-    there before) is waited for."""
+    """The name of the slot's job belongs to another owner's job, which is left alone. One that is being deleted (an
+    earlier CronJob of the same name created it) is waited for."""
     if holder.metadata.deletion_timestamp:
         return _Step()
     text = f"no job is made for {format_time(slot)}: a job {holder.name} exists and isn't this CronJob's"
@@ -134,7 +134,8 @@ def _status(view: CronJobView, children: Children, past: Past, step: _Step) -> W
 
 
 def _active(status: CronJobStatus, jobs: Sequence[AnyJob]) -> list[Json]:
-    """An entry stays as it was written: what its job's version is by now concerns nobody."""
+    """The entries of `status.active`. Existing entries stay as written: the current version of their jobs isn't
+    used."""
     written = {entry.uid: entry for entry in status.active}
     return [written.get(job.uid, active_entry(job)).dump() for job in jobs]
 
@@ -160,7 +161,7 @@ def _times(cron_job: AnyCronJob, past: Past, children: Children, step: _Step) ->
 
 
 def _surplus(cron_job: AnyCronJob, children: Children) -> Iterator[AnyJob]:
-    """The oldest finished jobs beyond what is to be kept."""
+    """The oldest finished jobs beyond the history limits."""
     spec = cron_job.spec
     for jobs, limit in (
         (children.completed, spec.successful_jobs_history_limit),
@@ -171,8 +172,8 @@ def _surplus(cron_job: AnyCronJob, children: Children) -> Iterator[AnyJob]:
 
 
 def _news(cron_job: AnyCronJob, children: Children, status: WriteStatus | None) -> Iterator[Emit]:
-    """What became of the jobs that the stored status says are running, told with the one that says so no more: the
-    next job may be refused."""
+    """The end of each job that the stored status lists as running. The events are emitted with the status that removes
+    the jobs from the list, since the creation of the next job may fail."""
     by_uid = {job.uid: job for job in children.own.values()}
     for entry in cron_job.status.active:
         job = by_uid.get(entry.uid)

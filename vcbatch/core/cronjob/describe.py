@@ -1,4 +1,4 @@
-"""The rules of `concurrencyPolicy` as a part of the page for people, `docs/states.md`."""
+"""The rules of `concurrencyPolicy` as a section of the page `docs/states.md`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Generated from the table in `vcbatch/core/cronjob/concurrency.py`: what becomes 
 
 
 def render() -> str:
-    """The part, in Markdown."""
+    """The section, in Markdown."""
     rows = (
         f"| **{policy}** | {_VERBS[verb_for(policy, busy=False)]} | {_VERBS[verb_for(policy, busy=True)]} |\n"
         for policy in ConcurrencyPolicy

@@ -28,22 +28,22 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kinds:
-    """What the wire calls things."""
+    """The names that differ between the two kinds."""
 
     cron_job: Resource
     job: Resource
     slot: str
-    """The annotation of a job with the slot that it was made for."""
+    """The job annotation that has the slot for which the job was created."""
     remembers: bool
-    """Whether the status has room for what only the controller knows."""
+    """Whether the status has fields for the controller's own data."""
     propagation: str | None
-    """How a job is deleted. Without a word Kubernetes' own leave their pods behind."""
+    """The propagation policy of the deletion of a job. Without one, Kubernetes' own jobs orphan their pods."""
     reasons: Mapping[CronJobReason, str] = field(default_factory=dict[CronJobReason, str])
-    """Where events have other reasons than Volcano's."""
+    """Event reasons that differ from Volcano's."""
     created: str
-    """What the event about a new job says, with `{job}` and `{cron_job}`."""
+    """The message of the event about a new job, with `{job}` and `{cron_job}`."""
     completed: str
-    """What the event about a finished one says, with `{job}` and `{outcome}`."""
+    """The message of the event about a finished one, with `{job}` and `{outcome}`."""
 
 
 VOLCANO: Final = Kinds(
@@ -73,12 +73,12 @@ KUBERNETES: Final = Kinds(
 
 
 def kinds_of(cron_job: AnyCronJob) -> Kinds:
-    """What the CronJob makes and says: as Volcano's does, or as Kubernetes' does."""
+    """The names that the CronJob uses: Volcano's or Kubernetes'."""
     return KUBERNETES if isinstance(cron_job, BatchCronJob) else VOLCANO
 
 
 def outcome_of(job: AnyJob) -> Outcome | None:
-    """None while the job may still do something: also where it is suspended or aborted."""
+    """How the job ended; None while it isn't finished, which includes suspended and aborted jobs."""
     if isinstance(job, BatchJob):
         end = job.status.end
         completed = end is not None and end.type == ConditionType.COMPLETE
@@ -91,21 +91,21 @@ def outcome_of(job: AnyJob) -> Outcome | None:
 
 
 def ended_at(job: AnyJob) -> datetime | None:
-    """When the job ended; None where nobody says so."""
+    """When the job ended; None where its status doesn't have the time."""
     if isinstance(job, BatchJob):
         return read_time(job.status.end.last_transition_time if job.status.end is not None else None)
     return read_time(job.status.state.last_transition_time)
 
 
 def standing_of(job: AnyJob) -> str:
-    """A word for people."""
+    """The state of the job, in one word for messages."""
     if isinstance(job, BatchJob):
         return outcome_of(job) or ("Suspended" if job.suspended else "Running")
     return job.phase
 
 
 def read_time(text: str | None) -> datetime | None:
-    """The instant; None where nothing readable is written."""
+    """The instant; None where the text is missing or malformed."""
     try:
         return parse_time(text) if text else None
     except ValueError:

@@ -1,11 +1,12 @@
-"""When a schedule's slots are.
+"""The slots (scheduled times) of a schedule.
 
-A slot of five fields is every minute that a clock on the wall of that time zone shows and that fits: what the clock
-skips in spring is no slot, and what it shows twice in autumn is two. That is what robfig/cron does for Kubernetes and
-Volcano, except for its slips around clock changes at midnight and by half an hour, where it loses slots that exist.
+The slots of a schedule of five fields are all minutes that a wall clock of the time zone shows and that match: a
+reading that the clock skips in spring is no slot, and one that it shows twice in autumn is two. robfig/cron does the
+same for Kubernetes and Volcano, except for its errors around clock changes at midnight and by half an hour, where it
+loses slots.
 
-croniter finds the readings of the clock that fit, on a time line without zones; which instants show a reading is asked
-of the time zone. (croniter's own way with time zones moves a skipped slot to the next minute that exists.)
+croniter finds the matching readings on a time line without zones; the time zone decides which instants show a reading.
+(croniter's own time zone support moves a skipped slot to the next minute that exists.)
 """
 
 from __future__ import annotations
@@ -25,26 +26,26 @@ _NONE: Final = timedelta(0)
 
 
 class Slots(Protocol):
-    """All instants at which a schedule is due. Instants are aware; those given back are in UTC, whole seconds."""
+    """All instants at which a schedule is due. Instants are aware; returned ones are in UTC, in whole seconds."""
 
     def next(self, after: datetime) -> datetime | None:
-        """The first one later than `after`; None where none ever comes."""
+        """The first slot later than `after`; None where there is none."""
         ...
 
     def last(self, until: datetime) -> datetime | None:
-        """The last one that isn't later than `until`."""
+        """The last slot that isn't later than `until`; None where there is none."""
         ...
 
 
 def slots_of(line: CronLine, *, zone: tzinfo, since: datetime) -> Slots:
-    """The slots of a schedule in a time zone. Intervals (`@every`) are counted from `since`, and need no zone."""
+    """The slots of a schedule in a time zone. Intervals (`@every`) start at `since` and need no zone."""
     if isinstance(line.rule, Every):
         return Intervals(start=since.replace(microsecond=0), interval=line.rule.interval)
     return _clock(line.rule, zone)
 
 
 def count_between(slots: Slots, *, after: datetime, until: datetime, most: int) -> int:
-    """How many slots are later than `after` and not later than `until`; `most` where there are as many or more."""
+    """The number of slots later than `after` and not later than `until`; at most `most`."""
     count, at = 0, slots.next(after)
     while at is not None and at <= until and count < most:
         count, at = count + 1, slots.next(at)
@@ -53,7 +54,7 @@ def count_between(slots: Slots, *, after: datetime, until: datetime, most: int) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intervals:
-    """`start`, and then again and again; `start` itself is none of the slots."""
+    """The instants at multiples of an interval after `start`; `start` itself is no slot."""
 
     start: datetime
     interval: timedelta
@@ -78,7 +79,7 @@ def _clock(rule: Calendar, zone: tzinfo) -> WallClock:
 
 
 class WallClock:
-    """The slots of five fields on the clocks of a time zone."""
+    """The slots of a five-field schedule on the wall clock of a time zone."""
 
     def __init__(self, rule: Calendar, zone: tzinfo) -> None:
         self._zone = zone
@@ -88,7 +89,7 @@ class WallClock:
     def next(self, after: datetime) -> datetime | None:
         here = after.astimezone(self._zone)
         wall = here.replace(tzinfo=None, fold=0)
-        # Readings that passed and are yet to be shown a second time count as well.
+        # Readings that passed and will be shown a second time count as well.
         found: datetime | None = None
         for reading in self._later(wall - _put_back_after(here)):
             instants = [instant for instant in _instants(reading, self._zone) if instant > after]
@@ -120,7 +121,7 @@ class WallClock:
             yield reading
 
     def _earlier(self, than: datetime) -> Iterator[datetime]:
-        """That reading too."""
+        """The readings up to `than`, latest first."""
         reading = than.replace(second=0, microsecond=0) + _MINUTE
         while (before := self._find(reading, backwards=True)) is not None:
             reading = before
@@ -137,7 +138,7 @@ class WallClock:
 
 
 def _canonical(rule: Calendar) -> str:
-    """The fields as plain lists: croniter reads steps and ranges in ways of its own (`6/15` is 6 to it)."""
+    """The fields as plain lists, since croniter interprets some steps and ranges differently (`6/15` is 6)."""
     days, weekdays = rule.days, rule.weekdays
     if rule.either_day and (len(days) == 31 or len(weekdays) == 7):  # every day fits
         days, weekdays = tuple(range(1, 32)), tuple(range(7))
@@ -148,7 +149,7 @@ def _canonical(rule: Calendar) -> str:
 
 
 def _instants(reading: datetime, zone: tzinfo) -> list[datetime]:
-    """When the clock shows it: never, once or twice."""
+    """The instants at which the clock shows the reading: none, one or two."""
     found: list[datetime] = []
     for fold in (0, 1):
         instant = reading.replace(tzinfo=zone, fold=fold).astimezone(UTC)
@@ -159,12 +160,12 @@ def _instants(reading: datetime, zone: tzinfo) -> list[datetime]:
 
 
 def _put_back_after(here: datetime) -> timedelta:
-    """By how much the clock will be put back, where what it shows now is shown again then."""
+    """By how much the clock will be set back, where it will show the present reading again; else zero."""
     return _repeat(here) if not here.fold else _NONE
 
 
 def _put_back_before(here: datetime) -> timedelta:
-    """By how much the clock has been put back, where it showed before what it shows now."""
+    """By how much the clock was set back, where it showed the present reading before; else zero."""
     return _repeat(here) if here.fold else _NONE
 
 

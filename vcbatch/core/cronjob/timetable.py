@@ -1,4 +1,4 @@
-"""Which slot of a CronJob is due now, and when the next one comes."""
+"""Which slot of a CronJob is due now, and when the next one is."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from vcbatch.core.cronjob.slots import Slots, count_between, slots_of
 from vcbatch.core.cronjob.view import CronJobView, Zones
 
 MOST_MISSED: Final = 100
-"""More missed slots than these are worth a warning; in any case only the last one is made up for."""
+"""More missed slots than this emit a warning; in any case only the last one is made up for."""
 
 _SKEW: Final = timedelta(hours=1)
-"""A last slot so far in the future wasn't set by clocks that differ a little."""
+"""A recorded slot further in the future isn't explained by clock skew."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remark:
-    """Something that a CronJob's owner has to know about its schedule."""
+    """A message about the schedule for the CronJob's owner."""
 
     reason: CronJobReason
     message: str
@@ -32,7 +32,7 @@ class Remark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A schedule that can be followed."""
+    """A valid schedule."""
 
     rule: Calendar | Every
     slots: Slots
@@ -41,8 +41,8 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timetable:
-    """`plan` is None where the schedule can't be followed, and `due` where no slot is to be acted on. `next` is the
-    first slot that is yet to come."""
+    """`plan` is None where the schedule is invalid, and `due` where no slot is to be acted on. `next` is the first slot
+    in the future."""
 
     plan: Plan | None = None
     due: datetime | None = None
@@ -52,19 +52,19 @@ class Timetable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Past:
-    """`last`: the latest slot that was acted on. `not_before`: slots up to then don't count, since the schedule was
-    another one."""
+    """`last`: the latest slot that was acted on. `not_before`: earlier slots don't count, since the schedule was a
+    different one."""
 
     last: datetime | None
     not_before: datetime | None
 
 
 def timetable_of(view: CronJobView, past: Past, *, now: datetime) -> Timetable:
-    """Read the schedule and look at the clock.
+    """Compute the due slot and the next one.
 
     Slots count from the last one that was acted on, else from the CronJob's creation. Of several that passed only the
-    last is due (Kubernetes' `mostRecentScheduleTime`, which estimates where this counts), unless that was longer ago
-    than `startingDeadlineSeconds`.
+    last is due (Kubernetes' `mostRecentScheduleTime`, which estimates where this counts), unless it is older than
+    `startingDeadlineSeconds`.
     """
     cron_job = view.cron_job
     created = read_time(cron_job.metadata.creation_timestamp) or now
@@ -111,13 +111,13 @@ def _plan(cron_job: AnyCronJob, zones: Zones, *, since: datetime) -> tuple[Plan 
 
 
 def _zone(line: CronLine, named: str | None, zones: Zones) -> tzinfo | None:
-    """UTC where none is named: where the controllers run must not decide when jobs do."""
+    """The time zone; UTC where none is named, so that the controllers' own zone has no influence; None if unknown."""
     name = line.zone if line.zone is not None else named
     return zones(name) if name else UTC
 
 
 def _horizon(now: datetime, deadline: int | None) -> datetime:
-    """Slots up to here are too long ago."""
+    """The time up to which slots are too old to be acted on."""
     try:
         return now - timedelta(seconds=deadline) if deadline is not None else datetime.min.replace(tzinfo=UTC)
     except OverflowError:

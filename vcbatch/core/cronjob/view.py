@@ -1,4 +1,4 @@
-"""The picture on which a CronJob is decided."""
+"""The snapshot on which a CronJob is decided."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Zones = Callable[[str], tzinfo | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CronJobView:
-    """One CronJob with what came of it."""
+    """One CronJob and its jobs."""
 
     cron_job: AnyCronJob
     jobs: Sequence[AnyJob] = ()

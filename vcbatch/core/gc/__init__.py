@@ -1,1 +1,1 @@
-"""When finished objects go."""
+"""When finished objects are deleted."""

@@ -1,4 +1,4 @@
-"""When a finished job or flow is deleted: so many seconds after its end (volcano-controllers.md 4.6)."""
+"""Deletion of finished jobs and flows by `ttlSecondsAfterFinished` (volcano-controllers.md 4.6)."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from vcbatch.core.machine import Delete, ObjectRef, ref_of
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """The deletion, where it is due, else when it will be."""
+    """The deletion, where it is due, else the time at which it will be."""
 
     delete: Delete | None = None
     due: datetime | None = None
 
 
 def expiry_of(job: Job, *, now: datetime) -> Expiry:
-    """Whether the job's time is over. An aborted job isn't finished: it may be resumed. A job whose end has no
-    readable time never expires."""
+    """The expiry of a job. An aborted job isn't finished: it may be resumed. A job whose end has no readable time never
+    expires."""
     ttl = job.spec.ttl_seconds_after_finished
     if ttl is None or not job.phase.finished:
         return Expiry()
@@ -32,8 +32,8 @@ def expiry_of(job: Job, *, now: datetime) -> Expiry:
 
 
 def flow_expiry(flow: JobFlow, *, finished: str, now: datetime) -> Expiry:
-    """Whether the time of a flow is over that came to its end at `finished`; empty where it goes on. Its jobs go with
-    it. One whose end has no readable time never expires."""
+    """The expiry of a flow that ended at `finished`, which is empty while the flow continues. Its jobs are deleted with
+    it. A flow whose end has no readable time never expires."""
     ttl = retention(flow.metadata.annotations)
     if ttl is None or not finished:
         return Expiry()

@@ -1,5 +1,5 @@
-"""The HyperNode controller's decisions: `decide` says how many nodes are in one, `discovery` makes them from labels and
-`fabric` from what a fabric manager says."""
+"""The HyperNode controller's decisions: `decide` counts the nodes of a HyperNode, `discovery` derives HyperNodes from
+node labels and `fabric` from the data of a fabric manager."""
 
 from vcbatch.core.hypernode.config import Discovery, MalformedDiscovery, parse_discovery
 from vcbatch.core.hypernode.decide import decide

@@ -1,4 +1,4 @@
-"""The part of Volcano's controller configuration that says how HyperNodes are found (`networkTopologyDiscovery`)."""
+"""The part of Volcano's controller configuration for the discovery of HyperNodes (`networkTopologyDiscovery`)."""
 
 from __future__ import annotations
 
@@ -23,23 +23,22 @@ _SHORTEST_INTERVAL: Final = timedelta(seconds=10)
 
 
 class MalformedDiscovery(ValueError):
-    """The message names the place, what is there, and what is allowed."""
+    """The message names the field, its value, and the allowed values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Discovery:
-    """What HyperNodes are made from, as far as it is switched on: labels by the names of their topologies, and a
-    fabric manager."""
+    """The enabled sources of HyperNodes: node labels by the names of their topologies, and a fabric manager."""
 
     topologies: tuple[LabelTopology, ...] = ()
     fabric: Fabric | None = None
 
 
 def parse_discovery(given: Any) -> Discovery:
-    """What the file says. Raises `MalformedDiscovery`.
+    """Parse the configuration. Raises `MalformedDiscovery`.
 
-    Of two topologies with names that are written alike in the name of a HyperNode, neither could tell its own; nor of
-    two fabrics.
+    It is an error if two topologies, or two fabrics, have names that give the same names of HyperNodes: neither could
+    identify its own.
     """
     found: list[LabelTopology] = []
     fabrics: list[Fabric] = []
@@ -64,7 +63,7 @@ def parse_discovery(given: Any) -> Discovery:
 
 
 def _source(given: Any, path: str) -> dict[str, Any]:
-    """One source with what all have in common; one that isn't known may be there as long as it is switched off."""
+    """The fields that all sources have. An unknown source is allowed as long as it is disabled."""
     fields = _mapping(given, path)
     for key in sorted(fields.keys() - _KEYS):
         raise MalformedDiscovery(f"{path}.{key}: no such field, want some of {', '.join(sorted(_KEYS))}")
@@ -97,7 +96,7 @@ def _fabric(source: dict[str, Any], path: str) -> Fabric:
 
 
 def _endpoint(given: Any, path: str) -> str:
-    """`https://` where no scheme is given, without a slash at the end."""
+    """The URL, with `https://` where no scheme is given, and without a trailing slash."""
     text = given if isinstance(given, str) else ""
     url = urlsplit(text if "://" in text else f"https://{text}")
     try:
@@ -123,7 +122,7 @@ def _interval(given: Any, path: str) -> timedelta:
 
 
 def _secret(given: Any, path: str) -> tuple[str, str] | None:
-    """Namespace and name."""
+    """The namespace and name of the Secret."""
     if given is None:
         return None
     reference = _mapping(_mapping(given, path).get("secretRef"), f"{path}.secretRef")

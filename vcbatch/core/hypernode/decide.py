@@ -1,4 +1,4 @@
-"""What follows from one look at a HyperNode."""
+"""The decision of one reconciliation of a HyperNode."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from vcbatch.api.topology import Place
 from vcbatch.core.machine import Decision, WriteStatus, ref_of
 
 CONSISTENT: Final = "Consistent"
-"""The condition that says whether a HyperNode has its place in a tree."""
+"""The condition that says whether a HyperNode has a valid position in a tree."""
 
 
 def decide(hyper_node: HyperNode, place: Place, *, now: datetime) -> Decision:
-    """How many nodes are below it, and what is wrong with it, where that isn't what is stored."""
+    """The number of nodes below the HyperNode, and its errors, where they differ from the stored ones."""
     if hyper_node.metadata.deletion_timestamp:
         return Decision()
     stored = hyper_node.status.dump()

@@ -22,7 +22,8 @@ _HASH_LENGTH: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelTopology:
-    """`labels` from the widest domain to the node itself, whose label (`kubernetes.io/hostname`) makes no HyperNode."""
+    """`labels`: from the widest domain to the node itself, whose label (`kubernetes.io/hostname`) gives no
+    HyperNode."""
 
     name: str
     labels: Sequence[str]
@@ -37,7 +38,7 @@ class _Domain:
 
 
 def stem(name: str) -> str:
-    """The name of a topology as it is written in the names of its HyperNodes."""
+    """The part of HyperNode names that identifies the topology."""
     return re.sub("[^a-z0-9]", "-", name.lower())
 
 
@@ -62,8 +63,8 @@ def wanted(topology: LabelTopology, nodes: Mapping[str, Mapping[str, str]]) -> l
 
 
 def reconcile(wanted: Sequence[Json], stored: Sequence[HyperNode], *, source: str = SOURCE) -> Decision:
-    """What turns the HyperNodes of a source into those that are wanted. Those of other sources, and those that
-    people made, are left alone; one that Volcano found for the same domain is kept under its name."""
+    """Create, update and delete the HyperNodes of a source, so that they match `wanted`. Those of other sources and
+    those that users created are left alone; one that Volcano discovered for the same domain keeps its name."""
     ours = [found for found in stored if found.metadata.labels.get(names.NETWORK_TOPOLOGY_SOURCE) == source]
     taken = _taken_over(wanted, ours) if source == SOURCE else {}
     bodies = [_renamed(body, taken) for body in wanted]
@@ -80,7 +81,7 @@ def reconcile(wanted: Sequence[Json], stored: Sequence[HyperNode], *, source: st
 
 
 def _taken_over(wanted: Sequence[Json], ours: Sequence[HyperNode]) -> dict[str, str]:
-    """From the name that a domain would be given to the one that it has."""
+    """A mapping from the name that a domain would be given to the name that it has."""
     taken: dict[str, str] = {}
     by_domain: dict[tuple[str, str, str], str] = {}
     for found in sorted(ours, key=lambda found: found.name):
@@ -134,7 +135,8 @@ def _name_in(member: Json) -> str:
 
 
 def _name(topology: LabelTopology, tier: int, label: str, value: str) -> str:
-    """The same for the same domain, whoever computes it: two replicas, or one after a crash, make it once."""
+    """The name of the HyperNode. It depends on the domain alone, so that replicas, or one after a crash, create it
+    once."""
     kind = stem(topology.name)
     digest = hashlib.sha256(f"{topology.name}\0{label}\0{value}".encode()).hexdigest()
     return f"hypernode-{kind}-tier{tier}-{digest[:_HASH_LENGTH]}"

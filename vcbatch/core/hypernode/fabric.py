@@ -1,6 +1,6 @@
-"""HyperNodes from what a fabric manager says of its ports (Volcano's discovery source `ufm`, for InfiniBand).
+"""HyperNodes from the ports that a fabric manager reports (Volcano's discovery source `ufm`, for InfiniBand).
 
-Nodes that hang on the same leaf switches are a HyperNode of tier 1, and all of these are in one of tier 2.
+Nodes that are connected to the same leaf switches are a HyperNode of tier 1, and all of these are in one of tier 2.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _HASH_LENGTH: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fabric:
-    """Where a fabric manager is asked, how often, and the Secret (namespace, name) with `username` and `password`."""
+    """The endpoint of a fabric manager, the polling interval, and the Secret (namespace, name) with `username` and
+    `password`."""
 
     endpoint: str
     insecure: bool = False
@@ -44,8 +45,8 @@ class Link:
 def wanted_of_fabric(links: Iterable[Link]) -> list[Json]:
     """The HyperNodes of a fabric with these links: leaves by name, and last the spine above them.
 
-    Leaf switches that share a node are one domain, since a node may be in one only. What has no name that a node can
-    have is left out.
+    Leaf switches that share a node are one domain, since a node may be in one only. Links whose name is no valid node
+    name are left out.
     """
     domains = _domains([link for link in links if link.leaf and link.node and not name_rules.dns_subdomain(link.node)])
     leaves = [_body(name, 1, MemberType.NODE, nodes) for name, nodes in sorted(domains.items())]
@@ -77,7 +78,7 @@ def _domains(links: Iterable[Link]) -> Mapping[str, list[str]]:
 
 
 def _name(leaf: str) -> str:
-    """The same for the same first leaf switch of a domain, in whatever order the ports are told; Volcano counts."""
+    """The name, which depends on a domain's first leaf switch and not on the order of ports; Volcano numbers them."""
     return f"leaf-hn-{hashlib.sha256(leaf.encode()).hexdigest()[:_HASH_LENGTH]}"
 
 

@@ -1,8 +1,8 @@
 """The job controller's decisions.
 
-`decide` looks at a `JobView` and says what follows; `wanted_children`, `wanted_claims` and `wanted_references` say
-which objects beside pods and the PodGroup the view has to show, `read_of_pod` and `read_of_group` what of those
-matters.
+`decide` turns a `JobView` into a decision; `wanted_children`, `wanted_claims` and `wanted_references` name the objects
+beside pods and the PodGroup that the view must contain, and `read_of_pod` and `read_of_group` the properties of those
+that a decision reads.
 """
 
 from vcbatch.core.job.children import wanted_children

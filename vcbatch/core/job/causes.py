@@ -1,8 +1,8 @@
-"""Why a pod was lost: exactly one cause, found in one place.
+"""The cause of the loss of a pod: exactly one, found in one place.
 
-An eviction ends in a failed pod as often as a crash does, and policies, budgets and people have to tell the two apart
-(volcano#5885, volcano#2560). What a pod says of itself is read from the most to the least specific: its
-DisruptionTarget condition (KEP-3329), the reason that a kubelet or the node controller gave, its containers.
+An eviction ends in a failed pod as often as a crash does, and policies, retry budgets and users have to distinguish the
+two (volcano#5885, volcano#2560). A pod's status is read from the most to the least specific part: the DisruptionTarget
+condition (KEP-3329), the reason that a kubelet or the node controller set, the containers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MESSAGE_LIMIT = 1024
 _REASON_LIMIT = 128
 _SIGNALLED = 128
 _LAST_SIGNAL = 64
-"""A shell's and a container runtime's exit code of a process that a signal ended: 128 and its number."""
+"""The exit code of a process that a signal ended, in shells and container runtimes, is 128 plus its number."""
 
 _BY_DISRUPTION = {
     "PreemptionByScheduler": LossCause.PREEMPTED,
@@ -59,14 +59,14 @@ _IN_WORDS = {
 
 
 _REPORTED_ALREADY = frozenset({"Error", "Completed", "OOMKilled", "ContainerStatusUnknown", *_BY_STATUS_REASON})
-"""Reasons that add nothing to the words for their cause."""
+"""Reasons that add nothing to the text of their cause."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """How a pod ended. `exit_codes` are those of its containers that failed, the earliest first, as far as they are
-    known; `reason`, `signal` (0: none) and `message` are those of the first, or the pod's own; `at` is the moment when
-    the last of them ended, where they say it."""
+    """How a pod ended. `exit_codes` are those of its failed containers, the earliest first, as far as they are known;
+    `reason`, `signal` (0: none) and `message` are those of the first one, or the pod's own; `at` is when the last of
+    them ended, None where it is unknown."""
 
     cause: LossCause
     exit_codes: tuple[int, ...] = ()
@@ -77,7 +77,7 @@ class Failure:
 
 
 def failure_of(pod: Pod) -> Failure:
-    """Judge a pod in phase Failed."""
+    """Find the cause for a pod in phase Failed."""
     ended = sorted(_failed_containers(pod), key=lambda state: state.finished_at or "")
     times = [time for time in map(_time, ended) if time is not None]
     return Failure(
@@ -91,13 +91,13 @@ def failure_of(pod: Pod) -> Failure:
 
 
 def is_being_taken(pod: Pod) -> bool:
-    """Whether a failed pod is about to be deleted by who made it fail: the condition is set just before that (KEP-3329;
-    only what a kubelet ends by itself stays)."""
+    """Whether a failed pod is about to be deleted by the client that made it fail: the condition is set just before the
+    deletion (KEP-3329; only a pod that a kubelet itself terminates stays)."""
     return pod.status.phase == PodPhase.FAILED and _disruption(pod) in _BY_DISRUPTION
 
 
 def describe(*, pod: str, failure: Failure, node: str = "") -> str:
-    """One sentence for people: which pod, what happened to it and where, and its last words."""
+    """One sentence for messages: the pod, its failure, its node, and its last message."""
     what = _IN_WORDS[failure.cause]
     if failure.cause is LossCause.EXITED and failure.exit_codes:
         what = f"{what} with code {failure.exit_codes[0]}"
@@ -129,13 +129,13 @@ def _cause(pod: Pod, ended: list[StateTerminated]) -> LossCause:
 
 
 def _is_unknown(state: StateTerminated) -> bool:
-    """Whether the kubelet doesn't know how the container ended: its exit code is then one that the kubelet chose (137;
-    Kubernetes `pkg/kubelet/kubelet_pods.go`)."""
+    """Whether the kubelet doesn't know how the container ended: the kubelet then chose the exit code (137; Kubernetes
+    `pkg/kubelet/kubelet_pods.go`)."""
     return state.reason == ContainerReason.STATUS_UNKNOWN
 
 
 def _disruption(pod: Pod) -> str | None:
-    """The reason of the condition DisruptionTarget, where it holds."""
+    """The reason of the condition DisruptionTarget, where its status is True; None otherwise."""
     for condition in pod.status.conditions or ():
         if condition.type == PodConditionType.DISRUPTION_TARGET and condition.status == "True":
             return condition.reason
@@ -143,8 +143,8 @@ def _disruption(pod: Pod) -> str | None:
 
 
 def _failed_containers(pod: Pod) -> Iterator[StateTerminated]:
-    """How each container that failed ended. Restartable init containers (KEP-753) are left out where a regular one
-    failed too: they are told to stop when the pod is over, and what they say then isn't its cause."""
+    """The final state of each failed container. Restartable init containers (KEP-753) are left out where a regular one
+    failed too: they are stopped when the pod ends, and their exit code then isn't its cause."""
     regular = [state for state in map(_terminated, pod.status.container_statuses or ()) if state]
     failed = [state for state in regular if state.exit_code != 0]
     sidecars = {container.name for container in pod.spec.init_containers or () if _restarts(container)}
@@ -171,7 +171,7 @@ def _time(state: StateTerminated) -> datetime | None:
 
 
 def _signal(state: StateTerminated) -> int:
-    """The signal that ended the process, as the kubelet says or the exit code tells."""
+    """The signal that ended the process, from the kubelet's status or from the exit code."""
     if state.signal:
         return state.signal
     if _is_unknown(state):

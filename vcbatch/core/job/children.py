@@ -1,4 +1,4 @@
-"""The objects that plugins keep beside a job's pods: making, mending and removing them."""
+"""The objects that plugins keep for a job besides its pods: creation, repair and deletion."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vcbatch.core.machine import Delete, Ensure, Json, ObjectRef
 
 
 def wanted_children(job: Job) -> tuple[ChildKey, ...]:
-    """The objects that a `JobView` of this job has to look for, in the job's namespace."""
+    """The objects that the `JobView` of this job must contain where they exist, in the job's namespace."""
     if not job.spec.plugins:
         return ()
     plugins = load(plan_of(job))
@@ -23,8 +23,8 @@ def wanted_children(job: Job) -> tuple[ChildKey, ...]:
 
 
 def ensures(view: JobView, plugins: PluginSet, *, blocked: Collection[ChildKey]) -> Iterator[Ensure]:
-    """Create what is missing and mend what the plugins own of what exists, but for those that are `blocked`. An object
-    that nobody controls and that has all that is asked for is left as it is."""
+    """Create missing objects, and restore the plugins' fields of existing ones, except for those that are `blocked`. An
+    object without a controller that has all the wanted contents is left as it is."""
     for child in plugins.children():
         stored = view.children.get((child.resource, child.name))
         if (child.resource, child.name) in blocked:
@@ -39,7 +39,7 @@ def ensures(view: JobView, plugins: PluginSet, *, blocked: Collection[ChildKey])
 
 
 def deletes(view: JobView, plugins: PluginSet) -> Iterator[Delete]:
-    """Remove what there is of them, by UID, and only what is the job's."""
+    """Delete the existing ones, by UID, and only those that the job controls."""
     for child in plugins.children():
         stored = view.children.get((child.resource, child.name))
         metadata: Json = stored["metadata"] if stored is not None else {}
@@ -55,7 +55,7 @@ def deletes(view: JobView, plugins: PluginSet) -> Iterator[Delete]:
 
 
 def controlled_resources(plugins: PluginSet) -> dict[str, str]:
-    """`status.controlledResources` of a job whose plugins are at work. Volcano's hcclrank leaves no mark there."""
+    """`status.controlledResources` of a job while its plugins are active. Volcano's hcclrank adds no entry."""
     return {names.plugin_resource_key(name): str(name) for name in plugins.plugins if name != names.Plugin.HCCLRANK}
 
 
@@ -73,7 +73,7 @@ def _body(job: Job, child: Child) -> Json:
 
 
 def _patch(child: Child, field: str, stored: Json | None) -> Json:
-    """The merge patch from a stored flat map to the wanted one; keys made with the object stay as they are."""
+    """The merge patch from a stored flat map to the wanted one; keys generated at creation aren't changed."""
     have, wanted = stored or {}, child.body[field]
     changed: Json = {key: value for key, value in wanted.items() if have.get(key) != value}
     kept = {child.keys.private, *child.keys.public} if child.keys else set[str]()

@@ -1,7 +1,7 @@
-"""Commands to a job: each is carried out at most once, and only on the very job that it names.
+"""Commands to a job: each is executed at most once, and only on the job with the UID that it names.
 
-The UID of a Command enters the job's ledger in the same status write that follows it, and the Command is deleted
-after that. A crash in between leaves a Command that is known, and merely deleted by the next look.
+The UID of a Command enters the job's ledger in the status write that records its effect, and the Command is deleted
+after that. A crash in between leaves a Command that is in the ledger, and that the next reconciliation only deletes.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ ALLOWED: Final = (
     Action.TERMINATE_JOB,
     Action.SYNC_JOB,
 )
-"""What a Command may ask of a job. Restarts of a part have no way to say which part."""
+"""The actions that a Command may request for a job. A Command can't name a part of a job to restart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inbox:
-    """`order`: the oldest Command to carry out, with its action. `deletes`: those that are done with, `order`
-    included. `rejected`: why each of the others is removed without effect. `more`: others wait for their turn."""
+    """`order`: the oldest Command to execute, with its action. `deletes`: those that are done, `order` included.
+    `rejected`: why each of the others is removed without effect. `more`: further Commands wait."""
 
     order: tuple[Command, Action] | None
     deletes: tuple[Delete, ...]
@@ -39,9 +39,9 @@ class Inbox:
 
 
 def read_inbox(job: Job, commands: Sequence[Command], ledger: Ledger) -> Inbox:
-    """Sort the Commands, and note in the ledger the one that is taken."""
+    """Sort the Commands, and record the one to execute in the ledger."""
     order: tuple[Command, Action] | None = None
-    # What can't be remembered would be carried out again: with so many that can't be removed, none is taken.
+    # A Command that isn't in the ledger would be executed again: none is taken while the ledger is full.
     full = sum(command.uid in ledger.commands for command in commands) >= MOST_COMMANDS
     done: list[Command] = []
     rejected: list[str] = []
@@ -51,7 +51,7 @@ def read_inbox(job: Job, commands: Sequence[Command], ledger: Ledger) -> Inbox:
             done.append(command)
             continue
         if command.metadata.deletion_timestamp is not None:
-            continue  # withdrawn, or rejected by an earlier look and told so
+            continue  # withdrawn, or rejected and reported by an earlier reconciliation
         verdict = _read(job, command)
         if not isinstance(verdict, Action):
             rejected.append(verdict.why)

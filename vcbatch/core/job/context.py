@@ -1,4 +1,4 @@
-"""The view of a job, sorted once for a look, with the ledger that the look brings up to date."""
+"""The view of a job, sorted once for a reconciliation, with the ledger that the reconciliation updates."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ _PHASES: Final[Mapping[str, JobPhase]] = {str(phase): phase for phase in JobPhas
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stimulus:
-    """What moves the job in this look. `reported`: an event says so even when nothing changes (a person asked)."""
+    """The action of this reconciliation and its cause. `reported`: an event is emitted even when nothing changes, since
+    a user requested the action."""
 
     action: Action
     cause: str = ""
@@ -34,8 +35,8 @@ class Stimulus:
 
 @dataclass(slots=True, kw_only=True)
 class JobContext:
-    """Everything that deciding reads. Only `ledger`, `losses`, `held`, `without_claims`, `blocked`
-    and `plugin_errors` change on the way."""
+    """Everything that the decision reads. Only `ledger`, `losses`, `held`, `without_claims`, `blocked` and
+    `plugin_errors` change during the decision."""
 
     view: JobView
     now: datetime
@@ -48,17 +49,17 @@ class JobContext:
     """The job has no phase yet, and never had one."""
     losses: list[Loss] = field(default_factory=list[Loss])
     held: Held = field(default_factory=Held)
-    """The tasks that wait for others, once a sync has looked."""
+    """The tasks that wait for others; set by a sync."""
     plugin_errors: list[str] = field(default_factory=list[str])
-    """Why plugins left tasks without pods in this look."""
+    """Why plugins left tasks without pods in this reconciliation."""
     without_claims: str = ""
-    """Why pods that are wanted can't have the job's volumes, once a sync has looked."""
+    """Why wanted pods can't use the job's volumes; set by a sync."""
     blocked: Blocked = NOTHING_BLOCKED
-    """The plugins' objects that can't be created, once a sync has looked."""
+    """The plugins' objects that can't be created; set by a sync."""
 
 
 def job_context(view: JobView, now: datetime) -> JobContext:
-    """Sort the view. What a person wrote into the status to suspend the job ends its attempt."""
+    """Sort the view. Where a user suspended the job through its status, the attempt ends."""
     plan = plan_of(view.job)
     context = JobContext(
         view=view,
@@ -94,5 +95,5 @@ def _phase_of(job: Job) -> JobPhase:
 
 
 def suspended_by_hand(job: Job) -> bool:
-    """Whether somebody wrote the phase Aborted into the status, as torchx cancels a job."""
+    """Whether a client wrote the phase Aborted into the status, as torchx does to cancel a job."""
     return _phase_of(job) is JobPhase.ABORTED and _logged_phase(job) != JobPhase.ABORTED

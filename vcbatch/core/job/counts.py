@@ -1,8 +1,8 @@
-"""How many of a job's pods stand where, each counted exactly once.
+"""The numbers of a job's pods by phase, each pod counted exactly once.
 
-Counts are of the world as it is once the decision is carried out: a pod to be created is Pending, one to be deleted is
-terminating. So a look that repeats the decision finds the same counts and writes nothing. Finished pods that are kept,
-or that somebody deleted, are counted too (volcano#4616).
+Counts are those after the decision is executed: a pod to be created is Pending, one to be deleted is terminating. So a
+reconciliation that repeats the decision finds the same counts and writes nothing. Finished pods that are kept, or that
+a client deleted, are counted too (volcano#4616).
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ class Counts:
     unknown: int = 0
     terminating: int = 0
     blocked: int = 0
-    """Pods that are never made: what their task depends on has failed."""
+    """Pods that are never created: a dependency of their task has failed."""
     tasks: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
 
     @property
     def alive(self) -> int:
-        """Pods that hold resources, or will."""
+        """The number of pods that use resources, or will."""
         return self.terminating + self.pending + self.running + self.unknown
 
     def succeeded_of(self, task: str) -> int:
         return self.tasks.get(task, {}).get(PodPhase.SUCCEEDED, 0)
 
     def add(self, task: str, phase: str) -> None:
-        """One more pod of the task that isn't being deleted; a phase of no known name is Unknown."""
+        """Count one more pod of the task that isn't being deleted; an unknown phase counts as Unknown."""
         match phase:
             case PodPhase.PENDING:
                 self.pending += 1
@@ -67,7 +67,7 @@ def count(
     never: Collection[str] = (),
 ) -> Counts:
     """Count the members, those in `deleting` (UIDs) as terminating and those in `creating` (by task) as Pending. The
-    tasks in `never` get no more pods."""
+    tasks in `never` get no more pods: their missing ones are counted as blocked."""
     counts = Counts()
     for name in plan.tasks:
         record = ledger.tasks[name]
@@ -95,7 +95,8 @@ def count(
 
 
 def _fate(member: Member, record: TaskRecord, *, going: bool) -> str | None:
-    """The phase that a member counts as; None while it terminates. What is done stays done while its pod is removed."""
+    """The phase that a member counts as; None while it terminates. A finished index keeps its phase while its pod is
+    being deleted."""
     if going:
         return None
     if member.terminating or is_being_taken(member.pod):

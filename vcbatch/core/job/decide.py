@@ -1,4 +1,4 @@
-"""What follows from one look at a job."""
+"""The decision of one reconciliation of a job."""
 
 from __future__ import annotations
 
@@ -39,18 +39,19 @@ _COUNTS_WAIT = timedelta(seconds=1)
 _BEGINNING = _COUNTS | {"state", "conditions", "minAvailable"}
 _BEGINNING_WAITS = timedelta(seconds=0.5)
 _SEEN_WAITS = timedelta(seconds=2)
-"""Mostly the pods run by then, which is written at once. A pod that is made and lost while nobody looks is made anew,
-with no policy asked, if the controller ends in that time as well."""
+"""Delay of a status write that only records that pods exist. Mostly the pods run by then, which is written at once. If
+the controller ends within that time, a pod that was created and lost meanwhile is recreated without calling
+policies."""
 _AT_ONCE = timedelta(0)
 
 
 def decide(view: JobView, *, now: datetime) -> Decision:
     """The status and the intents that follow for one job.
 
-    Pure and level-triggered: the same view and time give the same decision, and deciding again on a world in which any
-    prefix of the decision has been carried out leads to the same end. Counts in the status are those of the world as
-    it is once the decision is carried out, except that pods which the server refused to create are not counted.
-    Raises `PluginFailedError` where a plugin does.
+    Pure and level-triggered: the same view and time give the same decision, and deciding again after any prefix of the
+    decision was executed leads to the same final state. Counts in the status are those after the decision is executed,
+    except that pods which the server refused to create are not counted. Raises `PluginFailedError` where a plugin
+    raises.
     """
     if view.job.metadata.deletion_timestamp:
         return Decision()
@@ -71,8 +72,9 @@ def decide(view: JobView, *, now: datetime) -> Decision:
 
 
 def _stimulus(context: JobContext, inbox: Inbox, verdict: Verdict) -> Stimulus:
-    """A person's wish comes before the time limit and before a policy's, unless it changes nothing in this phase: what
-    policies answer is in the ledger from now on, and wouldn't be found again."""
+    """The action of this reconciliation. A user's Command precedes the time limit and a policy's action, unless it
+    changes nothing in this phase: the event that a policy handles is in the ledger from now on, and wouldn't be found
+    again."""
     order = verdict.order
     effective = TABLE[context.phase].keys() - {Action.SYNC_JOB}
     over = limit.out_of_time(context)
@@ -95,7 +97,7 @@ def _stimulus(context: JobContext, inbox: Inbox, verdict: Verdict) -> Stimulus:
 
 
 def _follow(context: JobContext, stimulus: Stimulus, inbox: Inbox, verdict: Verdict) -> Decision:
-    """Carry the table's cell out on paper, and write down what comes of it."""
+    """Compute the effects of the table's cell, and build the decision from them."""
     cell = cell_of(context.phase, stimulus.action)
     exhausted = not _pay(context, cell, stimulus)
     if exhausted:
@@ -107,7 +109,7 @@ def _follow(context: JobContext, stimulus: Stimulus, inbox: Inbox, verdict: Verd
     counts = _count(context, acts)
     phase = cell.then.decide(_outlook(context, counts))
     if phase.finished and cell.verb is Verb.SYNC:
-        # The job is over: what still runs is of no use to anybody.
+        # The job has ended: its remaining pods are of no use any more.
         context.ledger.end_attempt()
         acts = kill_pods(context, Retain.FINISHED)
         counts = _count(context, acts)
@@ -121,7 +123,8 @@ def _follow(context: JobContext, stimulus: Stimulus, inbox: Inbox, verdict: Verd
     said = [*report(context, stimulus, inbox, verdict, acted=acted and not exhausted), *reported]
     if status is not None and said:
         status = replace(status, may_wait=_AT_ONCE)
-        # What is told is remembered by the status alone: it is told with it, though a pod is refused after that.
+        # The status alone remembers the emitted events: they are emitted with it, even if creating a pod fails
+        # afterwards.
         said = [event if event.after is not None else replace(event, after=status) for event in said]
     return Decision(
         status=status,
@@ -135,7 +138,7 @@ def _follow(context: JobContext, stimulus: Stimulus, inbox: Inbox, verdict: Verd
 
 
 def _pay(context: JobContext, cell: Cell, stimulus: Stimulus) -> bool:
-    """Charge the restart to its budget, before anything is killed; whether it is allowed."""
+    """Charge the restart to its budget, before any pod is deleted, and return whether it is allowed."""
     if cell.verb is Verb.TARGET and not stimulus.targets:
         return True
     return charge(
@@ -144,7 +147,7 @@ def _pay(context: JobContext, cell: Cell, stimulus: Stimulus) -> bool:
 
 
 def _wait(context: JobContext) -> None:
-    """Let a job that the infrastructure takes again and again wait before it starts anew."""
+    """Start the backoff of a job that the infrastructure took down repeatedly."""
     ledger = context.ledger
     wait = wait_after(losses=ledger.infrastructure_retries, ran=limit.ran_for(context))
     if wait:
@@ -157,8 +160,8 @@ def _delete_pod(member: Member) -> Delete:
 
 
 def _build_pods(context: JobContext, acts: Acts) -> None:
-    """Write the missing pods out: the tasks of the highest priority first, each by its index. A task whose pods a
-    plugin fails to change gets none in this look, and the other tasks get theirs."""
+    """Build the missing pods: the tasks of the highest priority first, each by its index. A task whose pods a plugin
+    fails to change gets none in this reconciliation; the other tasks get theirs."""
     if context.without_claims or context.blocked:
         return
     for task in by_priority(context.plan.tasks.values(), context.view.priority_classes):
@@ -174,7 +177,7 @@ def _build_pods(context: JobContext, acts: Acts) -> None:
             context.plugin_errors.append(f"task {task.name}: {error}")
 
 
-# What is written down ------------------------------------------------------------------------------------------------
+# Status --------------------------------------------------------------------------------------------------------------
 
 
 def _count(context: JobContext, acts: Acts) -> Counts:
@@ -190,8 +193,8 @@ def _count(context: JobContext, acts: Acts) -> Counts:
 
 
 def _existing(context: JobContext, acts: Acts, counts: Counts) -> Counts:
-    """What the status says of the pods: those to be created are left out while the server refuses them, or their
-    volumes or what plugins keep for them can't be there."""
+    """The counts for the status: pods to be created are left out while the server refuses them, or while their volumes
+    or the plugins' objects can't be created."""
     view = context.view
     kept = view.refusal or view.child_refusal or context.without_claims or context.blocked
     return _count(context, replace(acts, missing={})) if kept and acts.missing else counts
@@ -207,7 +210,7 @@ def _outlook(context: JobContext, counts: Counts) -> Outlook:
 def _status(
     context: JobContext, phase: JobPhase, counts: Counts, explanation: Explanation, *, entered: bool
 ) -> WriteStatus | None:
-    """The status, where it differs from the stored one."""
+    """The status write; None where the status equals the stored one."""
     job = context.view.job
     at_work = phase in LIVE or counts.alive
     plugins = children.controlled_resources(context.plugins) if at_work else {}
@@ -238,8 +241,8 @@ def _status(
 
 
 def _may_wait(context: JobContext, changed: set[str], phase: JobPhase, explanation: Explanation) -> timedelta:
-    """How long the status may be left to later looks. What the ledger says of pods may not, but that they exist: a pod
-    that succeeded and was deleted before that was written down would run again."""
+    """How long the status write may be delayed. Changes of the ledger may not, except that pods exist: a pod that
+    succeeded and was deleted before that was recorded would run again."""
     if "ledger" in changed and not has_only_seen_more(context.ledger, read_ledger(context.plan)):
         return _AT_ONCE
     others = changed - {"ledger"}
@@ -251,7 +254,7 @@ def _may_wait(context: JobContext, changed: set[str], phase: JobPhase, explanati
 
 
 def _only_begins(context: JobContext, phase: JobPhase, explanation: Explanation) -> bool:
-    """Whether all that a first status would say is that the job was taken up."""
+    """Whether the first status would only say that the job was accepted."""
     return context.fresh and phase is JobPhase.PENDING and not explanation.reason
 
 
@@ -280,7 +283,7 @@ def _next_reconcile(context: JobContext, inbox: Inbox, verdict: Verdict, phase: 
     return min((moment for moment in moments if moment is not None), default=None)
 
 
-# Jobs that can't be run ----------------------------------------------------------------------------------------------
+# Jobs that can't run -------------------------------------------------------------------------------------------------
 
 
 def _refused(view: JobView) -> bool:
@@ -288,8 +291,8 @@ def _refused(view: JobView) -> bool:
 
 
 def _refuse(context: JobContext, refusal: str, inbox: Inbox) -> Decision:
-    """The job stays Pending and says why, once. It never runs otherwise than it was written, and Commands to it find
-    nothing to do."""
+    """The job stays Pending, and the reason is reported once. It never runs with a changed spec, and Commands to it
+    have no effect."""
     job = context.view.job
     explanation = Explanation(JobReason.UNSUPPORTED, messages.shorten(refusal))
     status = _status(context, JobPhase.PENDING, Counts(), explanation, entered=context.fresh)

@@ -1,7 +1,7 @@
-"""dependsOn: tasks whose pods wait until other tasks are there (volcano-controllers.md 2.7.2).
+"""dependsOn: tasks whose pods wait until other tasks are ready (volcano-controllers.md 2.7.2).
 
-A task that waits counts for the gang with the pods that it has: a gang that asked for pods which are made only once it
-runs could never start (Volcano's waits for ever).
+A waiting task counts for the gang with the pods that it already has: a gang whose minimum includes pods that are
+created only once it runs could never start (Volcano's waits for ever).
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from vcbatch.core.job.roster import Roster
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """`waiting` are the tasks whose missing pods may not be created yet, with the tasks that each still waits for.
-    `never` are those of them whose dependencies can't come true any more."""
+    """`waiting`: the tasks whose missing pods may not be created yet, with the tasks that each still waits for.
+    `never`: those of them whose dependencies can't be met any more."""
 
     waiting: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     never: frozenset[str] = frozenset()
 
 
 def held_back(plan: Plan, roster: Roster, ledger: Ledger) -> Held:
-    """Which tasks wait. A task is there when as many of its pods as its minAvailable have succeeded, or run with all
-    their containers ready. It can't be any more when too many of its indices failed for good, or when it is itself one
-    that never starts; a policy that still waits with its answer keeps the hope up."""
+    """The tasks that wait. A dependency is met when as many of its pods as its minAvailable have succeeded, or run with
+    all their containers ready. It can't be met any more when too many of its indices failed for good, or when it can't
+    start itself; a policy whose timeout is still running keeps it open."""
     if not any(task.depends_on for task in plan.tasks.values()):
         return Held()
     ready = {name for name, task in plan.tasks.items() if _ready_pods(task, roster, ledger) >= task.min_pods}

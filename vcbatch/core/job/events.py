@@ -1,4 +1,4 @@
-"""What a job's events say. Each is told once: with the status write that it belongs to."""
+"""The events of a job. Each is emitted once, with the status write that it belongs to."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_PODS_NAMED = 3
 
 
 def warning(job: Job, reason: JobReason, message: str) -> Emit:
-    """A warning on the job, its message cut to what an event holds."""
+    """A warning on the job, its message shortened to the maximum length of an event."""
     return Emit(ref=ref_of(JOBS, job), type=EventType.WARNING, reason=reason, message=messages.shorten(message))
 
 
@@ -35,15 +35,15 @@ def command_issued(job: Job, action: Action) -> Emit:
 
 
 def delayed(job: Job, begun: Iterable[tuple[Action, timedelta, str]]) -> Iterator[Emit]:
-    """Policies whose timeout began."""
+    """The events about policies whose timeout started."""
     for action, delay, cause in begun:
         message = messages.delayed(action=action, delay=format_duration(delay), cause=cause)
         yield Emit(ref=ref_of(JOBS, job), type=EventType.NORMAL, reason=JobReason.EXECUTE_ACTION, message=message)
 
 
 def losses(job: Job, lost: Sequence[Loss]) -> Iterator[Emit]:
-    """One event for all pods that failed since the last look, and one for all that the infrastructure took, each
-    naming the first few. The reasons are those of the policy events that answer such losses."""
+    """One event for all pods that failed since the last reconciliation, and one for all pods that the infrastructure
+    took down, each naming the first few. The reasons are those of the policy events that match such losses."""
     taken = [loss for loss in lost if loss.failure.cause.infrastructure]
     failed = [loss for loss in lost if not loss.failure.cause.infrastructure]
     for reason, of_one_kind in ((JobReason.POD_FAILED, failed), (JobReason.POD_EVICTED, taken)):
@@ -59,7 +59,7 @@ def _named(lost: Sequence[Loss]) -> str:
 
 
 def pod_group_trouble(pod_group: PodGroup | None) -> Explanation | None:
-    """Why the gang doesn't start, as the scheduler says it: the newest condition that holds, unless that is
+    """Why the gang doesn't start, as the scheduler reports it: the newest condition with status True, unless that is
     Scheduled."""
     if pod_group is None:
         return None
@@ -73,7 +73,7 @@ def pod_group_trouble(pod_group: PodGroup | None) -> Explanation | None:
 
 
 def pod_group_pending(job: Job, trouble: Explanation) -> Emit:
-    """In Volcano's words, which name the job and not its PodGroup."""
+    """The event in Volcano's words, which name the job and not its PodGroup."""
     message = f"PodGroup {job.namespace}:{job.name} unschedulable, reason: {trouble.message}"
     return warning(job, JobReason.POD_GROUP_PENDING, message)
 

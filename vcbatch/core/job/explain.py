@@ -1,4 +1,4 @@
-"""Why a job is in its phase, in its status and in events."""
+"""The reason for a job's phase, in its status and in events."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _PASSING: Final = frozenset(
         JobReason.UNSUPPORTED,
     }
 )
-"""Reasons of a running job that are over once nothing says them any more."""
+"""Reasons of a running job that are removed once they don't apply any more."""
 
 
 def explain(
     context: JobContext, stimulus: Stimulus, phase: JobPhase, *, entered: bool, exhausted: bool, counts: Counts
 ) -> tuple[Explanation, list[Emit]]:
-    """Why the job is in this phase, and the events that say so when it is news."""
+    """The reason for the phase, and the events about it when it has changed."""
     job = context.view.job
     stored = explanation_of(job)
     if exhausted:
@@ -63,8 +63,8 @@ def explain(
 def _with_missing(
     context: JobContext, stored: Explanation, why: Explanation, reported: Iterable[Emit]
 ) -> tuple[Explanation, list[Emit]]:
-    """What pods name and doesn't exist comes before every other reason: waiting doesn't help as long as it is so. What
-    the server refuses, for that or for something else, is said after it and keeps its reason."""
+    """Missing objects that pods name precede every other reason: the job can't start before they exist. An error of the
+    server, about them or anything else, is appended and keeps its reason."""
     missing = reported_missing(context)
     if not missing or why.reason in BEFORE_MISSING:
         return why, [*reported]
@@ -78,7 +78,8 @@ def _with_missing(
 
 
 def _retries_exhausted(context: JobContext, stimulus: Stimulus) -> str:
-    """The restart that wasn't made has been counted; the sentence is about those that were."""
+    """The message about used-up retries. The refused restart has been counted; the message counts only the restarts
+    that took place."""
     if stimulus.infrastructure:
         retries = context.ledger.infrastructure_retries - 1
         return messages.infrastructure_retries_exhausted(cause=stimulus.cause, retries=retries)
@@ -86,7 +87,7 @@ def _retries_exhausted(context: JobContext, stimulus: Stimulus) -> str:
 
 
 def _uncreated(context: JobContext) -> Explanation | None:
-    """Why pods that are wanted aren't there. Told as an event by the one who was refused."""
+    """Why wanted pods don't exist; None where no error is known. The executor that got the error emits the event."""
     if context.view.refusal:
         return Explanation(JobReason.FAILED_CREATE, messages.shorten(context.view.refusal))
     errors = list(filter(None, (*context.plugin_errors, context.blocked.message, context.view.child_refusal)))
@@ -96,7 +97,7 @@ def _uncreated(context: JobContext) -> Explanation | None:
 
 
 def _blocked(context: JobContext, stored: Explanation) -> Iterable[Emit]:
-    """The event of plugin objects that can't be created, where it is news."""
+    """The event about plugin objects that can't be created, where its message is new."""
     if context.blocked.message and context.blocked.message not in stored.message:
         yield events.warning(context.view.job, JobReason.PLUGIN_ERROR, context.blocked.message)
 
@@ -116,7 +117,7 @@ def _explain_waiting(context: JobContext, stored: Explanation) -> tuple[Explanat
     if view.group_refusal:
         return Explanation(JobReason.POD_GROUP_ERROR, messages.shorten(view.group_refusal)), []
     if trouble := _uncreated(context):
-        return trouble, [*_blocked(context, stored)]  # comes first, since the gang can't be complete without
+        return trouble, [*_blocked(context, stored)]  # precedes the rest, since the gang can't be complete without them
     if not _can_be_whole(context) and (trouble := _terminating(context)):
         return trouble, []
     trouble = events.pod_group_trouble(view.pod_group)
@@ -128,7 +129,7 @@ def _explain_waiting(context: JobContext, stored: Explanation) -> tuple[Explanat
 
 
 def _explain_going_on(context: JobContext, stored: Explanation) -> tuple[Explanation, list[Emit]]:
-    """A job that runs, and may lack a member that can't have its volumes."""
+    """The reason of a job that runs, and that may lack a member whose volumes are unavailable."""
     if context.without_claims:
         return _explain_claims(context, stored)
     if overdue.drains(context.phase):
@@ -143,31 +144,31 @@ def _explain_going_on(context: JobContext, stored: Explanation) -> tuple[Explana
 
 
 def _began(stored: Explanation) -> Explanation:
-    """What began a phase in which pods are waited for, without those that are."""
+    """The reason that started a phase in which pods are waited for, without the names of those pods."""
     return replace(stored, message=messages.without_wait(stored.message))
 
 
 def _can_be_whole(context: JobContext) -> bool:
-    """Whether enough pods are there that aren't being deleted."""
+    """Whether enough pods exist that aren't being deleted."""
     return sum(not member.terminating for member in context.roster.placed()) >= context.plan.min_available
 
 
 def _terminating(context: JobContext) -> Explanation:
-    """Pods that can't be created again, since those before them outstay their deletion."""
+    """Pods that can't be created yet, since the deletion of their predecessors is overdue."""
     wait = overdue.waited_for(context)
     return Explanation(JobReason.POD_TERMINATING, messages.shorten(wait)) if wait else Explanation()
 
 
 def _explain_claims(context: JobContext, stored: Explanation) -> tuple[Explanation, list[Emit]]:
     missing = Explanation(JobReason.PVC_ERROR, messages.shorten(context.without_claims))
-    # What the server refuses is told as an event by the one who was refused.
+    # The executor that gets the server's error emits the event.
     reported = missing.message in stored.message or context.without_claims == context.view.claim_refusal
     return missing, [] if reported else [events.warning(context.view.job, JobReason.PVC_ERROR, missing.message)]
 
 
 def _held_up(context: JobContext) -> Explanation:
-    """What keeps a container of a placed pod from starting; the pod tells it as an event. A container without a message
-    is merely being made."""
+    """What keeps a container of a placed pod from starting; the pod's own events report it too. A container without a
+    message is just being created."""
     for member in sorted(context.roster.placed(), key=lambda member: member.pod.metadata.name):
         status = member.pod.status
         for container in (*(status.init_container_statuses or ()), *(status.container_statuses or ())):
@@ -180,7 +181,7 @@ def _held_up(context: JobContext) -> Explanation:
 
 
 def _waits_for_others(context: JobContext) -> Explanation:
-    """Which task waits for which, where dependsOn is what the job waits for."""
+    """The tasks that wait, and the tasks that they wait for, where dependsOn is why the job waits."""
     waiting = [f"task {name} waits for {' and '.join(others)}" for name, others in context.held.waiting.items()]
     if not waiting:
         return Explanation()
@@ -196,7 +197,7 @@ def _how_it_failed(context: JobContext, counts: Counts) -> str:
 
 
 def _reported_again(loss: PodLoss) -> str:
-    """A loss out of the ledger, in the words of its event."""
+    """A loss in the ledger, in the words of its event."""
     failure = Failure(
         cause=next((cause for cause in LossCause if cause == loss.cause), LossCause.FAILED),
         exit_codes=() if loss.exit_code is None else (loss.exit_code,),
@@ -208,7 +209,7 @@ def _reported_again(loss: PodLoss) -> str:
 
 
 def report(context: JobContext, stimulus: Stimulus, inbox: Inbox, verdict: Verdict, *, acted: bool) -> Iterable[Emit]:
-    """The other events of this look. `acted`: the stimulus changed something, or a person asked for it."""
+    """The other events of this reconciliation. `acted`: the stimulus changed something, or a user requested it."""
     job = context.view.job
     if context.fresh:
         for error in context.plugins.errors:

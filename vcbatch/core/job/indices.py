@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from typing import Final
 
 _MOST_DIGITS: Final = 10
-"""Of an int32, which replicas are."""
+"""The digits of an int32, the type of `replicas`."""
 
 
 def parse_indices(text: str, *, below: int) -> set[int]:
-    """The indices smaller than `below`; parts that are no range are skipped, since a status is anybody's to write."""
+    """The indices smaller than `below`; invalid parts are skipped, since any client can write a status."""
     indices: set[int] = set()
     for part in text.split(","):
         first, dash, last = part.partition("-")
@@ -25,7 +25,7 @@ def _index(text: str) -> int | None:
 
 
 def format_indices(indices: Iterable[int]) -> str:
-    """The ranges, ascending."""
+    """The indices as ranges, ascending."""
     ranges: list[str] = []
     first = last = -2
     for index in sorted(indices):

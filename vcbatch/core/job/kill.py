@@ -1,4 +1,4 @@
-"""KillJob and KillTarget: which pods are to go."""
+"""KillJob and KillTarget: which pods are to be deleted."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from vcbatch.core.job.states import Retain
 
 
 def whole_job(roster: Roster, *, retain: Retain) -> list[Member]:
-    """Every pod but those that are retained or on their way out already."""
+    """Every pod that isn't retained and isn't being deleted already."""
     return [member for member in roster.all() if not member.terminating and not _retained(member, retain)]
 
 
 def doomed(roster: Roster, ledger: Ledger) -> list[Member]:
-    """The pods of what is being restarted."""
+    """The pods of the parts that are being restarted."""
     return [member for member in roster.all() if not member.terminating and ledger.doomed(member)]
 
 
 def drained(roster: Roster, ledger: Ledger) -> bool:
-    """Whether all of them are gone for good."""
+    """Whether all pods of the parts that are being restarted are deleted."""
     return not any(ledger.doomed(member) for member in roster.all())
 
 

@@ -1,8 +1,8 @@
-"""What a job has to remember from look to look, and how a look brings it up to date.
+"""The state that a job keeps between reconciliations, and its update by a reconciliation.
 
-A decision may depend on what is, never on which event came. The little that pods themselves can't tell (that one
-existed and is gone, that one had succeeded before somebody deleted it, which kills are ours) is kept here, in the
-job's status, and written before anything is done about it.
+A decision may depend on the observed state, never on which event arrived. The little that pods can't show (that one
+existed and was deleted, that one had succeeded before a client deleted it, which deletions are the controller's) is
+kept here, in the job's status, and written before it is acted on.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from vcbatch.core.machine import Json
 
 MOST_LOSSES = 16
 MOST_COMMANDS = 16
-"""So many that were carried out and can't be removed, and no further one is taken."""
+"""While this many Commands that were executed can't be removed, no further one is taken."""
 
 
 @dataclass(slots=True)
 class TaskRecord:
-    """The fates of one task's indices in this attempt."""
+    """The results of one task's indices in this attempt."""
 
     seen: set[int] = field(default_factory=set[int])
     succeeded: set[int] = field(default_factory=set[int])
@@ -39,11 +39,11 @@ class TaskRecord:
 
     @property
     def done(self) -> set[int]:
-        """Indices that succeeded, now or before a suspension: nothing is left to do for them."""
+        """Indices that succeeded in this attempt or before a suspension: they need no pod any more."""
         return self.succeeded | self.carried
 
     def forget(self, indices: set[int]) -> None:
-        """These are to be run anew."""
+        """These indices are to run again."""
         self.seen -= indices
         self.succeeded -= indices
         self.failed -= indices
@@ -53,31 +53,32 @@ class TaskRecord:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a targeted action is about: a task, or these indices of it (a pod, a partition)."""
+    """The part of a job that a targeted action applies to: a task, or these indices of it (a pod, a partition)."""
 
     task: str
     indices: frozenset[int] | None = None
 
     def has(self, task: str, index: int | None) -> bool:
-        """Whether the pod at this index of the task is in it; where the index isn't known, only a whole task has it."""
+        """Whether the pod at this index of the task belongs to the part; where the index is unknown, only a whole task
+        has it."""
         return task == self.task and (self.indices is None or index in self.indices)
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A part that is being restarted: its members made before `retry_count` must go."""
+    """A part that is being restarted: its members that were created before `retry_count` are to be deleted."""
 
     part: Part
     retry_count: int
 
     def covers(self, member: Member) -> bool:
-        """Whether the pod has to go for it."""
+        """Whether the pod is to be deleted for it."""
         return member.retry_count < self.retry_count and self.part.has(member.task, member.index)
 
 
 @dataclass(frozen=True, slots=True)
 class DelayKey:
-    """What a policy's timeout waits on."""
+    """The policy and the event that a running timeout belongs to."""
 
     event: str
     task: str
@@ -86,7 +87,7 @@ class DelayKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """A pod that failed or vanished since the last look. `gone` where the object itself is no more."""
+    """A pod that failed or vanished since the last reconciliation. `gone`: the pod object itself was deleted."""
 
     task: str
     index: int
@@ -107,7 +108,7 @@ class Ledger:
     infrastructure_retries: int
     ran_seconds: int
     not_before: datetime | None
-    """Until then no pods are made: the job waits after losses by the infrastructure."""
+    """No pods are created before this time: the backoff after losses by the infrastructure."""
     restarting_job: bool
     targets: list[Target]
     tasks: dict[str, TaskRecord]
@@ -117,17 +118,17 @@ class Ledger:
 
     @property
     def own_retries(self) -> int:
-        """Restarts that the job itself is to blame for."""
+        """The number of restarts that the job's own failures caused."""
         return self.retry_count - self.resumes - self.infrastructure_retries
 
     def doomed(self, member: Member) -> bool:
-        """Whether this pod belongs to what is being restarted, or to an attempt that is over."""
+        """Whether this pod belongs to a part that is being restarted, or to an earlier attempt."""
         if member.version < self.version:
             return not (member.phase == PodPhase.SUCCEEDED and member.index in self.tasks[member.task].carried)
         return any(target.covers(member) for target in self.targets)
 
     def end_attempt(self) -> None:
-        """All its pods are to go: from now on they are of an older version and concern no policy."""
+        """End the attempt: its pods are of an older version from now on, and no policy applies to them."""
         self.version += 1
         self.not_before = None
         self.targets = []
@@ -136,46 +137,46 @@ class Ledger:
             record.seen = set()
 
     def begin_anew(self) -> None:
-        """Start over with every index."""
+        """Restart every index."""
         self.restarting_job = True
         self.tasks = {name: TaskRecord() for name in self.tasks}
 
     def begin_resumed(self) -> None:
-        """Start over with every index that hadn't succeeded."""
+        """Restart every index that hadn't succeeded."""
         self.restarting_job = True
         self.tasks = {name: TaskRecord(carried=record.done) for name, record in self.tasks.items()}
 
     def aim(self, part: Part) -> None:
-        """Restart this part: what its members have done so far is void."""
+        """Restart this part: the earlier results of its members are discarded."""
         self.targets.append(Target(part, self.retry_count))
         record = self.tasks[part.task]
         record.forget(record.seen | record.failed | record.done if part.indices is None else set(part.indices))
         self.delayed = {key: since for key, since in self.delayed.items() if not part.has(key.task, key.index)}
 
     def drop_met_targets(self, roster: Roster) -> None:
-        """Forget the targets whose pods are all gone."""
+        """Remove the targets all of whose pods are deleted."""
         if self.targets:
             members = list(roster.all())
             self.targets = [target for target in self.targets if any(target.covers(member) for member in members)]
 
     def end_wait(self, now: datetime, *, longest: timedelta) -> None:
-        """Forget a wait that is over, or that is too long to be true (a clock was set back)."""
+        """Remove a backoff that is over, or that is longer than possible (the clock was set back)."""
         if self.not_before is not None and not now < self.not_before <= now + longest:
             self.not_before = None
 
     def add_losses(self, losses: Sequence[Loss], *, now: datetime) -> None:
-        """Keep the evidence: the first losses of an attempt, which the others usually follow from."""
+        """Record the first losses of an attempt, which usually cause the others."""
         for loss in losses:
             if len(self.losses) >= MOST_LOSSES and self.losses[0].version == self.version:
                 return
             self.losses = [*self.losses[-MOST_LOSSES + 1 :], _evidence(loss, version=self.version, now=now)]
 
     def remember_command(self, uid: str, *, present: set[str]) -> None:
-        """A Command is carried out; those that are gone need no memory."""
+        """Record an executed Command, and drop those that no longer exist."""
         self.commands = [*(known for known in self.commands if known in present), uid]
 
     def dump(self) -> Json:
-        """`status.ledger`, without whatever is empty."""
+        """`status.ledger`, without empty fields."""
         wire: Json = {
             "tasks": {name: dumped for name, record in self.tasks.items() if (dumped := _dump_record(record))},
             "restartingJob": self.restarting_job,
@@ -192,7 +193,7 @@ class Ledger:
 
 
 def read_ledger(plan: Plan) -> Ledger:
-    """The ledger as stored. What it says of tasks or indices that the spec no longer has is dropped."""
+    """The stored ledger, without tasks and indices that the spec no longer has."""
     status = plan.job.status
     stored = status.ledger
     tasks: dict[str, TaskRecord] = {}
@@ -216,7 +217,7 @@ def read_ledger(plan: Plan) -> Ledger:
 
 
 def has_only_seen_more(ledger: Ledger, before: Ledger) -> bool:
-    """Whether all that a look added to the stored ledger is that pods exist."""
+    """Whether the reconciliation added only existing pods to the stored ledger."""
     if any(not before.tasks[name].seen <= record.seen for name, record in ledger.tasks.items()):
         return False
     tasks = {name: replace(record, seen=before.tasks[name].seen) for name, record in ledger.tasks.items()}
@@ -224,12 +225,13 @@ def has_only_seen_more(ledger: Ledger, before: Ledger) -> bool:
 
 
 def observe(ledger: Ledger, *, plan: Plan, roster: Roster, departed: Roster) -> list[Loss]:
-    """Bring the ledger of a live attempt up to date and return what was lost since it was written. `departed` are pods
-    that are no more, as they were last: a pod that is evicted, or lost with its node, is often gone before it is seen.
+    """Update the ledger of a live attempt and return the pods lost since it was written. `departed` are the last
+    observed states of deleted pods: a pod that is evicted, or lost with its node, is often deleted before it is
+    observed.
 
-    A loss is returned once: its index changes sets with the same status write that answers it. A pod that failed by
-    the infrastructure's doing, or while somebody was deleting it, isn't held against its index for good: once it is
-    gone the index may run again.
+    A loss is returned once: its index changes sets with the status write that reacts to it. A pod that failed because
+    of the infrastructure, or while it was being deleted, doesn't fail its index for good: once it is deleted the index
+    may run again.
     """
     losses: list[Loss] = []
     for name, members in roster.places.items():
@@ -251,8 +253,8 @@ def observe(ledger: Ledger, *, plan: Plan, roster: Roster, departed: Roster) -> 
 
 
 def _made_lately(departed: Mapping[int, Member], ledger: Ledger) -> set[int]:
-    """Indices of pods that went before it was written down that they existed: every restart writes that down of the
-    pods before it, so these were made since the last one."""
+    """Indices of pods that were deleted before the ledger recorded that they existed. Every restart records the pods
+    before it, so these were created since the last one."""
     return {
         index
         for index, member in departed.items()
@@ -287,7 +289,7 @@ def _loss(member: Member, failure: Failure) -> Loss:
 
 
 def _vanished(plan: Plan, task: str, index: int, *, last: Member | None) -> Loss:
-    """A pod that is gone was deleted by somebody; where its last words say by whom, that is the cause."""
+    """The loss of a pod that no longer exists: it was deleted, unless its last observed state has a cause."""
     failure = Failure(cause=LossCause.DELETED)
     if last is not None and (said := failure_of(last.pod)).cause.infrastructure:
         failure = said

@@ -1,7 +1,7 @@
-"""How long a job may run: the time in phase Running, all attempts together.
+"""The time limit of a job: the time in phase Running, summed over all attempts.
 
-Waiting in the queue, being suspended and being restarted cost nothing, so that an eviction can't use up a job's time.
-Where it is over, the job is terminated as by TerminateJob: its pods get SIGTERM and their own grace period.
+Time in the queue, suspended or restarting doesn't count, so that an eviction can't use up a job's time. When it is used
+up, the job is terminated as by TerminateJob: its pods get SIGTERM and their own grace period.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from vcbatch.core.job.context import JobContext
 
 
 def out_of_time(context: JobContext) -> bool:
-    """Whether the job has run for as long as it may."""
+    """Whether the job has used up its time."""
     due = ends_at(context)
     return due is not None and due <= context.now
 
 
 def ends_at(context: JobContext) -> datetime | None:
-    """When the time of a running job is over; None where it has no limit or doesn't run."""
+    """When a running job's time is used up; None where it has no limit or doesn't run."""
     since = _running_since(context)
     limit = context.plan.max_run_seconds
     if limit is None or since is None:
@@ -29,13 +29,13 @@ def ends_at(context: JobContext) -> datetime | None:
 
 
 def ran_for(context: JobContext) -> timedelta:
-    """How long a running job has been running in this attempt; nothing for one that doesn't."""
+    """How long a running job has been running in this attempt; zero for a job that doesn't run."""
     since = _running_since(context)
     return max(context.now - since, timedelta()) if since is not None else timedelta()
 
 
 def note(context: JobContext, phase: JobPhase) -> None:
-    """Remember how long the job ran, where it stops running with this look."""
+    """Record how long the job ran, where it stops running with this reconciliation."""
     if phase is not JobPhase.RUNNING:
         context.ledger.ran_seconds += int(ran_for(context).total_seconds())
 

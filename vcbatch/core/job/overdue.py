@@ -1,4 +1,4 @@
-"""Pods and the PodGroup that outstay their deletion, which a job waits for: named, with what holds each of them."""
+"""Pods and the PodGroup whose overdue deletion a job waits for, with the cause of each delay."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from vcbatch.core.job.context import JobContext
 from vcbatch.core.job.roster import Member
 
 _OVERDUE = timedelta(seconds=5)
-"""`metadata.deletionTimestamp` is the end of the grace period; a kubelet takes a moment longer."""
+"""`metadata.deletionTimestamp` is the end of the grace period; a kubelet takes a little longer."""
 _MOST_NAMED = 3
 _DRAINING = frozenset({JobPhase.RESTARTING, JobPhase.ABORTING, JobPhase.COMPLETING, JobPhase.TERMINATING})
 
 
 def waited_for(context: JobContext) -> str:
-    """What the job waits for to be gone, where that is overdue; empty where nothing is."""
+    """The objects whose overdue deletion the job waits for; empty where there are none."""
     held = [
         _reported(member)
         for member in _deleted(context)
@@ -43,13 +43,13 @@ def next_overdue(context: JobContext) -> datetime | None:
 
 
 def drains(phase: JobPhase) -> bool:
-    """Whether a job in that phase does nothing but wait for pods to be gone."""
+    """Whether a job in that phase only waits for the deletion of pods."""
     return phase in _DRAINING
 
 
 def _deleted(context: JobContext) -> Iterator[Member]:
-    """The pods that are being deleted and that the job can't do without their end: those of a previous attempt, and
-    those whose index isn't done."""
+    """The pods that are being deleted and whose end the job needs: those of a previous attempt, and those whose index
+    isn't done."""
     tasks = context.ledger.tasks
     for member in context.roster.all():
         if not member.terminating:

@@ -1,6 +1,6 @@
-"""What a job asks for, with the defaults that admission would have filled in.
+"""The spec of a job, with the defaults that admission would have set.
 
-The controllers must not depend on a webhook having run: a job stored without one means the same here.
+The controllers must not depend on a webhook: a job stored without defaulting means the same here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ANY_DEPENDENCY = "any"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One task. `min_pods` is its own gang minimum, `explicit_minimum` whether it was named."""
+    """One task. `min_pods` is its own gang minimum, `explicit_minimum` whether the spec has it."""
 
     name: str
     replicas: int
@@ -31,20 +31,20 @@ class Task:
     policies: tuple[LifecyclePolicy, ...]
     depends_on: tuple[str, ...]
     any_dependency: bool
-    """One of the tasks in `depends_on` is enough."""
+    """Whether one of the tasks in `depends_on` is enough."""
     partition_size: int
-    """Pods of a partition; 0 where the task has none."""
+    """The number of pods of a partition; 0 where the task has no partitions."""
     spec: TaskSpec
 
     def partition_of(self, index: int) -> range:
-        """The indices of the partition that has this one."""
+        """The indices of the partition that contains this one."""
         first = index - index % self.partition_size
         return range(first, min(first + self.partition_size, self.replicas))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The job as asked for; `tasks` in the order of the spec."""
+    """The job's spec; `tasks` in the order of the spec."""
 
     job: Job
     queue: str
@@ -55,7 +55,7 @@ class Plan:
     max_retry: int
     max_run_seconds: int | None
     max_parallel: int | None
-    """The most pods that are alive together, and never fewer than the gang needs."""
+    """The maximum number of pods that are alive together; never fewer than the gang needs."""
     policies: tuple[LifecyclePolicy, ...]
 
     @property
@@ -65,8 +65,8 @@ class Plan:
 
 
 def by_priority(tasks: Iterable[Task], priority_classes: Mapping[str, int]) -> list[Task]:
-    """The tasks of the highest priority first; those of equal priority keep their order, so that nothing that follows
-    from it flaps."""
+    """The tasks of the highest priority first; those of equal priority keep their order, so that results don't
+    alternate."""
     return sorted(tasks, key=lambda task: -priority_of(task, priority_classes))
 
 

@@ -1,4 +1,4 @@
-"""What keeps a job's plugins from doing their part: names that other objects have, and plugins that raise."""
+"""What keeps a job's plugins from working: names that other objects have, and plugins that raise."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from vcbatch.core.job.view import ChildKey
 from vcbatch.core.machine import Decision, Json, WriteStatus, ref_of, strip_unchanged
 
 PLUGIN_RETRY = timedelta(seconds=60)
-"""After so long a plugin that raised is tried again."""
+"""The delay after which a plugin that raised is called again."""
 _QUIET = timedelta(seconds=30)
-"""So long the garbage collector has to remove what belonged to a previous job before anything is said."""
+"""How long the garbage collector may take to remove a previous job's objects before it is reported."""
 _RECHECK_QUIET = timedelta(seconds=1)
 _RECHECK = timedelta(seconds=10)
 _EPOCH = datetime.min.replace(tzinfo=UTC)
@@ -28,8 +28,8 @@ _EPOCH = datetime.min.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """Objects of plugins that can't be created for now. `message` is empty as long as they are expected to become free
-    by themselves; `recheck_at` is when they are to be read again, since nothing announces that they are free."""
+    """Plugin objects that can't be created for now. `message` is empty while their names are expected to become free;
+    `recheck_at` is when to read them again, since no event announces that they are free."""
 
     names: frozenset[ChildKey] = frozenset()
     message: str = ""
@@ -45,11 +45,11 @@ NOTHING_BLOCKED = Blocked()
 def blocked_by_others(
     job: Job, stored_children: Mapping[ChildKey, Json], plugins: PluginSet, *, now: datetime
 ) -> Blocked:
-    """Which of the plugins' objects have to wait, because an object that isn't the job's has the name or because their
-    own predecessor is still being deleted.
+    """The plugins' objects that have to wait, because an object that isn't the job's has the name or because their own
+    predecessor is still being deleted.
 
-    An object that nobody controls and that has all that the plugin asks for is used as it is. What a previous job of
-    the same name left is removed by the garbage collector: it is reported only after 30 seconds.
+    An object without a controller that has all that the plugin needs is used as it is. The objects of a previous job of
+    the same name are removed by the garbage collector: they are reported only after 30 seconds.
     """
     names: set[ChildKey] = set()
     reported: list[str] = []
@@ -79,7 +79,7 @@ def _in_the_way(job: Job, child: Child, stored: Json) -> bool:
 
 
 def _why(job: Job, child: Child, stored: Json) -> tuple[str, datetime | None]:
-    """The sentence, and since when that is so; None where it doesn't pass by itself."""
+    """The message, and since when it applies; None where it doesn't resolve by itself."""
     what = f"{child.resource.kind} {job.namespace}/{child.name} can't be made"
     deleted, created = stored["metadata"].get("deletionTimestamp"), _time(job.metadata.creation_timestamp)
     if deleted:
@@ -96,8 +96,8 @@ def _why(job: Job, child: Child, stored: Json) -> tuple[str, datetime | None]:
 
 
 def plugin_failed(job: Job, error: PluginFailedError, *, now: datetime) -> Decision:
-    """Leave the job as it is, say why in its status, and try again later: the plugin may need something that comes, or
-    a new release."""
+    """Leave the job unchanged, report the error in its status, and retry later: the plugin may need an object that is
+    created later, or a new release."""
     message = messages.shorten(str(error))
     state = job.status.state
     retry = now + PLUGIN_RETRY
@@ -116,7 +116,7 @@ def _controller(stored: Json) -> Json:
 
 
 def _time(text: str | None) -> datetime:
-    """The time; the oldest there is where it can't be read."""
+    """The time; the earliest possible time where it is malformed."""
     try:
         return parse_time(text) if text else _EPOCH
     except ValueError:

@@ -1,4 +1,4 @@
-"""The PodGroup of a job: what the scheduler is told about the gang."""
+"""The PodGroup of a job: what the scheduler reads about the gang."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from vcbatch.core.job.plan import Plan, Task, by_priority
 from vcbatch.core.machine import Ensure, Json
 
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
-"""Says what a person applied as this object; on a copy it would be a lie that breaks their next `kubectl apply`."""
+"""The manifest that a user applied as this object; a copy on another object would break their next `kubectl apply`."""
 
 _NOT_COPIED: Final = frozenset({LAST_APPLIED, names.ATTEMPT})
 
 
 def lets_create(pod_group: PodGroup | None) -> bool:
-    """Whether the scheduler let the gang in, so that its pods may be created."""
+    """Whether the scheduler admitted the gang, so that its pods may be created."""
     return pod_group is not None and pod_group.status.phase not in ("", PodGroupPhase.PENDING)
 
 
 def read_of_group(pod_group: PodGroup) -> object:
-    """What of a PodGroup a decision about its job reads: where that is equal, so is the decision."""
+    """The properties of a PodGroup that a decision about its job reads: where they are equal, so is the decision."""
     metadata, status = pod_group.metadata, pod_group.status
     return (
         (metadata.uid, metadata.deletion_timestamp, metadata.labels, metadata.annotations, metadata.owner_references),
@@ -49,14 +49,14 @@ def ensure(
     out: Mapping[str, int],
     closing: bool = False,
 ) -> Ensure | None:
-    """Make the PodGroup, or bring its fields up to date with the job; None where they are.
+    """Create the PodGroup, or update its fields from the job; None where they are equal.
 
-    `out` is how many indices of each task have no pod that a scheduler counts for the gang, nor will have while it
-    waits: failed, done and their pod removed, or held back by a dependency. A gang that still asked for them could
-    never be whole.
+    `out` is the number of indices of each task that have no pod that a scheduler counts for the gang, and won't have
+    one while it waits: failed, done and their pod deleted, or waiting for a dependency. A gang whose minimum included
+    them could never be complete.
 
-    Where the queue is Closing (`closing`), the PodGroup of a later attempt says that it is one: the queue took the job
-    before.
+    Where the queue is Closing (`closing`), the PodGroup of a later attempt is marked as such: the queue accepted the
+    job before.
     """
     body = _body(plan, priority_classes, out)
     if closing and plan.job.status.retry_count:
@@ -68,10 +68,10 @@ def ensure(
 
 
 def min_resources(plan: Plan, priority_classes: Mapping[str, int]) -> Json:
-    """What minAvailable pods need, those of the highest priority first.
+    """The requests of minAvailable pods, those of the highest priority first.
 
-    Where the job asks for no more than its tasks' minimums together, pods are taken task by task. Where it asks for
-    more, each task first gives its minimum and then its other replicas.
+    Where minAvailable is less than the sum of its tasks' minimums, pods are taken task by task. Else each
+    task first contributes its minimum and then its other replicas.
     """
     tasks = by_priority(plan.tasks.values(), priority_classes)
     taken = _taken(plan, tasks)
@@ -82,8 +82,8 @@ def min_resources(plan: Plan, priority_classes: Mapping[str, int]) -> Json:
 
 @lru_cache(maxsize=1024)
 def _needed(pods: tuple[tuple[bytes, int], ...]) -> Mapping[str, str]:
-    """What so many pods of each of these specs need together, of which there is what `read_of_spec` takes. Jobs that
-    come by the thousand are mostly alike, and each is looked at several times."""
+    """The sum of the requests of these pods, each given by its spec as `read_of_spec` returns it and a number. Cached:
+    jobs that are created by the thousand are mostly alike, and each is reconciled several times."""
     total: Amounts = {}
     for spec, times in pods:
         add(total, pod_usage(msgspec.json.decode(spec)), times=times)
@@ -143,7 +143,7 @@ def _body(plan: Plan, priority_classes: Mapping[str, int], out: Mapping[str, int
 
 
 def _schedulers(plan: Plan) -> list[str]:
-    """Who is to place the job's pods; nobody in particular where neither the job nor a template names one."""
+    """The schedulers of the job's pods; empty where neither the job nor a template names one."""
     given: set[str] = {
         t.spec.pod_spec.get("schedulerName") or plan.job.spec.scheduler_name for t in plan.tasks.values()
     }
@@ -151,7 +151,7 @@ def _schedulers(plan: Plan) -> list[str]:
 
 
 def _sub_group(task: str, policy: PartitionPolicy) -> Json:
-    """A task's partitions as gangs inside the gang."""
+    """A task's partitions as gangs within the gang."""
     sub_group: Json = {
         "name": task,
         "labelSelector": {"matchLabels": {names.TASK_SPEC: task}},
@@ -165,7 +165,7 @@ def _sub_group(task: str, policy: PartitionPolicy) -> Json:
 
 
 def _topology(given: NetworkTopology) -> Json:
-    """The mode, and one of the two ways to name the highest tier."""
+    """The mode, and one of the two fields that name the highest tier."""
     topology: Json = {}
     if given.mode:
         topology["mode"] = given.mode
@@ -177,13 +177,13 @@ def _topology(given: NetworkTopology) -> Json:
 
 
 def _replaced(stored: Json | None, wanted: Json | None) -> Json | None:
-    """The merge patch from one object to another."""
+    """The merge patch from the stored object to the wanted one."""
     return wanted if stored is None or wanted is None else wanted | dict.fromkeys(stored.keys() - wanted.keys())
 
 
 def _changes(body: Json, stored: PodGroup) -> Json:
-    """The merge patch for what the job decides. The queue is left alone: admission may have put the group into its
-    namespace's queue; labels and annotations of others stay."""
+    """The merge patch for the fields that the job decides. The queue isn't changed, since admission may have put the
+    PodGroup into its namespace's queue; other clients' labels and annotations are kept."""
     patch: Json = {}
     wanted, have = body["spec"], stored.spec
     if wanted["minMember"] != have.min_member:

@@ -1,4 +1,4 @@
-"""The pods of a job, as they are created (volcano-controllers.md 2.7.1)."""
+"""The pods of a job as they are created (volcano-controllers.md 2.7.1)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?
 
 
 def creates(plan: Plan, ledger: Ledger, plugins: PluginSet, *, task: Task, indices: Iterable[int]) -> Iterator[Create]:
-    """The creation of these pods of a task, lowest index first. What all pods of a task share is built once."""
+    """The creation of these pods of a task, lowest index first. Parts that all pods of a task share are built once."""
     shared = msgspec.json.encode(_shared(plan, ledger, task))
     for index in sorted(indices):
         body: Json = msgspec.json.decode(shared)
@@ -66,7 +66,7 @@ def _labels(plan: Plan, task: Task) -> dict[str, str]:
         names.JOB_NAMESPACE: job.namespace,
         names.QUEUE_NAME: plan.queue,
     }
-    # A queue's name may be longer than a label can be; the annotation has it in full.
+    # A queue's name may be longer than the value of a label; the annotation has it in full.
     if not _LABEL_VALUE.fullmatch(plan.queue):
         del labels[names.QUEUE_NAME]
     return labels | {key: job.metadata.labels[key] for key in _COPIED_LABELS if key in job.metadata.labels}

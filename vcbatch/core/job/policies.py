@@ -1,8 +1,8 @@
-"""Which action a job's own policies ask for, given what happened to it (volcano-controllers.md 2.4.1).
+"""The action that a job's lifecycle policies request for the observed events (volcano-controllers.md 2.4.1).
 
-What happened is found by comparing what is with the ledger, so that nothing is missed while no controller runs:
-pods lost since the last look, and conditions that hold now (a task done, a task restarting too often, a gang broken,
-a pod pending for too long).
+Events are found by comparing the observed state with the ledger, so that none is missed while no controller runs: pods
+lost since the last reconciliation, and conditions that are true now (a task done, a task that restarts too often, a
+gang broken, a pod pending for too long).
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _DELAY_OUTLIVES_POD = (Event.POD_FAILED, Event.POD_EVICTED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Happening:
-    """Something that policies may answer. `readings` are tried in order against all policies: an eviction that left a
-    failed pod is answered as PodEvicted where any policy knows that, else as PodFailed with its exit codes."""
+    """An event that policies may match. `readings` are tried in order against all policies: an eviction that left a
+    failed pod is matched as PodEvicted where any policy has that event, else as PodFailed with its exit codes."""
 
     readings: tuple[tuple[Event, tuple[int, ...]], ...]
     task: str = ""
@@ -40,12 +40,12 @@ class Happening:
     cause: str = ""
     infrastructure: bool = False
     timed_only: bool = False
-    """Only a policy with a timeout answers this (PodPending)."""
+    """Only policies with a timeout match this event (PodPending)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """An action that a policy asks for now. `targets` are the parts that a targeted action is about."""
+    """An action that a policy requests now. `targets` are the parts that a targeted action applies to."""
 
     action: Action
     event: Event
@@ -56,8 +56,8 @@ class Order:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What policies ask for: an order now, or to look again when the first timeout is over. `delayed` are the
-    (action, timeout, cause) of policies that began to wait with this look."""
+    """What policies request: an order now, or a reconciliation when the first timeout is over. `delayed` are the
+    (action, timeout, cause) of policies whose timeout starts with this reconciliation."""
 
     order: Order | None = None
     due: datetime | None = None
@@ -75,10 +75,10 @@ class _Match:
 def judge(
     plan: Plan, roster: Roster, ledger: Ledger, losses: Sequence[Loss], pod_group: PodGroup | None, *, now: datetime
 ) -> Verdict:
-    """Hold what happened against the policies. Timeouts that began or ended are noted in the ledger.
+    """Match events against the policies. Timeouts that start or end are recorded in the ledger.
 
-    Where one look finds several happenings, the first that concerns the whole job decides, as it would if they came
-    one by one; without any, all the parts to restart are restarted together and use one retry.
+    Where one reconciliation finds several events, the first that concerns the whole job decides, as it would if they
+    came one by one; without one, all the parts to restart are restarted together and use one retry.
     """
     if not plan.policies and not any(task.policies for task in plan.tasks.values()):
         return Verdict()
@@ -148,7 +148,7 @@ def _order(plan: Plan, matches: Sequence[_Match]) -> Order | None:
 
 
 def _part(plan: Plan, match: _Match) -> Part:
-    """What is restarted. In a task without partitions each pod is one by itself."""
+    """The part to restart. In a task without partitions each pod is a part of its own."""
     task, index = plan.tasks[match.happening.task], match.happening.index
     if index is None or match.action is Action.RESTART_TASK:
         return Part(task.name)
@@ -165,7 +165,7 @@ def _matches(plan: Plan, happenings: Iterable[Happening]) -> Iterator[_Match]:
 
 
 def _match(plan: Plan, happening: Happening) -> _Match | None:
-    """The first policy that answers: those of the task, then those of the job, each in the order written."""
+    """The first policy that matches: the task's policies, then the job's, each in the order written."""
     task = plan.tasks.get(happening.task)
     for event, exit_codes in happening.readings:
         for policy in (*(task.policies if task else ()), *plan.policies):
@@ -188,12 +188,12 @@ def _answers(policy: LifecyclePolicy, event: Event, exit_codes: tuple[int, ...])
 
 
 def _action(policy: LifecyclePolicy) -> Action | None:
-    """What the policy does to a live job; None where that is nothing (SyncJob, ResumeJob, a word of no meaning)."""
+    """The policy's action on a live job; None where it has none (SyncJob, ResumeJob, an unknown action)."""
     return next((action for action in (*_WHOLE, *_TARGETED) if action == policy.action), None)
 
 
 def _delay(policy: LifecyclePolicy) -> timedelta | None:
-    """The timeout; None where there is none, or none that can be read (admission refuses it)."""
+    """The timeout; None where there is none or it is malformed (admission rejects it)."""
     try:
         return parse_duration(policy.timeout) if policy.timeout else None
     except MalformedDuration:
@@ -214,7 +214,7 @@ def _happenings(
 
 
 def _when(loss: Loss) -> datetime:
-    """Losses without a time come last: their cause is known least."""
+    """The sort key: losses without a time come last, since their cause is the least certain."""
     return loss.failure.at or datetime.max.replace(tzinfo=UTC)
 
 
@@ -235,7 +235,7 @@ def _of_loss(loss: Loss) -> Happening:
 
 
 def _of_delays(roster: Roster, ledger: Ledger, *, fresh: set[tuple[str, int]]) -> Iterator[Happening]:
-    """Losses whose policy still waits. A replacement that runs makes up for the loss (volcano#5507)."""
+    """Losses whose policy still waits for its timeout. A running replacement cancels the loss (volcano#5507)."""
     for key in ledger.delayed:
         members = roster.places.get(key.task)
         if key.event not in _DELAY_OUTLIVES_POD or key.index is None or members is None:

@@ -1,4 +1,4 @@
-"""What pods of a job name and somebody else has to create: claims, ConfigMaps, Secrets and the like."""
+"""The objects that pods of a job name and that others have to create: claims, ConfigMaps, Secrets and the like."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _STARTS: Final = frozenset({JobPhase.PENDING, JobPhase.RUNNING})
 
 
 def wanted_references(job: Job, children: Collection[ChildKey]) -> list[Reference]:
-    """The objects that a `JobView` of this job has to look for: none where no pod is yet to start. What the job itself
-    or one of its plugins makes (`children`, which are `wanted_children`) isn't among them, nor are the claims of
-    `spec.volumes`, which are looked for as such."""
+    """The objects whose existence the `JobView` of this job must show: none where no further pod is to start. Objects
+    that the job or one of its plugins creates (`children`, which are `wanted_children`) are left out, as are the claims
+    of `spec.volumes`, which are checked separately."""
     status = job.status
     if job.phase not in _STARTS:
         return []
@@ -36,7 +36,7 @@ def wanted_references(job: Job, children: Collection[ChildKey]) -> list[Referenc
 
 
 def reported_missing(context: JobContext) -> str:
-    """Which objects don't exist that pods need which are yet to start; empty where all do, or that isn't known."""
+    """The missing objects that pods which have yet to start need; empty where all exist, or where that is unknown."""
     absent = set(context.view.absent)
     if not absent:
         return ""
@@ -57,7 +57,7 @@ def _of_task(job: Job, task: TaskSpec) -> list[Reference]:
 
 
 def _starts_more(context: JobContext, task: Task) -> bool:
-    """Whether pods of the task are yet to start, and don't wait for another task."""
+    """Whether the task has pods that have yet to start and don't wait for another task."""
     if task.name in context.held.waiting:
         return False
     record = context.ledger.tasks[task.name]

@@ -1,4 +1,4 @@
-"""A job's pods as members of their tasks: who is which index, of which attempt."""
+"""A job's pods as members of their tasks: the index and the attempt of each pod."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FINISHED = (PodPhase.SUCCEEDED, PodPhase.FAILED)
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One pod of the job. `version` is the attempt that it was made in, `retry_count` the job's count at that time."""
+    """One pod of the job. `version` is the attempt that created it, `retry_count` the job's count at that time."""
 
     pod: Pod
     task: str
@@ -47,26 +47,26 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Roster:
-    """`places` has the member at each index that the spec asks for, `surplus` those beyond (scaled down)."""
+    """`places` has the member at each index that the spec has, `surplus` those beyond (scaled down)."""
 
     places: Mapping[str, Mapping[int, Member]]
     surplus: Sequence[Member]
 
     def all(self) -> Iterator[Member]:
-        """Every pod, those beyond what the spec asks for included."""
+        """Every pod, including those beyond the spec."""
         for members in self.places.values():
             yield from members.values()
         yield from self.surplus
 
     def placed(self) -> Iterator[Member]:
-        """The pods that the spec asks for."""
+        """The pods at indices of the spec."""
         for members in self.places.values():
             yield from members.values()
 
 
 def read_of_pod(pod: Pod) -> object:
-    """What of a pod a decision about its job reads: where that is equal, so is the decision. On which node it is
-    matters once it is lost, and is read then."""
+    """The properties of a pod that a decision about its job reads: where they are equal, so is the decision. The node
+    is left out: it matters once the pod is lost, and is read then."""
     meta, status = pod.metadata, pod.status
     conditions = [reported for reported in status.conditions or () if reported.type != PodConditionType.POD_SCHEDULED]
     return (
@@ -76,8 +76,8 @@ def read_of_pod(pod: Pod) -> object:
 
 
 def roster_of(plan: Plan, pods: Sequence[Pod]) -> Roster:
-    """Sort the pods into their tasks. A pod of another owner (by UID), without Volcano's annotations or of a task that
-    the spec doesn't have is none of ours to judge and left alone."""
+    """Sort the pods into their tasks. Pods of another owner (by UID), without Volcano's annotations or of a task that
+    the spec doesn't have are ignored."""
     places: dict[str, dict[int, Member]] = {name: {} for name in plan.tasks}
     surplus: list[Member] = []
     uid = plan.job.uid
@@ -93,7 +93,7 @@ def roster_of(plan: Plan, pods: Sequence[Pod]) -> Roster:
             places[member.task][member.index] = member
         else:
             surplus.append(member)
-    # Pods come in any order; the same picture has to give the same decision to the letter.
+    # Pods come in any order; the same snapshot has to give exactly the same decision.
     ordered = {name: {index: members[index] for index in sorted(members)} for name, members in places.items()}
     return Roster(ordered, sorted(surplus, key=lambda member: (member.task, member.index, member.name)))
 
@@ -105,7 +105,7 @@ def _member(pod: Pod) -> Member | None:
     if task is None or version is None:
         return None
     index = _number(annotations.get(names.TASK_INDEX))
-    if index is None:  # pods made by Volcano 1.8 have it in their name only
+    if index is None:  # pods created by Volcano 1.8 have it in their name only
         index = _number(pod.metadata.name.rpartition("-")[2])
     if index is None:
         return None
@@ -114,5 +114,5 @@ def _member(pod: Pod) -> Member | None:
 
 @lru_cache(maxsize=1 << 16)
 def _number(text: str | None) -> int | None:
-    """A small number in an annotation. Remembered, since all pods of all jobs say the same few."""
+    """A small number in an annotation. Cached, since all pods of all jobs have the same few values."""
     return int(text) if text and text.isascii() and text.isdigit() and len(text) < 10 else None

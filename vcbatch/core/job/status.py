@@ -1,4 +1,4 @@
-"""`status` of a job, written whole: counts, phase, the log of phases and the ledger."""
+"""`status` of a job, written as a whole: counts, phase, the log of phases and the ledger."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Explanation:
 
 
 def explanation_of(job: Job) -> Explanation:
-    """The stored one."""
+    """The stored explanation."""
     return Explanation(job.status.state.reason, job.status.state.message)
 
 
@@ -46,9 +46,9 @@ def build(
     stored: Mapping[str, Any],
     now: datetime,
 ) -> Json:
-    """The status that follows on the `stored` one. `entered`: the phase begins now, so it gets its time and its place
-    at the end of the log, which has each phase once and begins with Pending. Zero values are left out, as in Volcano's;
-    fields of others are kept."""
+    """The status that replaces the `stored` one. `entered`: the phase begins now; it gets its time and is appended to
+    the log, which has each phase once and begins with Pending. Zero values are left out, as in Volcano's; fields of
+    other clients are kept."""
     state: Json = {"phase": str(phase)}
     if explanation.reason:
         state["reason"] = explanation.reason
@@ -74,7 +74,7 @@ def build(
 
 
 def _begun(job: Job, phase: JobPhase) -> list[Json]:
-    """The log of a job that had gone on before anything was written of it."""
+    """The log of a job that had progressed before its first status was written."""
     began = job.metadata.creation_timestamp
     if job.status.state.phase or phase is JobPhase.PENDING or not began:
         return []
@@ -82,7 +82,7 @@ def _begun(job: Job, phase: JobPhase) -> list[Json]:
 
 
 def _since(job: Job, phase: JobPhase) -> str | None:
-    """When a phase began that goes on: as the log says, whatever somebody wrote over it since."""
+    """When the present phase began, from the log, even if another client overwrote the state since."""
     last = job.status.conditions[-1] if job.status.conditions else None
     if last is not None and last.status == phase and last.last_transition_time:
         return last.last_transition_time
@@ -90,7 +90,7 @@ def _since(job: Job, phase: JobPhase) -> str | None:
 
 
 def trimmed(status: Json) -> Json:
-    """Without the fields that say nothing."""
+    """The status without empty fields."""
     return {key: value for key, value in status.items() if value}
 
 
@@ -113,7 +113,7 @@ def _numbers(plan: Plan, counts: Counts, ledger: Ledger) -> Json:
 
 
 def _duration(job: Job, phase: JobPhase, *, entered: bool, now: datetime) -> str | None:
-    """From creation to the end of the run, while the job isn't running."""
+    """The time from creation to the end of the run; None while the run hasn't ended."""
     if phase not in _ENDED:
         return None
     if not entered:

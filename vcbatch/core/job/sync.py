@@ -1,4 +1,4 @@
-"""SyncJob: the pods that the spec asks for, against those that there are."""
+"""SyncJob: compares the pods that the spec requires with those that exist."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from vcbatch.core.job.roster import FINISHED, Member, Roster
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """`missing` indices by task, and pods in the way: scaled down, or left over from what was restarted."""
+    """`missing` indices by task, and pods to delete: scaled down, or left over from a restart."""
 
     missing: dict[str, list[int]]
     superfluous: list[Member]
 
 
 def compare(plan: Plan, roster: Roster, ledger: Ledger, *, held: Container[str] = ()) -> Difference:
-    """What is to be created and deleted.
+    """The pods to create and to delete.
 
-    An index that succeeded or failed by its own doing is not run again, whoever deleted its pod. Nothing is created
-    while a pod of an older attempt is still alive, no name is reused before its pod is gone, the tasks in `held` wait
-    for others, and no more pods are made than may be alive together.
+    An index that succeeded or failed on its own is not run again, even if its pod was deleted. Nothing is created while
+    a pod of an older attempt is still alive, no name is reused before its pod is deleted, the tasks in `held` wait for
+    others, and no more pods are created than may be alive together.
     """
     superfluous = [member for member in roster.surplus if not member.terminating]
     missing: dict[str, list[int]] = {}
@@ -44,7 +44,7 @@ def compare(plan: Plan, roster: Roster, ledger: Ledger, *, held: Container[str] 
 
 
 def _in_turn(plan: Plan, roster: Roster, missing: dict[str, list[int]]) -> dict[str, list[int]]:
-    """The first of them, as many as there is room for beside the pods that are alive."""
+    """The first missing indices, as many as the limit of parallel pods allows besides the pods that are alive."""
     if plan.max_parallel is None:
         return missing
     room = max(plan.max_parallel - sum(not member.finished for member in roster.all()), 0)

@@ -1,5 +1,5 @@
-"""What a job asks for that this version can't do yet. Admission refuses such a job; one that got past it stays Pending
-and says why, and is never run otherwise than it was written."""
+"""Fields of a job that this version doesn't support yet. Admission rejects such a job; one that bypassed admission
+stays Pending with the reason, and is never run with a changed spec."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from vcbatch.core.machine import Decision, Emit, EventType, Json, Named, WriteSt
 
 
 def refusal_of(plan: Plan) -> str:
-    """Why this job can't be run, naming every field; empty where it can."""
+    """Why this job can't run, naming every field; empty where it can."""
     return "; ".join(_errors(plan))
 
 
 def unreadable(job: Json, metadata: Named, why: str) -> Decision:
-    """Say in the status of a stored job, and once as an event, why nothing can be decided on it: it, its PodGroup or a
-    Command to it has fields of other types than its CRD allows. Whoever changes that makes it be reconciled again."""
+    """Report in the status of a stored job, and once as an event, why no decision on it is possible: it, its PodGroup
+    or a Command to it has fields of other types than its CRD allows. A change of that object reconciles the job
+    again."""
     message = messages.shorten(why)
     status = part(job, "status")
     state = part(status, "state")

@@ -1,4 +1,4 @@
-"""What the verbs of the table do to a job's objects, on paper."""
+"""The effects of the table's verbs on a job's objects, computed without executing them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from vcbatch.core.machine import Create, Delete, Ensure, Mark, ref_of
 
 @dataclass(slots=True, kw_only=True)
 class Acts:
-    """What a verb does, before it is known which phase follows."""
+    """The effects of a verb, before the next phase is known."""
 
     marks: list[Mark] = field(default_factory=list[Mark])
     ensures: list[Ensure] = field(default_factory=list[Ensure])
@@ -33,7 +33,7 @@ class Acts:
 
 
 def perform(context: JobContext, cell: Cell, stimulus: Stimulus) -> Acts:
-    """Carry the cell's verb out; the ledger learns of what it begins or ends."""
+    """Compute the effects of the cell's verb; the ledger records what it starts or ends."""
     ledger = context.ledger
     match cell.verb:
         case Verb.SYNC:
@@ -85,12 +85,12 @@ def _sync(context: JobContext) -> Acts:
         difference = compare(context.plan, context.roster, context.ledger, held=context.held.waiting)
         acts.killed, acts.missing = difference.superfluous, {} if waits else difference.missing
     if not acts.missing:
-        context.without_claims = ""  # nobody is kept waiting by it
+        context.without_claims = ""  # no pod waits for it
     return acts
 
 
 def _claim(context: JobContext, acts: Acts) -> None:
-    """Name the job's claims, make those that are its own to make, and see whether all are there."""
+    """Name the job's claims, create its own ones, and check whether all exist."""
     job, claims = context.view.job, context.view.claims
     named = volumes.name_claims(job)
     if named is not None:
@@ -118,14 +118,14 @@ def _drain(context: JobContext) -> Acts:
 
 
 def kill_pods(context: JobContext, retain: Retain) -> Acts:
-    """Every pod but the retained ones is to go, and the PodGroup."""
+    """Delete every pod except the retained ones, and the PodGroup."""
     acts = Acts(killed=kill.whole_job(context.roster, retain=retain))
     acts.deletes.extend(_delete_group(context))
     return acts
 
 
 def tidy(context: JobContext, acts: Acts, counts: Counts, phase: JobPhase) -> None:
-    """The plugins' objects go with the last pod: until then it may still need the names of the others."""
+    """Delete the plugins' objects together with the last pod: until then it may still need the names of the others."""
     if phase is not JobPhase.RESTARTING and context.ledger.restarting_job:
         context.ledger.restarting_job = False
     if phase not in LIVE and counts.alive == 0:

@@ -1,8 +1,8 @@
-"""`spec.volumes`: the claims of a job, the one that it makes and those that it finds, and the pods that mount them.
+"""`spec.volumes`: the claims of a job, both those that it creates and existing ones, and the pods that mount them.
 
-A claim that a job makes lives as long as the job, through every restart: it is where checkpoints are. So it is made
-once. Which claims were there is kept in `status.controlledResources`, after they were seen: one that is missing then
-was deleted, with what it held, and an empty one in its place would pass for it.
+A claim that a job creates lives as long as the job, through every restart, since checkpoints are on it. So it is
+created once. `status.controlledResources` records the claims that were observed; one that is missing afterwards was
+deleted together with its data, and an empty one in its place would be mistaken for it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from vcbatch.core.machine import Ensure, Mark, ref_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobVolume:
-    """One entry of `spec.volumes`. `claim` is its claim's name; `template` the spec of the claim that the job makes,
-    None where the claim is somebody else's."""
+    """One entry of `spec.volumes`. `claim` is the name of its claim; `template` the spec of the claim that the job
+    creates, None where the claim belongs to the user."""
 
     position: int
     mount_path: str
@@ -30,9 +30,9 @@ class JobVolume:
 
 
 def volumes_of(job: Job) -> list[JobVolume]:
-    """What `spec.volumes` says, with the names that are given to claims without one.
+    """The entries of `spec.volumes`, with generated names for claims without one.
 
-    A claim that the spec describes and that has a name of the user's is the user's (Volcano makes none then).
+    A claim that the spec describes and that has a name of the user's is the user's (Volcano creates none then).
     """
     found: list[JobVolume] = []
     for position, volume in enumerate(job.spec.volumes):
@@ -44,19 +44,19 @@ def volumes_of(job: Job) -> list[JobVolume]:
 
 
 def wanted_claims(job: Job) -> list[str]:
-    """The claims that a `JobView` of this job has to look for, in the job's namespace."""
+    """The claims that the `JobView` of this job must contain where they exist, in the job's namespace."""
     return sorted({volume.claim for volume in volumes_of(job)})
 
 
 def claims_to_check(job: Job) -> list[str]:
-    """Those that must be there: the claims of others, and what was seen before. That one of these is missing is to be
-    believed only of a server that was asked, since what it knows comes late."""
+    """The claims that must exist: the user's, and those that were observed before. That one of these is missing has to
+    be confirmed by a read from the server, since caches are late."""
     recorded = job.status.controlled_resources
     return sorted({v.claim for v in volumes_of(job) if v.template is None or _key(v.claim) in recorded})
 
 
 def name_claims(job: Job) -> Mark | None:
-    """Write the names of claims into the spec, so that everybody finds them; None where all are there."""
+    """Write the generated names of claims into the spec, so that all clients find them; None where none is missing."""
     if all(volume.volume_claim_name for volume in job.spec.volumes):
         return None
     named = [
@@ -67,7 +67,7 @@ def name_claims(job: Job) -> Mark | None:
 
 
 def ensures(job: Job, claims: Mapping[str, Claim]) -> Iterator[Ensure]:
-    """Make the claims that the job is to make and that were never seen."""
+    """Create the job's own claims that were never observed."""
     for volume in volumes_of(job):
         if volume.template is not None and volume.claim not in claims and not _recorded(job, volume.claim):
             body: Json = {
@@ -84,14 +84,14 @@ def ensures(job: Job, claims: Mapping[str, Claim]) -> Iterator[Ensure]:
 
 
 def trouble(job: Job, claims: Mapping[str, Claim]) -> str:
-    """Why pods with these claims couldn't start or would find something else than they should; empty where they can.
-    A claim that is yet to be made is no trouble."""
+    """Why pods with these claims couldn't start or would mount the wrong data; empty where they can start. A claim that
+    has yet to be created is no error."""
     found = {volume.claim: _error(job, volume, claims.get(volume.claim)) for volume in volumes_of(job)}
     return "; ".join(error for error in found.values() if error)
 
 
 def controlled_resources(job: Job, claims: Mapping[str, Claim]) -> dict[str, str]:
-    """The claims' part of `status.controlledResources`: those that were seen, whether or not they are still there."""
+    """The claims' part of `status.controlledResources`: those that were observed, whether or not they still exist."""
     return {
         _key(volume.claim): volume.claim
         for volume in volumes_of(job)
@@ -100,8 +100,8 @@ def controlled_resources(job: Job, claims: Mapping[str, Claim]) -> dict[str, str
 
 
 def mount(job: Job, pod_spec: Json) -> None:
-    """Add the job's volumes to the spec of a pod that is to be created, in place but for the containers, which are
-    copied. A claim that is listed twice is mounted at both paths; init containers get none, as in Volcano."""
+    """Add the job's volumes to the spec of a pod that is about to be created, in place except for the containers, which
+    are copied. A claim that is listed twice is mounted at both paths; init containers get none, as in Volcano."""
     volumes = volumes_of(job)
     if not volumes:
         return
@@ -133,7 +133,7 @@ def _error(job: Job, volume: JobVolume, claim: Claim | None) -> str:
 
 
 def _foreign(job: Job, volume: JobVolume, claim: Claim) -> bool:
-    """Whether it has the name of a claim that the job makes, and is another's."""
+    """Whether the claim has the name of one that the job creates, but another owner or none."""
     owner = claim.metadata.controller_owner()
     return volume.template is not None and (owner is None or owner.uid != job.uid)
 

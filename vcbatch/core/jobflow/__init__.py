@@ -1,4 +1,4 @@
-"""The JobFlow controller's decisions: which job of a flow is due, what became of the others, and its phase."""
+"""The JobFlow controller's decisions: which jobs of a flow are due, the states of the others, and the flow's phase."""
 
 from vcbatch.core.jobflow.child import Child, child_of
 from vcbatch.core.jobflow.decide import decide

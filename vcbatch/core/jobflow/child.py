@@ -1,4 +1,4 @@
-"""A job as its flow sees it: of a large object the few fields that decide something here."""
+"""A job as its flow reads it: the few fields of a large object that a decision on the flow needs."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ class Child:
     deleting: bool
     created: str | None
     entered: str | None
-    """When it came into its phase."""
+    """When it entered its phase."""
     restarts: int
     duration: str | None
-    """From creation to end, as a Go duration."""
+    """The time from creation to end, as a Go duration."""
     log: tuple[tuple[str, str | None], ...]
-    """The phases it was in, each with its time, as `status.conditions` has them."""
+    """The phases so far, each with its time, from `status.conditions`."""
     tasks: Mapping[str, Mapping[str, int]]
-    """Pods of each task by pod phase."""
+    """The number of pods by task and pod phase."""
     minima: Mapping[str, int]
-    """How many pods each task has to have at least, by task name."""
+    """The minimum number of pods by task name."""
 
 
 def child_of(job: Json) -> Child:
-    """Read a stored Job. What somebody wrote there in another shape reads as absent."""
+    """Read a stored Job. Fields of an unexpected type count as absent."""
     metadata, spec, status = part(job, "metadata"), part(job, "spec"), part(job, "status")
     state = part(status, "state")
     return Child(

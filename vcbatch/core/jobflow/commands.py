@@ -1,7 +1,7 @@
-"""Commands to a flow: each is carried out at most once, and only on the very flow that it names.
+"""Commands to a flow: each is executed at most once, and only on the flow with the UID that it names.
 
-The UID of a Command enters the flow's ledger in the same status write that follows it, and the Command is deleted after
-that, as with Commands to jobs (`vcbatch.core.job.commands`).
+The UID of a Command enters the flow's ledger in the status write that records its effect, and the Command is deleted
+after that, as with Commands to jobs (`vcbatch.core.job.commands`).
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from vcbatch.core.machine import Delete, ref_of
 
 ALLOWED: Final = (Action.ABORT_JOB, Action.RESUME_JOB, Action.RESTART_JOB, Action.TERMINATE_JOB, Action.SYNC_JOB)
 MOST_COMMANDS: Final = 16
-"""So many that were carried out and can't be removed, and no further one is taken."""
+"""While this many Commands that were executed can't be removed, no further one is taken."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inbox:
-    """`order`: the action of the oldest Command to carry out, with its cell and the Command's UID. `deletes`: those
-    that are done with. `rejected`: why others are removed without effect. `more`: some wait for their turn."""
+    """`order`: the action of the oldest Command to execute, with its cell and the Command's UID. `deletes`: those that
+    are done. `rejected`: why others are removed without effect. `more`: further Commands wait."""
 
     order: tuple[Action, Cell, str] | None
     deletes: tuple[Delete, ...]
     rejected: tuple[str, ...]
     known: tuple[str, ...]
-    """UIDs of the Commands that were carried out and are still there."""
+    """UIDs of the Commands that were executed and still exist."""
     more: bool
 
     def remembered(self) -> list[str]:
-        """The ledger's `commands` from now on: those that are gone need no memory."""
+        """The ledger's next `commands`: those that no longer exist are dropped."""
         return [*self.known, self.order[2]] if self.order is not None else list(self.known)
 
 
 def read_inbox(flow: JobFlow, commands: Sequence[Command], ledger: JobFlowLedger) -> Inbox:
-    """Take the oldest Command that can be carried out, and remove it with those that can't."""
+    """Take the oldest Command that can be executed; it and those that can't be are to be deleted."""
     order: tuple[Action, Cell, str] | None = None
     known = [command.uid for command in commands if command.uid in ledger.commands]
     done: list[Command] = []

@@ -1,7 +1,7 @@
-"""What follows from one look at a JobFlow (volcano-sh/volcano `pkg/controllers/jobflow`).
+"""The decision of one reconciliation of a JobFlow (volcano-sh/volcano `pkg/controllers/jobflow`).
 
-The table says which phase follows; what is done to the jobs follows from that phase and the ledger, so that a look that
-is repeated, or was broken off, goes on where the last one stopped.
+The table gives the next phase; the actions on jobs follow from that phase and the ledger, so that a reconciliation that
+is repeated, or was interrupted, continues where the last one stopped.
 """
 
 from __future__ import annotations
@@ -34,33 +34,33 @@ _GOING = (JobFlowPhase.PENDING, JobFlowPhase.RUNNING)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Context:
-    """What was seen, with what a Command changes noted in the ledger."""
+    """The observed state, after a Command's changes of the ledger."""
 
     view: JobFlowView
     ledger: JobFlowLedger
     inbox: Inbox
     jobs: Jobs
     ended: Mapping[str, JobPhase]
-    """How jobs ended that may be gone, by name."""
+    """The final phases of jobs that may have been deleted, by name."""
     nodes: Sequence[Node]
-    """Empty where the flow is no order of jobs."""
+    """Empty where the flow's dependencies are invalid."""
     error: str
-    """Why it isn't; empty where it is."""
+    """Why they are invalid; empty where they are valid."""
     phase: JobFlowPhase
-    """The one that follows."""
+    """The next phase."""
 
     @property
     def children(self) -> list[Child]:
-        """The flow's jobs that count, in its own order; then those of entries that it had once."""
+        """The flow's jobs that count, in the flow's order; then those of entries that were removed from the flow."""
         mine = [node.job for node in self.nodes if node.child is not None]
         return [self.jobs.own[name] for name in (*mine, *sorted(self.jobs.own.keys() - set(mine)))]
 
 
 def decide(view: JobFlowView, *, now: datetime) -> Decision:
-    """The status as the jobs that exist say it, and what they and the Commands ask for."""
+    """The status that follows from the existing jobs, and the intents that they and the Commands require."""
     flow = view.flow
     if flow.metadata.deletion_timestamp:
-        return Decision()  # its jobs go with it, by the garbage collector
+        return Decision()  # its jobs are deleted with it, by the garbage collector
     context = _context(view)
     children = context.children
     orders = orders_of(flow, context.ledger, context.phase, children, view.orders)
@@ -118,7 +118,7 @@ def _context(view: JobFlowView) -> _Context:
 def _discarding(
     view: JobFlowView, ledger: JobFlowLedger, ended: Mapping[str, JobPhase], nodes: Sequence[Node]
 ) -> tuple[JobFlowLedger, Mapping[str, JobPhase]]:
-    """What broke is forgotten, and its job, where it is still there, is to go."""
+    """Drop the records of failed and terminated jobs; such a job that still exists is to be deleted."""
     broken = [node for node in nodes if node.standing.broken]
     forgotten = {node.job for node in broken}
     uids = [node.child.uid for node in broken if node.child is not None]
@@ -146,7 +146,7 @@ def _remarks(context: _Context) -> list[Remark]:
 
 
 def _remembered(context: _Context, orders: Orders, *, now: datetime) -> JobFlowLedger:
-    """The ledger from now on, without what is of no use any more."""
+    """The next ledger, without entries that are no longer needed."""
     there = {job.uid for job in (*context.view.jobs, *context.view.departed)}
     mine = {node.job for node in context.nodes}
     known = {name: made for name, made in context.view.flow.status.ledger.jobs.items() if name in mine}
@@ -162,7 +162,7 @@ def _remembered(context: _Context, orders: Orders, *, now: datetime) -> JobFlowL
 
 
 def _finished(context: _Context, now: datetime) -> str:
-    """When the flow came to its present end; empty while it goes on."""
+    """When the flow reached its present end; empty while it continues."""
     if context.phase not in (JobFlowPhase.SUCCEED, JobFlowPhase.FAILED):
         return ""
     known = context.view.flow.status.ledger.finished
@@ -170,7 +170,7 @@ def _finished(context: _Context, now: datetime) -> str:
 
 
 def _made(context: _Context, job: Child) -> MadeJob:
-    """Which JobTemplate a job is of is noted when it is first seen, since its time isn't on it."""
+    """Record the JobTemplate of a job when the job is first observed, since the job doesn't have its version."""
     known = context.view.flow.status.ledger.jobs.get(job.name)
     if known is not None and known.uid == job.uid:
         return known

@@ -1,5 +1,5 @@
-"""Whether what a flow asks for is an order of jobs: the rules of admission, which may not have been there when it was
-made."""
+"""Validation of a flow's dependencies by the rules of admission, which may not have been active when the flow was
+created."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ _LONGEST = 600
 
 
 def invalid(flow: JobFlow) -> str:
-    """What is wrong with it; empty where nothing is."""
+    """The errors of the flow's dependencies as text; empty where it is valid."""
     return shorten(sentence(order_errors(flow)), limit=_LONGEST)

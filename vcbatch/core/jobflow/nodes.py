@@ -1,7 +1,7 @@
-"""The entries of a flow, each with the job that was made of it and how that stands.
+"""The entries of a flow, each with its job and the job's state.
 
-Whose a job is is told by its controller's UID, never by its name. That a job ended is remembered in the flow's status:
-it isn't made again when somebody deletes it or its time to live is over. One that was deleted before it ended is.
+A job's owner is identified by its controller's UID, never by a name. The flow's status remembers finished jobs: such a
+job isn't created again when it is deleted or its time to live expires. One that was deleted before it finished is.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from vcbatch.core.jobflow.view import JobFlowView
 
 
 class Standing(StrEnum):
-    """Where an entry is in its life."""
+    """The state of an entry."""
 
     WAITING = "Waiting"
-    """For what it depends on."""
+    """It waits for its dependencies."""
     DUE = "Due"
-    """All it depends on is there."""
+    """Its dependencies are met."""
     NO_TEMPLATE = "NoTemplate"
-    """Due, and its JobTemplate isn't there."""
+    """Its dependencies are met, and its JobTemplate doesn't exist."""
     TAKEN = "Taken"
-    """The name of its job is somebody else's."""
+    """A job of another owner has the name of its job."""
     LEAVING = "Leaving"
-    """A job has to go before its own can be made."""
+    """Another job has to be deleted before its own can be created."""
     MADE = "Made"
-    """Its job isn't finished."""
+    """Its job exists and isn't finished."""
     COMPLETED = "Completed"
     FAILED = "Failed"
     TERMINATED = "Terminated"
     UPSTREAM_FAILED = "UpstreamFailed"
-    """Never made, since one that it depends on failed, or was never made for that."""
+    """Its job is never created, since a dependency failed or was itself never created for that reason."""
     SKIPPED = "Skipped"
-    """Never made, since the flow is over."""
+    """Its job is never created, since the flow has ended."""
 
     @property
     def broken(self) -> bool:
@@ -59,7 +59,7 @@ _OPEN = frozenset({Standing.WAITING, Standing.DUE, Standing.NO_TEMPLATE, Standin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """One entry. `child` is the job that counts for it; None also where the job is gone and its end remembered."""
+    """One entry. `child` is the job that counts for it; None also where the job is deleted and its end remembered."""
 
     flow: Flow
     job: str
@@ -67,7 +67,7 @@ class Node:
     standing: Standing
     child: Child | None = None
     waits_for: str = ""
-    """What a probe has to find yet."""
+    """What a probe still waits for."""
 
     @property
     def name(self) -> str:
@@ -83,17 +83,17 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Jobs:
-    """The jobs of a view, sorted out."""
+    """The jobs of a view, sorted by role."""
 
     own: Mapping[str, Child]
-    """By name, those that count."""
+    """The jobs that count, by name."""
     leaving: Mapping[str, Child]
-    """By name, those on their way out: being deleted, or discarded."""
+    """The jobs that are being deleted or are to be discarded, by name."""
     foreign: Mapping[str, Child]
 
 
 def jobs_of(view: JobFlowView, ledger: JobFlowLedger) -> Jobs:
-    """One that finished and is being deleted counts as long as it is there, and after that by memory."""
+    """Sort the jobs. A finished job that is being deleted counts while it exists, and afterwards through the ledger."""
     own: dict[str, Child] = {}
     leaving: dict[str, Child] = {}
     foreign: dict[str, Child] = {}
@@ -109,7 +109,8 @@ def jobs_of(view: JobFlowView, ledger: JobFlowLedger) -> Jobs:
 
 
 def nodes_of(view: JobFlowView, jobs: Jobs, ended: Mapping[str, JobPhase]) -> list[Node]:
-    """The entries of a flow that is an order, as they are listed. `ended`: how jobs ended that may be gone, by name."""
+    """The entries of a valid flow, in the order of the spec. `ended`: final phases of jobs that may have been
+    deleted, by name."""
     first = [_with_job(view, entry, jobs, ended) for entry in view.flow.spec.entries]
     by_name = {node.name: node for node in first}
     broken = _downstream(first, by_name)
@@ -120,12 +121,12 @@ def nodes_of(view: JobFlowView, jobs: Jobs, ended: Mapping[str, JobPhase]) -> li
 
 
 def skipped(nodes: Iterable[Node]) -> list[Node]:
-    """The same once the flow is over: what isn't made by now never is."""
+    """The entries once the flow has ended: jobs that weren't created until now never are."""
     return [replace(node, standing=Standing.SKIPPED) if node.standing in _OPEN else node for node in nodes]
 
 
 def ends(view: JobFlowView, ledger: JobFlowLedger) -> dict[str, JobPhase]:
-    """How jobs ended that may be gone, by name."""
+    """The final phases of jobs that may have been deleted, by name."""
     found: dict[str, JobPhase] = {}
     conditions = part(view.status, "conditions")
     for name in (names.flow_job_name(view.flow.name, entry.name) for entry in view.flow.spec.entries):
@@ -150,7 +151,7 @@ def _with_job(view: JobFlowView, entry: Flow, jobs: Jobs, ended: Mapping[str, Jo
 
 
 def _downstream(nodes: Sequence[Node], by_name: Mapping[str, Node]) -> frozenset[str]:
-    """The entries without a job that depend on a broken one, by way of others or not."""
+    """The entries without a job that depend, directly or not, on a failed one."""
     dependants: dict[str, list[Node]] = {}
     for node in nodes:
         for target in _targets(node.flow):
@@ -180,7 +181,7 @@ def _without_job(
 
 
 def _unsatisfied(view: JobFlowView, entry: Flow, target: Node) -> str | None:
-    """None where the target is satisfied; else what a probe waits for, empty where no probe is at work."""
+    """None where the dependency is met; else what a probe waits for, empty where no probe applies."""
     if target.standing is Standing.COMPLETED:
         return None
     probe = entry.depends_on.probe if entry.depends_on is not None else None
@@ -190,7 +191,7 @@ def _unsatisfied(view: JobFlowView, entry: Flow, target: Node) -> str | None:
 
 
 def being_probed(nodes: Sequence[Node]) -> Iterator[tuple[Probe, Child]]:
-    """The probe of each entry that waits, with each of its targets that runs."""
+    """The probe of each waiting entry, with each of its targets that runs."""
     by_name = {node.name: node for node in nodes}
     for node in nodes:
         probe = node.flow.depends_on.probe if node.flow.depends_on is not None else None

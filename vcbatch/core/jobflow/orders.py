@@ -1,7 +1,7 @@
-"""What a flow asks of its jobs, as Commands: that they are suspended, resumed or terminated with it.
+"""The Commands of a flow to its jobs: they are suspended, resumed or terminated with it.
 
-A Command is sent while a job isn't as it should be, under a name that follows from the job and the action, so that it
-is there once at most. One that asks for what isn't wanted any more is withdrawn.
+A Command is created while a job isn't in the desired state, under a name that follows from the job and the action, so
+that it exists at most once. A Command that isn't needed any more is deleted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ _ENDING: Final = frozenset({JobPhase.ABORTING, JobPhase.COMPLETING, JobPhase.TER
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Orders:
-    """`aborted`: the ledger's entry from now on. `open`: how many jobs aren't yet as they should be."""
+    """`aborted`: the next value of the ledger's entry. `open`: the number of jobs that aren't yet in the desired
+    state."""
 
     creates: tuple[Create, ...]
     deletes: tuple[Delete, ...]
@@ -41,7 +42,7 @@ def orders_of(
     jobs: Iterable[Child],
     there: Mapping[str, Sequence[Command]],
 ) -> Orders:
-    """`there`: the Commands to each job that aren't carried out yet, whoever sent them, by the job's UID."""
+    """`there`: the Commands to each job that aren't executed yet, from any client, by the job's UID."""
     creates: list[Create] = []
     deletes: list[Delete] = []
     aborted: list[str] = []
@@ -59,7 +60,7 @@ def orders_of(
 
 
 def _sent(job: Child, commands: Sequence[Command]) -> dict[Action, Command]:
-    """Those that are the flow's own, which their names tell."""
+    """The flow's own Commands, which are identified by their names."""
     if not commands:
         return {}
     by_name = {names.flow_order_name(job.name, job.uid, action): action for action in _ACTIONS}

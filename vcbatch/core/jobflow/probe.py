@@ -1,4 +1,4 @@
-"""A question to a pod, as data."""
+"""A probe of one pod, as data."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import NamedTuple
 
 
 class ProbeKind(StrEnum):
-    """How a pod is asked."""
+    """The type of the probe."""
 
     HTTP = "http"
-    """A GET that is answered with 200 to 399; where that leads to isn't followed."""
+    """A GET that is answered with 200 to 399; redirects aren't followed."""
     TCP = "tcp"
-    """A connection that is taken."""
+    """A connection that is accepted."""
 
 
 class Probe(NamedTuple):
-    """One question to one pod at the address that it had."""
+    """A probe of one pod at the address that it had."""
 
     pod_uid: str
     namespace: str

@@ -1,4 +1,4 @@
-"""What a flow has to ask pods before it can be decided on: first whose pods, then what."""
+"""What a flow has to probe before a decision: first the jobs, then their probes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from vcbatch.core.jobflow.view import JobFlowView
 
 
 def probed_jobs(view: JobFlowView) -> list[str]:
-    """The UIDs of the jobs whose pods are to be in the view."""
+    """The UIDs of the jobs whose pods the view must contain."""
     return list(dict.fromkeys(target.uid for _, target in _waiting(view)))
 
 
 def wanted_probes(view: JobFlowView) -> list[Probe]:
-    """The questions whose answers are to be in the view, where there are any yet."""
+    """The probes whose results the view must contain, where there are any yet."""
     return questions(view, _waiting(view))
 
 

@@ -1,12 +1,12 @@
-"""Probes: by which a job is started before those that it depends on are done.
+"""Probes: they let a job start before its dependencies have completed.
 
-A target is satisfied when its job is Completed, whatever the probes say. Before that it is where at least one probe is
-about it, and each of those holds: a probe is about the targets that have a task of its `taskName`, and without one
-about all of them. So many pods of the task have to pass as the task needs at least; without a task it takes one of the
-job's.
+A dependency is met when its job is Completed, with any results of probes. Before that it is met where at least one
+probe applies to it and all of those pass: a probe applies to the targets that have a task of its `taskName`, and
+without one to all of them. At least the task's minimum of pods has to pass; without a task one pod of the job is
+enough.
 
-Which address is asked follows from the pods of the job alone. `questions` says what is to be asked, and the answers
-come back in the view.
+The probed addresses follow from the pods of the job alone. `questions` returns the probes to execute, and their results
+are in the view.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from vcbatch.core.jobflow.probe import Probe, ProbeKind
 from vcbatch.core.jobflow.view import JobFlowView
 
 MOST_PODS: Final = 64
-"""So many pods of a task answer for all of them."""
+"""The maximum of pods of a task that are probed, in place of all of them."""
 MOST_PROBES: Final = 256
-"""So many questions a flow may have at a time."""
+"""The maximum of probes of a flow at a time."""
 
 
 def questions(view: JobFlowView, waiting: Iterable[tuple[Wanted, Child]]) -> list[Probe]:
-    """What to ask: each pair is the probe of an entry that waits and one of its targets that runs."""
+    """The probes to execute: each pair is the probe of a waiting entry and one of its targets that runs."""
     found: dict[Probe, None] = {}
     for probe, target in waiting:
         for question in (*probe.http_get_list, *probe.tcp_socket_list):
@@ -39,7 +39,7 @@ def questions(view: JobFlowView, waiting: Iterable[tuple[Wanted, Child]]) -> lis
 
 
 def unmet(view: JobFlowView, probe: Wanted, target: Child) -> str:
-    """What a target has yet to do; empty where its probes hold. None is about it: it has to complete."""
+    """What a target still waits for; empty where its probes pass. Without a probe for it, it has to complete."""
     asked = [each for each in (*probe.http_get_list, *probe.tcp_socket_list) if _is_about(each.task_name, target)]
     states = [each for each in probe.task_status_list if _is_about(each.task_name, target)]
     if not asked and not states:
@@ -73,7 +73,8 @@ def _enough(task: str, target: Child) -> int:
 
 
 def _has_reached(wanted: TaskStatus, target: Child) -> bool:
-    """A pod that succeeded has been running. Without a task each one has to be there."""
+    """Whether enough pods of the task, or of each task where none is named, have the wanted phase. For Running,
+    succeeded pods count too."""
     phases = (wanted.phase, PodPhase.SUCCEEDED) if wanted.phase == PodPhase.RUNNING else (wanted.phase,)
     for task in (wanted.task_name,) if wanted.task_name else target.minima:
         counts: Mapping[str, int] = target.tasks.get(task, {})
@@ -100,13 +101,13 @@ def _to_each(question: HttpGet | TcpSocket, pods: Sequence[Pod]) -> Iterator[Pro
 
 
 def _pods(view: JobFlowView, target: Child, task: str) -> list[Pod]:
-    """Those that can be asked, in the order of their names, so that of very many always the same ones are."""
+    """The pods that can be probed, by name, so that of very many pods always the same ones are probed."""
     pods = [
         pod
         for pod in view.pods.get(target.uid, ())
         if pod.status.phase == PodPhase.RUNNING
         and pod.status.pod_ip
-        and not pod.spec.host_network  # what listens at its node's address need not be of the pod
+        and not pod.spec.host_network  # a listener at its node's address need not belong to the pod
         and not pod.metadata.deletion_timestamp
         and (not task or (pod.metadata.labels or {}).get(TASK_SPEC) == task)
     ]

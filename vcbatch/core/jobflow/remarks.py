@@ -1,4 +1,4 @@
-"""What is told of a flow: in `status.state.message`, and as an event when it is new there."""
+"""Messages about a flow: in `status.state.message`, and as an event when they are new there."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SUSPENDED: Final = frozenset({JobPhase.ABORTING, JobPhase.ABORTED})
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """One sentence, without its full stop."""
+    """One sentence, without its final period."""
 
     reason: JobFlowReason
     message: str
@@ -34,7 +34,7 @@ def joined(remarks: Sequence[Remark]) -> str:
 
 
 def remarks_on(view: JobFlowView, nodes: Sequence[Node], ledger: JobFlowLedger, phase: JobFlowPhase) -> list[Remark]:
-    """Of a flow that is an order. Of one that goes its way there is nothing to tell."""
+    """The messages about a valid flow; empty where it progresses normally."""
     if phase is JobFlowPhase.SUCCEED:
         return []
     reported: list[Remark] = []
@@ -53,7 +53,7 @@ def remarks_on(view: JobFlowView, nodes: Sequence[Node], ledger: JobFlowLedger, 
 
 
 def _on_failure(nodes: Sequence[Node]) -> Remark:
-    """One sentence, so that it is told as one event."""
+    """One sentence, so that it is emitted as one event."""
     parts = (
         _named(nodes, lambda node: node.standing is Standing.FAILED, "failed"),
         _named(nodes, lambda node: node.standing is Standing.TERMINATED, "terminated"),
@@ -67,7 +67,7 @@ def _on_failure(nodes: Sequence[Node]) -> Remark:
 
 
 def _on_suspended_jobs(nodes: Sequence[Node], ledger: JobFlowLedger) -> Iterator[Remark]:
-    """Jobs that were suspended, or suspended themselves by a policy, while the flow goes on: it doesn't resume them."""
+    """Jobs that a user or a policy suspended while the flow continues: the flow doesn't resume them."""
     suspended = _named(nodes, lambda node: _is_suspended_alone(node, ledger), "waiting until these jobs are resumed")
     if suspended:
         yield Remark(JobFlowReason.JOB_SUSPENDED, f"{suspended} (suspended by themselves, not with the flow)")
@@ -107,7 +107,7 @@ def _changed(view: JobFlowView, node: Node, ledger: JobFlowLedger) -> bool:
 
 
 def _named(nodes: Sequence[Node], chosen: Callable[[Node], bool], what: str) -> str:
-    """`failed: a, b`; empty where it is true of none."""
+    """`failed: a, b`; empty where no node matches."""
     found = [node.name for node in nodes if chosen(node)]
     more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
     return f"{what}: {', '.join(found[:_MOST_NAMED])}{more}" if found else ""

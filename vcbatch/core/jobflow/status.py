@@ -1,6 +1,6 @@
 """The flow's status, as Volcano writes it: the jobs by phase, each with its history, and a condition for each.
 
-It is made anew from the jobs that exist. Kept as it was written is what is told of jobs that ended and are gone.
+It is rebuilt from the existing jobs. Only the entries of jobs that finished and were deleted are kept as written.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LISTS: Final = {
 _OTHERS: Final = "unKnowJobs"
 _OURS: Final = frozenset({*_LISTS.values(), _OTHERS, "conditions", "jobStatusList", "state", "ledger"})
 _LONGEST_HISTORY: Final = 32
-"""A job that is restarted again and again has its latest phases told."""
+"""The maximum of entries in a job's history; of a job that restarts more often, the latest are kept."""
 
 
 def status_of(
@@ -43,8 +43,9 @@ def status_of(
     ledger: JobFlowLedger,
     now: datetime,
 ) -> Json:
-    """`jobs` are those that exist and count, `new` the names of those that are told of for the first time, and `ended`
-    how others did that may be gone. All are told of in the `order` of names that is given, and others after them."""
+    """`jobs` are those that exist and count, `new` the names of those that the status doesn't have yet, and `ended` the
+    final phases of jobs that may have been deleted. All are listed in the given `order` of names, and others
+    after them."""
     there = {job.name: job for job in jobs}
     reported = {str(entry.get("name", "")): entry for entry in _reported(stored)}
     names = list(dict.fromkeys((*(name for name in order if name in there or name in ended), *there, *ended)))
@@ -74,7 +75,8 @@ def status_of(
 
 
 def first_seen(view: JobFlowView, job: Child) -> bool:
-    """Whether the status doesn't know of this very job. One that Volcano wrote tells jobs apart by their time."""
+    """Whether the status lacks this job. In a status that Volcano wrote, jobs of one name are distinguished by their
+    time."""
     known = view.flow.status.ledger.jobs.get(job.name)
     if known is not None:
         return known.uid != job.uid
@@ -120,13 +122,13 @@ def _entry(job: Child, before: Json, now: datetime, *, first: bool) -> Json:
 
 
 def _last_entry(entry: Json, phase: JobPhase | None) -> Json:
-    """What is told of a job that is gone stays told."""
+    """The last entry of a job that is deleted; it is kept as written."""
     return {**entry, "state": str(phase)} if phase is not None else entry
 
 
 def _history(job: Child, before: Json, now: datetime, *, first: bool) -> list[Json]:
-    """Phase by phase. Those that passed while nobody looked are in the job's own log. `first`: nothing is told of this
-    very job yet, though maybe of an earlier one of its name."""
+    """The history by phase. Phases that no reconciliation observed come from the job's own log. `first`: the status has
+    nothing about this job yet, though maybe about an earlier one of its name."""
     reported = [cast(Json, entry) for entry in listed(before, "runningHistories") if isinstance(entry, dict)]
     for phase, since in _unseen(job, None if first or not reported else str(reported[-1].get("state", ""))):
         start = since or format_time(now)
@@ -137,7 +139,7 @@ def _history(job: Child, before: Json, now: datetime, *, first: bool) -> list[Js
 
 
 def _unseen(job: Child, last: str | None) -> list[tuple[str, str | None]]:
-    """The phases after `last`, None for all of them; the present one at the end."""
+    """The phases after `last`, all of them where it is None; the present one at the end."""
     if last == job.phase:
         return []
     earlier = [(phase, since) for phase, since in job.log if phase != job.phase]

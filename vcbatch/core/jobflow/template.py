@@ -1,4 +1,4 @@
-"""The job that is made of an entry: its JobTemplate, with what the flow changes in it."""
+"""The job of an entry: its JobTemplate, with the flow's changes."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _KEYS: Final[Mapping[str, Sequence[str]]] = {
     "volumes": ("name", "mountPath"),  # of a pod, and of a job
     "volumeMounts": ("mountPath",),
 }
-"""Lists whose entries are told apart by a field, the first that they have; any other list is replaced as a whole."""
+"""Lists whose entries are identified by the first of these fields that they have; any other list is replaced."""
 
 
 def job_body(flow: JobFlow, entry: Flow, template: Json, *, name: str) -> Json:
-    """As Volcano makes it, and with `patch.jobSpec`, which Volcano stores and doesn't act on."""
+    """The job as Volcano creates it, with `patch.jobSpec` applied, which Volcano stores and ignores."""
     marks = {
         names.CREATED_BY_JOB_FLOW: flow.name,
         names.CREATED_BY_JOB_TEMPLATE: entry.name,
@@ -46,14 +46,14 @@ def job_body(flow: JobFlow, entry: Flow, template: Json, *, name: str) -> Json:
 
 
 def version_of(template: Json) -> str:
-    """Which JobTemplate it is, and which of its specs."""
+    """The identity of the JobTemplate and of its present spec."""
     metadata = part(template, "metadata")
     return f"{metadata.get('uid', '')}/{metadata.get('generation', 0)}"
 
 
 def patched(base: Json, patch: Mapping[str, Any]) -> Json:
-    """`base` with what `patch` names: objects field by field, the lists of `_KEYS` entry by entry, new entries at the
-    end, all else replaced. Neither is changed."""
+    """`base` with the fields of `patch`: objects are merged by field, the lists of `_KEYS` by entry with new entries at
+    the end, and everything else is replaced. Neither argument is changed."""
     result = dict(base)
     for key, value in patch.items():
         before = base.get(key)
@@ -81,6 +81,6 @@ def _entries(base: list[Any], patch: list[Any], keys: Sequence[str]) -> list[Any
 
 
 def _name(entry: Any, keys: Sequence[str]) -> str:
-    """Empty for an entry without one, which is like no other."""
+    """The value of the entry's key; empty for an entry without one, which matches no other."""
     given = (cast(Json, entry).get(key) for key in keys) if isinstance(entry, dict) else ()
     return next((value for value in given if isinstance(value, str) and value), "")

@@ -1,4 +1,4 @@
-"""The picture on which a JobFlow is decided."""
+"""The snapshot on which a JobFlow is decided."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from vcbatch.core.jobflow.probe import Probe
 
 
 def flow_of(stored: Json, spec: JobFlowSpec | None = None) -> JobFlow:
-    """The flow without what its status tells of single jobs: that is long, and a look reads little of it. `spec`: what
-    was read of its spec before, where that is the same. Raises `MalformedObject`."""
+    """The flow without the status entries of single jobs, which are long and which a decision rarely reads. `spec`: the
+    parsed spec, where it was parsed before and is unchanged. Raises `MalformedObject`."""
     status = part(stored, "status")
     read = {key: status[key] for key in ("state", "ledger") if key in status}
     if spec is None:
@@ -27,25 +27,25 @@ def flow_of(stored: Json, spec: JobFlowSpec | None = None) -> JobFlow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFlowView:
-    """One JobFlow with what came of it and what it needs."""
+    """One JobFlow with its jobs and the objects that its decision needs."""
 
     flow: JobFlow
-    """As `flow_of` reads it."""
+    """As `flow_of` returns it."""
     status: Json = field(default_factory=dict[str, Any])
     """Its status as stored."""
     jobs: Sequence[Child] = ()
-    """All jobs that it controls, by UID, and those of others that have a name which one of its jobs is to have."""
+    """All jobs that it controls, by UID, and jobs of other owners that have the name of one of its jobs."""
     departed: Sequence[Child] = ()
-    """Jobs of its own that are gone since the last decision that was carried out, as they were last."""
+    """The last observed states of its jobs that were deleted since the last executed decision."""
     templates: Mapping[str, Json] = field(default_factory=dict[str, Any])
-    """The JobTemplates that it names, as stored, by name; those that don't exist are left out."""
+    """The JobTemplates that it names, as stored, by name; missing ones are left out."""
     commands: Sequence[Command] = ()
     """Commands whose target is a JobFlow of this name."""
     orders: Mapping[str, Sequence[Command]] = field(default_factory=dict[str, Sequence[Command]])
     """The Commands to its jobs, by the job's UID."""
     pods: Mapping[str, Sequence[Pod]] = field(default_factory=dict[str, Sequence[Pod]])
-    """The pods of jobs that a probe is about, by the job's UID."""
+    """The pods of probed jobs, by the job's UID."""
     answers: Mapping[Probe, bool] = field(default_factory=dict[Probe, bool])
-    """What the last try of each probe found; nothing for one that wasn't tried yet."""
+    """The result of the last try of each probe; probes that weren't tried yet are left out."""
     refusal: str = ""
-    """Why the server didn't take a job at the last try."""
+    """Why the server rejected a job at the last attempt to create one."""

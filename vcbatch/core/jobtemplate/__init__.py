@@ -1,4 +1,4 @@
-"""The JobTemplate controller's decision: which jobs were made from a template."""
+"""The JobTemplate controller's decision: which jobs were created from a template."""
 
 from vcbatch.core.jobtemplate.decide import MOST_NAMED, decide
 

@@ -1,4 +1,4 @@
-"""What follows from one look at a JobTemplate (volcano-sh/volcano `pkg/controllers/jobtemplate`)."""
+"""The decision of one reconciliation of a JobTemplate (volcano-sh/volcano `pkg/controllers/jobtemplate`)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from vcbatch.api.resources import JOBTEMPLATES
 from vcbatch.core.machine import Decision, WriteStatus, ref_of
 
 MOST_NAMED: Final = 1000
-"""An object has its limits: of more jobs the first by name are listed."""
+"""The size of an object is limited: of more jobs the first by name are listed."""
 
 
 def decide(template: JobTemplate, jobs: Collection[str]) -> Decision:
-    """`jobs`: the names of those that exist. They are what `status.jobDependsOnList` says."""
+    """`jobs`: the names of the existing jobs. They become `status.jobDependsOnList`."""
     stored = template.status.dump()
     decided = {key: value for key, value in stored.items() if key != "jobDependsOnList"}
     if jobs:

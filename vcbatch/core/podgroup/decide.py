@@ -1,5 +1,5 @@
-"""What follows from one look at the pods of one controller, or at one pod without any, that our scheduler is to place
-and that name no PodGroup (as Volcano's PodGroup controller has it)."""
+"""The decision of one reconciliation of the pods of one controller, or of one pod without any, that our scheduler
+places and that name no PodGroup (as Volcano's PodGroup controller does)."""
 
 from __future__ import annotations
 
@@ -17,40 +17,41 @@ from vcbatch.core.podgroup import wanted
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupView:
-    """The pods that share a generated PodGroup, and that group. Pods that are over or being deleted aren't in it."""
+    """The pods that share a generated PodGroup, and that group. Finished pods and pods that are being deleted aren't in
+    it."""
 
     waiting: Sequence[ObjectRef] = ()
-    """The pods that are in no group yet."""
+    """The pods that are in no PodGroup yet."""
     members: int = 0
-    """How many there are, with those that are in the group."""
+    """The number of pods, including those that are in the PodGroup."""
     succeeded: int = 0
-    """How many of its pods succeeded and are still there."""
+    """The number of pods that succeeded and still exist."""
     workload: Workload | None = None
-    """What they belong to, where that is a kind whose annotations count."""
+    """The workload that owns the pods, where its kind is one whose annotations count."""
     pod_group: PodGroup | None = None
     sample: Json | None = None
-    """One of the pods, whole; to be there where `needs_sample` says so."""
+    """One of the pods in full; required where `needs_sample` says so."""
 
 
 def generated_name(uid: str) -> str:
-    """The PodGroup of the pods whose controller has that UID, or of the pod that has it and no controller."""
+    """The name of the PodGroup, from the UID of the pods' controller, or of a pod that has no controller."""
     return names.GENERATED_POD_GROUP_PREFIX + uid
 
 
 def needs_sample(view: GroupView) -> bool:
-    """Whether the decision is made from one of the pods: the group has to be made, or its workload was edited."""
+    """Whether the decision needs one of the pods: the PodGroup has to be created, or its workload was edited."""
     group = view.pod_group
     if group is None:
-        # A workload's group that somebody deleted is made anew: its pods say that they are in it.
+        # A deleted PodGroup of a workload is recreated: its pods name it.
         return bool(view.waiting or (view.members and view.workload is not None))
     return bool(view.members and view.workload is not None and _edited(group, view.workload, view.succeeded))
 
 
 def decide(view: GroupView, *, now: datetime) -> Decision:
-    """Make the PodGroup, put the pods into it, keep it as the workload says, and remove it when the workload is scaled
-    to nothing.
+    """Create the PodGroup, add the pods to it, update it from the workload, and delete it when the workload is scaled
+    to zero.
 
-    The group is made before a pod says that it belongs to it; made again by a later look it is the same.
+    The PodGroup is created before a pod names it; a later reconciliation creates it with the same contents.
     """
     del now
     group = view.pod_group
@@ -67,8 +68,8 @@ def decide(view: GroupView, *, now: datetime) -> Decision:
 
 
 def _ensure(sample: Json, workload: Workload | None, succeeded: int) -> Ensure:
-    """Of an existing group only what comes from the workload is brought up to date: its queue may be the namespace's,
-    and others write on it as well."""
+    """Create the PodGroup, or update the fields of an existing one that come from the workload. Its queue isn't
+    updated, since it may be the namespace's, nor are fields that other clients write."""
     owner = wanted.controller_of(sample) or sample["metadata"]
     update: Json = {"spec": wanted.spec_of_members(sample, workload, succeeded_pods=succeeded)}
     annotations = wanted.annotations_of(sample, workload)

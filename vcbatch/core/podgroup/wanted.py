@@ -1,4 +1,4 @@
-"""What a generated PodGroup looks like: from one of its pods, and from the workload that the pods belong to."""
+"""The contents of a generated PodGroup, from one of its pods and from the workload that owns the pods."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LONGEST_RESOURCES: Final = 4096
 
 
 def min_member(workload: Workload | None) -> int:
-    """How many pods the gang needs: what the workload's annotation says where that is a number above zero, else 1."""
+    """The number of pods that the gang needs: the workload's annotation where it is a number above zero, else 1."""
     text = _annotations(workload).get(names.GROUP_MIN_MEMBER, "")
     if not text.isascii() or not text.isdigit() or len(text) > 10:
         return 1
@@ -33,9 +33,9 @@ def min_member(workload: Workload | None) -> int:
 
 
 def reachable_members(workload: Workload | None, *, succeeded_pods: int) -> int:
-    """`min_member`, but for a Job no more pods than a scheduler can count for the gang: those that are yet to run and
-    those that succeeded and are still there. A member that succeeded and whose pod is gone, or whose index was given
-    up, gets no pod any more, and a gang that asked for it would keep the others from being tried again."""
+    """`min_member`, but for a Job at most the pods that a scheduler can count for the gang: those that have yet to run
+    and those that succeeded and still exist. A member whose pod succeeded and was deleted, or whose index is no longer
+    retried, gets no further pod, and a gang that required it would block retries of the others."""
     members = min_member(workload)
     if workload is None or workload.spec.completions is None:
         return members
@@ -49,13 +49,13 @@ def reachable_members(workload: Workload | None, *, succeeded_pods: int) -> int:
 
 
 def inherited(workload: Workload | None) -> dict[str, str]:
-    """The annotations that the PodGroup has from the workload, where no pod says otherwise."""
+    """The annotations that the PodGroup inherits from the workload, unless a pod overrides them."""
     return {key: value for key, value in _annotations(workload).items() if key.startswith(_INHERITED_PREFIX)}
 
 
 def spec_of_members(pod: Json, workload: Workload | None, *, succeeded_pods: int = 0) -> Json:
-    """`minMember` and `minResources`: the annotation's resources where it has any that can be read, else those of so
-    many pods like this one."""
+    """`minMember` and `minResources`: the resources of the annotation where it is valid, else the requests of
+    `minMember` pods like this one."""
     members = reachable_members(workload, succeeded_pods=succeeded_pods)
     usage = pod_usage(pod["spec"])
     return {
@@ -65,7 +65,7 @@ def spec_of_members(pod: Json, workload: Workload | None, *, succeeded_pods: int
 
 
 def annotations_of(pod: Json, workload: Workload | None) -> dict[str, str]:
-    """The workload's, and over them what the pod itself says of its preemption and disruption budget."""
+    """The workload's annotations, overridden by the pod's own preemption and disruption budget annotations."""
     own: Mapping[str, str] = pod["metadata"].get("annotations") or {}
     budget = names.JDB_MIN_AVAILABLE if names.JDB_MIN_AVAILABLE in own else names.JDB_MAX_UNAVAILABLE
     kept = {key: own[key] for key in (*_COPIED_ANNOTATIONS, budget) if key in own}
@@ -76,12 +76,12 @@ def annotations_of(pod: Json, workload: Workload | None) -> dict[str, str]:
 
 
 def reported_by_workload(workload: Workload | None) -> dict[str, str]:
-    """Of `inherited`, what no pod can say otherwise: what an edit of the workload is noticed by."""
+    """The part of `inherited` that no pod can override: a change of it shows that the workload was edited."""
     return {key: value for key, value in inherited(workload).items() if key not in _OF_THE_POD}
 
 
 def body(pod: Json, workload: Workload | None, *, name: str, succeeded_pods: int = 0) -> Json:
-    """The whole PodGroup as it is created."""
+    """The whole PodGroup for its creation."""
     metadata: Json = pod["metadata"]
     own: Json = metadata.get("annotations") or {}
     labels: Json = metadata.get("labels") or {}
@@ -93,7 +93,7 @@ def body(pod: Json, workload: Workload | None, *, name: str, succeeded_pods: int
     if marked:
         group["labels"] = marked
     spec = spec_of_members(pod, workload, succeeded_pods=succeeded_pods)
-    # Without one, admission picks: the namespace's queue, else `default`.
+    # Without one, admission chooses: the namespace's queue, else `default`.
     if own.get(names.SCHEDULING_QUEUE_NAME):
         spec["queue"] = own[names.SCHEDULING_QUEUE_NAME]
     if pod["spec"].get("priorityClassName"):
@@ -121,7 +121,7 @@ def _annotations(workload: Workload | None) -> Mapping[str, str]:
 
 
 def _min_resources(workload: Workload | None) -> Json:
-    """The annotation's JSON object of quantities; empty where there is none or it is none."""
+    """The annotation's JSON object of quantities; empty where it is missing or malformed."""
     text = _annotations(workload).get(names.GROUP_MIN_RESOURCES, "")
     if not text or len(text) > _LONGEST_RESOURCES:
         return {}
@@ -148,7 +148,7 @@ def _owners(pod: Json) -> list[Json]:
 
 
 def _topology(annotations: Json) -> Json:
-    """The mode (hard unless it says soft) and the highest tier, where a pod asks for either."""
+    """The mode (hard unless it is soft) and the highest tier, where a pod has either annotation."""
     mode = annotations.get(names.NETWORK_TOPOLOGY_MODE)
     tier = annotations.get(names.NETWORK_TOPOLOGY_HIGHEST_TIER)
     if mode is None and tier is None:

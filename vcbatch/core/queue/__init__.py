@@ -1,4 +1,4 @@
-"""The queue controller's decisions: `bootstrap` makes the queues that must exist, `decide` keeps state and counts."""
+"""The queue controller's decisions: `bootstrap` creates the built-in queues, `decide` maintains state and counts."""
 
 from vcbatch.core.queue.bootstrap import bootstrap
 from vcbatch.core.queue.decide import decide

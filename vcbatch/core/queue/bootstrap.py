@@ -16,8 +16,8 @@ _SPECS: Final[dict[str, Json]] = {
 
 
 def bootstrap(existing: Collection[str]) -> Decision:
-    """Make those of the two queues that aren't among `existing` (names). One that is there stays as it is: how much
-    `default` may use is the administrator's to say. `decide` then opens them."""
+    """Create those of the two queues that aren't among `existing` (names). An existing one isn't changed: the limits of
+    `default` are the administrator's. `decide` then opens them."""
     missing = [name for name in _SPECS if name not in existing]
     return Decision(creates=[Create(resource=QUEUES, body=_queue(name)) for name in missing])
 

@@ -18,8 +18,8 @@ SHUT: Final = (QueueState.CLOSING, QueueState.CLOSED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inbox:
-    """`action`: what the oldest Command asks for, None where none can be done. `rejected`: why others are removed
-    without effect. A Command that is carried out twice (a crash came between) does the same again."""
+    """`action`: what the oldest executable Command requests, None where there is none. `rejected`: why others are
+    removed without effect. Executing a Command twice (after a crash in between) has the same effect as once."""
 
     action: Action | None
     deletes: tuple[Delete, ...]
@@ -28,7 +28,7 @@ class Inbox:
 
 
 def read_inbox(queue: Queue, parent: Queue | None, commands: Sequence[Command]) -> Inbox:
-    """Take the oldest Command that can be carried out, and remove it with those that can't."""
+    """Take the oldest Command that can be executed; it and those that can't be are to be deleted."""
     action: Action | None = None
     done: list[Command] = []
     rejected: list[str] = []

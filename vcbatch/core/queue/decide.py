@@ -1,4 +1,4 @@
-"""What follows from one look at a queue."""
+"""The decision of one reconciliation of a queue."""
 
 from __future__ import annotations
 
@@ -18,24 +18,25 @@ from vcbatch.core.queue.states import rule_of
 from vcbatch.core.queue.view import QueueView
 
 MANAGER: Final = "queue-controller"
-"""As whom Volcano's queue controller applies `status.state`, without force. Where another manager owns the field, its
-apply is refused as soon as it is about to change it."""
+"""The field manager as which Volcano's queue controller applies `status.state`, without force. Where another manager
+owns the field, its next apply that changes the state is rejected with a conflict."""
 
 
 def decide(view: QueueView, *, now: datetime) -> Decision:
-    """The state, the counts of PodGroups by phase, and the queue's place in the tree, where they differ from what is
-    stored. Everything else in the status belongs to others (the scheduler writes `allocated`) and is kept as read.
+    """The state, the counts of PodGroups by phase, and the queue's position in the hierarchy, where they differ from
+    the stored ones. All other status fields belong to other clients (the scheduler writes `allocated`) and are kept as
+    read.
 
-    A queue closes and opens with its parent; one that was closed on its own stays closed when the parent opens.
-    A queue is empty when no unfinished Job names it, no pod of it holds a node, and all its PodGroups are Completed and
-    of workloads that have ended.
+    A queue closes and opens with its parent; one that was closed on its own stays closed when the parent opens. A queue
+    is empty when no unfinished Job names it, no pod of it is on a node, and all its PodGroups are Completed and of
+    workloads that have ended.
     """
     queue = view.queue
     if queue.metadata.deletion_timestamp:
         return Decision()
     inbox = read_inbox(queue, view.parent, view.commands)
     if inbox.action is Action.CLOSE_QUEUE and _was_closed_by_parent(view):
-        # Else nobody could tell, after a crash, that it was this Command that closed it.
+        # Without the mark, it would be unknown after a crash that this Command closed it.
         return Decision(marks=[_mark(queue, closed_by_parent=False)], requeue_at=now)
     marks = list(_marks(view, inbox))
     unfinished = any(number for phase, number in view.pod_groups.items() if phase != PodGroupPhase.COMPLETED)
@@ -61,10 +62,10 @@ def decide(view: QueueView, *, now: datetime) -> Decision:
 
 
 def _action(view: QueueView, inbox: Inbox) -> Action:
-    """A person's wish, else what the parent's state asks for.
+    """The action that a user requests, else the one that follows from the parent's state.
 
-    That the parent closes a queue is written on it before it is done: a crash in between must not leave a queue closed
-    that nobody opens again.
+    That the parent closes a queue is recorded on it first: a crash in between must not leave a closed queue that isn't
+    reopened with the parent.
     """
     if inbox.action is not None:
         return inbox.action
@@ -102,7 +103,7 @@ def _closed_by_parent(queue: Queue) -> bool:
 
 
 def _was_closed_by_parent(view: QueueView) -> bool:
-    """Whether it is open again and the mark is still there."""
+    """Whether the queue is open again but still marked as closed by its parent."""
     parent_shut = view.parent is not None and view.parent.status.state in SHUT
     return _closed_by_parent(view.queue) and view.queue.status.state not in SHUT and not parent_shut
 
@@ -112,7 +113,7 @@ def _events(view: QueueView, inbox: Inbox, action: Action, state: QueueState) ->
     ref = ref_of(QUEUES, queue)
     for why in inbox.rejected:
         yield Emit(ref=ref, type=EventType.WARNING, reason=JobReason.COMMAND_REJECTED, message=why)
-    if state == queue.status.state:  # or the same Command is seen a second time
+    if state == queue.status.state:  # or the same Command is read again
         return
     if inbox.action is not None:
         because = "as a Command asked for"
@@ -125,7 +126,7 @@ def _events(view: QueueView, inbox: Inbox, action: Action, state: QueueState) ->
 
 
 def _with_counts(status: Json, pod_groups: Mapping[str, int]) -> Json:
-    """Counts of zero are left out, unless they were written by somebody who writes them."""
+    """The status with these counts. Counts of zero are left out, unless another client wrote them."""
     counts = QueueStatus(
         pending=pod_groups.get(PodGroupPhase.PENDING, 0) + pod_groups.get("", 0),
         running=pod_groups.get(PodGroupPhase.RUNNING, 0),

@@ -1,4 +1,4 @@
-"""The picture on which a queue is decided."""
+"""The snapshot on which a queue is decided."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from vcbatch.api.queue import Queue
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueView:
-    """One queue with what is in it."""
+    """One queue with its PodGroups, jobs, pods and Commands."""
 
     queue: Queue
     parent: Queue | None = None
     """The queue that `spec.parent` names; None where there is no such queue."""
     pod_groups: Mapping[str, int] = field(default_factory=dict[str, int])
-    """How many PodGroups name this queue now, by `status.phase` (empty: the scheduler hasn't looked yet)."""
+    """The number of PodGroups that name this queue, by `status.phase` (empty: not scheduled yet)."""
     jobs: int = 0
-    """How many unfinished Jobs name this queue. Between two attempts, and while suspended, one has no PodGroup."""
+    """The number of unfinished Jobs that name this queue. A Job has no PodGroup between attempts and while
+    suspended."""
     workloads: int = 0
-    """How many of the Completed PodGroups are of a workload that goes on: its next pod may not exist yet."""
+    """The number of Completed PodGroups whose workload continues: its next pod may not exist yet."""
     pods: int = 0
-    """How many pods of this queue hold nodes, whatever has become of their Jobs and PodGroups."""
+    """The number of pods of this queue on nodes, whether or not their Jobs and PodGroups still exist."""
     commands: Sequence[Command] = ()
     """Commands whose target is a Queue of this name."""

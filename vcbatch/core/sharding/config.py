@@ -1,4 +1,4 @@
-"""Volcano's `sharding.yaml`: the schedulers, and by which policies each chooses its nodes."""
+"""Volcano's `sharding.yaml`: the schedulers, and the policies by which each chooses its nodes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_NODES: Final = 1_000_000
 
 
 class MalformedSharding(ValueError):
-    """The message names the place, what is there, and what is allowed."""
+    """The message names the field, its value, and the allowed values."""
 
 
 class PolicyName(StrEnum):
@@ -42,7 +42,7 @@ _ARGUMENTS: Final[Mapping[PolicyName, Sequence[str]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllocationRate:
-    """Nodes whose cpus are requested by this share, from 0 to 1; the fuller, the better."""
+    """Nodes whose share of requested cpus is in this range, from 0 to 1; fuller nodes score higher."""
 
     least: float = 0.0
     most: float = 1.0
@@ -50,7 +50,7 @@ class AllocationRate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Warmup:
-    """Nodes with this label before others."""
+    """Prefers nodes with this label."""
 
     label: str = names.WARMUP
     value: str = "true"
@@ -58,7 +58,7 @@ class Warmup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeLimit:
-    """So many nodes at most. Fewer than `least` are no error; they are told."""
+    """The minimum and maximum number of nodes. Fewer than `least` are reported, not an error."""
 
     least: int = 0
     most: int | None = None
@@ -66,7 +66,7 @@ class NodeLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightedPolicy:
-    """One way to choose nodes, and how much it counts beside the others."""
+    """One policy and its weight relative to the others."""
 
     policy: AllocationRate | Warmup | NodeLimit
     weight: float = 1.0
@@ -74,7 +74,7 @@ class WeightedPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulerShare:
-    """`name` is the scheduler's and that of its NodeShard."""
+    """`name` is the name of the scheduler and of its NodeShard."""
 
     name: str
     policies: Sequence[WeightedPolicy]
@@ -90,7 +90,7 @@ class Sharding:
 
 
 def parse_sharding(given: Any) -> Sharding:
-    """Raises `MalformedSharding`."""
+    """Parse the configuration. Raises `MalformedSharding`."""
     fields = _mapping(given if given is not None else {}, "the file", _KEYS)
     schedulers: list[SchedulerShare] = []
     for index, each in enumerate(_listed(fields.get("schedulerConfigs"), "schedulerConfigs")):
@@ -126,7 +126,7 @@ def _scheduler(given: Any, path: str) -> SchedulerShare:
 
 
 def _old_policies(fields: Mapping[str, Any], path: str) -> list[WeightedPolicy]:
-    """What the fields from before there were policies mean."""
+    """The policies that the older fields, from before there were policies, stand for."""
     rate = {"minCPUUtil": fields.get("cpuUtilizationMin", 0.0), "maxCPUUtil": fields.get("cpuUtilizationMax", 1.0)}
     found = [WeightedPolicy(policy=_rate(rate, path))]
     if _truth(fields.get("preferWarmupNodes", False), f"{path}.preferWarmupNodes"):

@@ -1,7 +1,7 @@
-"""Which NodeShards there are to be, and with which nodes.
+"""Which NodeShards should exist, and with which nodes.
 
-The schedulers choose one after the other from what those before them left: filters first, then the best by the sum of
-the weighted scores, then up to the limit.
+The schedulers choose one after the other from the nodes that are left: filters first, then the best by the sum of the
+weighted scores, then up to the limit.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from vcbatch.core.sharding.config import AllocationRate, NodeLimit, SchedulerSha
 
 _DIGITS: Final = 2
 _WORTH: Final = 0.1
-"""A NodeShard is written again when so many of its nodes are others: each change makes a scheduler give nodes up."""
+"""A NodeShard is rewritten when this share of its nodes changes: each change makes a scheduler release nodes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeLoad:
-    """`utilisation`: which share of its cpus is requested by pods that aren't over."""
+    """`utilisation`: the share of its cpus that unfinished pods request."""
 
     name: str
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -31,8 +31,7 @@ class NodeLoad:
 
 
 def decide(sharding: Sharding, nodes: Sequence[NodeLoad], stored: Sequence[NodeShard]) -> Decision:
-    """Make, change and delete NodeShards, so that there is one for each scheduler and no other. `stored`: all there
-    are."""
+    """Create, update and delete NodeShards, so that each scheduler has exactly one. `stored`: all that exist."""
     wanted = shards(sharding, nodes)
     existing = {shard.name: shard for shard in stored}
     there = {node.name for node in nodes}
@@ -77,7 +76,7 @@ def _too_few(
 
 
 def shards(sharding: Sharding, nodes: Sequence[NodeLoad]) -> dict[str, list[str]]:
-    """The names of each scheduler's nodes; no node is in two."""
+    """The names of each scheduler's nodes; no node belongs to two."""
     left = {node.name: node for node in sorted(nodes, key=lambda node: node.name)}
     found: dict[str, list[str]] = {}
     for scheduler in sharding.schedulers:
@@ -105,7 +104,7 @@ def _fits(policy: AllocationRate | Warmup | NodeLimit, node: NodeLoad) -> bool:
 
 
 def _score(policy: AllocationRate | Warmup | NodeLimit, node: NodeLoad) -> float:
-    """From 0 to 1."""
+    """The score, from 0 to 1."""
     match policy:
         case AllocationRate():
             return min(max(node.utilisation, 0.0), 1.0)

@@ -1,1 +1,1 @@
-"""Kubernetes' own workloads, for a machine where nobody else acts on them: what follows from one look at each kind."""
+"""Kubernetes' own workloads, for local mode, where no other controller manages them: the decisions for each kind."""

@@ -1,4 +1,4 @@
-"""How many pods may be missing, or be too many, while pods are exchanged."""
+"""How many pods may be missing or surplus while pods are replaced."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _DEFAULT: Final = "25%"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """`surge` pods more than wanted, `unavailable` fewer available ones than wanted."""
+    """Up to `surge` pods more than wanted, and up to `unavailable` fewer available ones than wanted."""
 
     surge: int
     unavailable: int
 
 
 def share_of(value: int | str, total: int, *, up: bool) -> int:
-    """A number as it is, and a percentage of `total`, rounded up or down. The server lets nothing else pass."""
+    """A number as it is, or a percentage of `total`, rounded up or down. The server rejects all other values."""
     if isinstance(value, int):
         return value
     amount = int(value.removesuffix("%")) * total
@@ -28,8 +28,8 @@ def share_of(value: int | str, total: int, *, up: bool) -> int:
 
 
 def allowance(strategy: Strategy, replicas: int) -> Allowance:
-    """Of a Deployment. With Recreate there are never too many, and all may be missing; where neither is allowed, one
-    may be missing, since nothing could change otherwise."""
+    """The allowance of a Deployment. With Recreate there is no surplus, and all pods may be missing; where both are
+    zero, one pod may be missing, since nothing could change otherwise."""
     if strategy.type != StrategyType.ROLLING_UPDATE:
         return Allowance(surge=0, unavailable=0)
     rolling = strategy.rolling_update or RollingUpdate()

@@ -1,5 +1,5 @@
-"""Which objects a workload controls: those that carry its reference and match its selector; orphans that match are
-adopted, and what matches no longer is let go (kubernetes `pkg/controller`, controller reference manager)."""
+"""The objects that a workload controls: those with its owner reference that match its selector. Orphans that match are
+adopted, and objects that no longer match are released (kubernetes `pkg/controller`, controller reference manager)."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """The workload, as far as ownership goes. A `selector` of None selects nothing."""
+    """The workload's data for ownership. A `selector` of None selects nothing."""
 
     resource: Resource
     metadata: ObjectMeta
     selector: Json | None
     finalizer: str = ""
-    """Put on what is adopted, and taken off what is let go."""
+    """A finalizer that adopted objects get, and that is removed from released ones."""
 
     @property
     def reference(self) -> Json:
-        """What its children carry: they are deleted with it, and it waits for them."""
+        """The owner reference of its children: they are deleted with it, and foreground deletion waits for them."""
         return {
             "apiVersion": self.resource.api_version,
             "kind": self.resource.kind,
@@ -46,21 +46,21 @@ class Owner:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claimed(Generic[T]):
-    """`mine` has those that `marks` adopt as well."""
+    """`mine` includes those that `marks` adopt."""
 
     mine: Sequence[T]
     marks: Sequence[Mark]
 
 
 def controller_uid(metadata: ObjectMeta) -> str:
-    """The UID of what controls an object; empty for an orphan."""
+    """The UID of an object's controller; empty for an orphan."""
     owner = metadata.controller_owner()
     return owner.uid if owner is not None else ""
 
 
 def is_adoptable(owner: Owner, metadata: ObjectMeta, *, fits: Callable[[ObjectMeta], bool] | None = None) -> bool:
-    """Whether it is an orphan that the owner is to take. Before that happens the owner has to be read from the server:
-    an object that was orphaned on purpose would be deleted with an owner that is gone already."""
+    """Whether the object is an orphan that the owner adopts. Before the adoption the owner has to be read from the
+    server: an object that was orphaned on purpose would be deleted with an owner that no longer exists."""
     return (
         not controller_uid(metadata)
         and owner.metadata.deletion_timestamp is None
@@ -78,8 +78,8 @@ def claim(
     *,
     fits: Callable[[ObjectMeta], bool] | None = None,
 ) -> Claimed[T]:
-    """`candidates`: all that the owner controls, and the orphans beside it. `fits`: a further condition to the
-    selector."""
+    """Sort the `candidates`, which are all objects that the owner controls and the orphans beside them. `fits`: a
+    condition in addition to the selector."""
     mine: list[T] = []
     marks: list[Mark] = []
     for candidate in candidates:
@@ -97,17 +97,17 @@ def claim(
 
 
 def mark_of(resource: Resource, metadata: ObjectMeta, changed: Json) -> Mark:
-    """A patch of an object's metadata for the version that was seen: lists are replaced whole."""
+    """A patch of an object's metadata for the observed version, since lists are replaced as a whole."""
     return Mark(ref=ref_of(resource, metadata), patch={"metadata": changed}, version=metadata.resource_version)
 
 
 def with_finalizer(metadata: ObjectMeta, finalizer: str) -> list[str]:
-    """Its finalizers with that one among them, once and last."""
+    """Its finalizers with this one added at the end, once."""
     return [*(each for each in metadata.finalizers or () if each != finalizer), finalizer]
 
 
 def without_finalizer(metadata: ObjectMeta, finalizer: str) -> list[str] | None:
-    """None, which removes the field, where no others are left."""
+    """Its finalizers without this one; None, which removes the field, where no others are left."""
     return [each for each in metadata.finalizers or () if each != finalizer] or None
 
 

@@ -1,4 +1,4 @@
-"""The pods of Kubernetes' own workloads: how they are made from a template, and what their states count as."""
+"""The pods of Kubernetes' own workloads: their creation from a template, and what their states count as."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from vcbatch.api.resources import PODS
 from vcbatch.api.timestamps import parse_time
 from vcbatch.core.workload.ownership import Owner
 
-# No vowels and nothing that looks like another one (kubernetes `apimachinery/pkg/util/rand`).
+# No vowels and no characters that can be mistaken for another (kubernetes `apimachinery/pkg/util/rand`).
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 LONGEST_STEM: Final = 58
-"""A name's end has five letters, and a name 63 (`apiserver/pkg/storage/names`)."""
+"""A generated suffix has five letters, and a generated name at most 63 (`apiserver/pkg/storage/names`)."""
 _HASH_DIGITS: Final = 10
 
 
@@ -29,7 +29,7 @@ def is_over(pod: Pod) -> bool:
 
 
 def is_terminating(pod: Pod) -> bool:
-    """Whether it was deleted and isn't over yet."""
+    """Whether it is being deleted and hasn't finished yet."""
     return pod.metadata.deletion_timestamp is not None and not is_over(pod)
 
 
@@ -39,7 +39,7 @@ def is_active(pod: Pod) -> bool:
 
 
 def ready_since(pod: Pod) -> datetime | None:
-    """When it became ready; None where it isn't, and the oldest time there is where nobody says when."""
+    """When it became ready; None where it isn't ready, and the earliest possible time where the time is missing."""
     for condition in pod.status.conditions or ():
         if condition.type == PodConditionType.READY:
             if condition.status != "True":
@@ -79,7 +79,7 @@ def next_available(pods: Iterable[Pod], min_ready_seconds: int, *, now: datetime
 def pod_body(
     owner: Owner, template: Json, *, name: str, generate_name: str = "", labels: Mapping[str, str] | None = None
 ) -> Json:
-    """A pod as the template has it, with `labels` over the template's."""
+    """A pod from the template, with `labels` over the template's."""
     given = part(template, "metadata")
     metadata: Json = {
         "name": name,
@@ -101,8 +101,9 @@ def pod_body(
 
 
 def free_names(stem: str, seed: str, taken: Callable[[str], bool]) -> Iterator[str]:
-    """Endless names with that stem and five letters that look random, in an order that `seed` fixes, without those
-    `taken`. Whoever decides again on the same picture comes to the same names, so that no pod is made twice."""
+    """An endless sequence of names with that stem and a suffix of five letters, in an order that `seed` determines,
+    without those that are `taken`. A repeated decision on the same snapshot gets the same names, so that no pod is
+    created twice."""
     given: set[str] = set()
     number = 0
     while True:
@@ -123,6 +124,6 @@ def _word(text: str) -> str:
 
 
 def content_hash(text: str) -> str:
-    """A short word that stands for `text` in names and labels, of the letters and the length that Kubernetes uses."""
+    """A short hash of `text` for names and labels, of the letters and the length that Kubernetes uses."""
     number = int.from_bytes(hashlib.sha256(text.encode()).digest()[:4])
     return "".join(_LETTERS[int(digit)] for digit in f"{number:0{_HASH_DIGITS}d}")

@@ -1,5 +1,5 @@
-"""What follows from one look at a ReplicaSet: as many pods as it asks for, and counts of them (kubernetes
-`pkg/controller/replicaset`)."""
+"""The decision of one reconciliation of a ReplicaSet: it has as many pods as its spec requires, and counts of them
+(kubernetes `pkg/controller/replicaset`)."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from vcbatch.core.workload.victims import victims
 REPLICA_FAILURE: Final = "ReplicaFailure"
 """The one condition of a ReplicaSet, which its Deployment repeats."""
 _MOST_AT_ONCE: Final = 500
-"""Pods made or deleted in one look, so that one large ReplicaSet leaves room for others."""
+"""The maximum of pods created or deleted in one reconciliation, so that others are reconciled in between."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """What the server didn't take at the last try."""
+    """What the server rejected at the last attempt."""
 
     reason: WorkloadReason
     message: str
@@ -45,16 +45,16 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaSetView:
-    """`pods`: those it controls, and the orphans of its namespace."""
+    """`pods`: those it controls, and those of its namespace without a controller."""
 
     replica_set: ReplicaSet
     status: Json = field(default_factory=dict[str, Any])
     """Its status as stored."""
     pods: Sequence[Pod] = ()
     taken: Callable[[str], bool] = lambda _name: False
-    """Whether a name of a pod isn't free in its namespace."""
+    """Whether a pod name is in use in its namespace."""
     neighbours: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Active pods of its kind by node: its own, and those of the same Deployment's other ReplicaSets."""
+    """The number of active pods by node, of this ReplicaSet and the others of the same Deployment."""
     refusal: Refusal | None = None
 
 
@@ -63,8 +63,8 @@ def replica_set_owner(replica_set: ReplicaSet) -> Owner:
 
 
 def decide(view: ReplicaSetView, *, now: datetime) -> Decision:
-    """The next status, and the pods to adopt, let go, make or delete. Of one that is being deleted only the counts
-    are kept."""
+    """The next status, and the pods to adopt, release, create or delete. For a ReplicaSet that is being deleted only
+    the counts are updated."""
     replica_set, owner = view.replica_set, replica_set_owner(view.replica_set)
     claimed = claim(owner, PODS, view.pods, lambda pod: pod.metadata)
     active = [pod for pod in claimed.mine if is_active(pod)]

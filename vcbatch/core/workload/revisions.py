@@ -1,5 +1,5 @@
-"""The templates that a StatefulSet or DaemonSet has had, kept as ControllerRevisions: what `kubectl rollout history`
-lists and `kubectl rollout undo` goes back to."""
+"""The earlier templates of a StatefulSet or DaemonSet, kept as ControllerRevisions: `kubectl rollout history` lists
+them and `kubectl rollout undo` restores one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LONGEST_STEM: Final = 223
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """The revision that has the template of now. `collisions`: how often a name was taken, from now on."""
+    """The revision of the present template. `collisions`: the next count of name collisions."""
 
     name: str
     digest: str
@@ -33,13 +33,13 @@ class Chosen:
 
 
 def template_of(revision: ControllerRevision) -> Json:
-    """The pod template that it keeps."""
+    """The pod template of the revision."""
     template = part(part(revision.data, "spec"), "template")
     return {key: value for key, value in template.items() if key != _DIRECTIVE}
 
 
 def digest_of(revision: ControllerRevision) -> str:
-    """The word that stands for its template."""
+    """The hash of its template."""
     return (revision.metadata.labels or {}).get(names.CONTROLLER_HASH, "")
 
 
@@ -52,8 +52,8 @@ def choose(
     *,
     collisions: int,
 ) -> Chosen:
-    """One of the revisions that are `held`, made the latest where it is an older one, or a new one. Where its name is
-    taken by something else, nothing is made before the next look."""
+    """The revision for the template: one of those that are `held`, renumbered as the latest where it is an older one,
+    or a new one. Where another object has its name, nothing is created before the next reconciliation."""
     in_order = by_number(held)
     number = in_order[-1].revision + 1 if in_order else 1
     equal = next((each for each in reversed(in_order) if same_template(template_of(each), template)), None)
@@ -90,7 +90,7 @@ def by_number(held: Sequence[ControllerRevision]) -> Sequence[ControllerRevision
 
 
 def outdated(held: Sequence[ControllerRevision], used: Collection[str], limit: int | None) -> Sequence[Delete]:
-    """The oldest that are above the limit and that neither the owner nor one of its pods is of. `used`: names."""
+    """The oldest revisions above the limit that neither the owner nor one of its pods uses. `used`: names."""
     unused = [each for each in by_number(held) if each.metadata.name not in used]
     surplus = max(len(unused) - (_DEFAULT_LIMIT if limit is None else limit), 0)
     return [Delete(ref=ref_of(CONTROLLERREVISIONS, each.metadata)) for each in unused[:surplus]]

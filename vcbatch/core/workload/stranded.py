@@ -1,4 +1,4 @@
-"""Pods whose node is gone: nobody says any more what becomes of them (kubernetes `pkg/controller/podgc`)."""
+"""Pods whose node doesn't exist: no kubelet reports their state any more (kubernetes `pkg/controller/podgc`)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from vcbatch.core.machine import Decision, Delete, Mark, ref_of
 from vcbatch.core.workload.pods import is_over
 
 QUARANTINE: Final = timedelta(seconds=40)
-"""How long a node may be missing: one that is made anew has its pods back."""
+"""How long a node may be missing: one that is recreated keeps its pods."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrandedView:
-    """A pod on a node that isn't there, as it is stored."""
+    """A pod on a node that doesn't exist, as stored."""
 
     pod: Pod
     conditions: Sequence[Json]
@@ -29,7 +29,7 @@ class StrandedView:
 
 
 def decide(view: StrandedView, *, now: datetime) -> Decision:
-    """The pod has failed, unless it had ended before, and goes: first is written why."""
+    """Mark the pod as failed, unless it has finished, and delete it; the reason is written before the deletion."""
     due = view.missing_since + QUARANTINE
     if now < due:
         return Decision(requeue_at=due)

@@ -1,4 +1,4 @@
-"""Pod templates: when two say the same, and the short word that stands for one."""
+"""Pod templates: their equality, and their hashes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _ADDED: Final = (names.POD_TEMPLATE_HASH,)
 
 
 def plain(template: Json) -> Json:
-    """The template as its author wrote it: without the label that keeps ReplicaSets apart, and without what says
-    nothing."""
+    """The template as its author wrote it: without the label that distinguishes ReplicaSets, and without empty
+    fields."""
     metadata = {key: value for key, value in part(template, "metadata").items() if value}
     labels = {key: value for key, value in part(metadata, "labels").items() if key not in _ADDED}
     metadata.pop("labels", None)
@@ -25,11 +25,11 @@ def plain(template: Json) -> Json:
 
 
 def same_template(one: Json, other: Json) -> bool:
-    """Whether pods of both are alike, whatever was added to tell ReplicaSets apart."""
+    """Whether both templates give equal pods, without the labels that distinguish ReplicaSets."""
     return plain(one) == plain(other)
 
 
 def template_hash(template: Json, collisions: int) -> str:
-    """`collisions`: how often a word was taken by something else."""
+    """The hash of a template. `collisions`: how often another object had the name with the hash."""
     text = json.dumps(plain(template), sort_keys=True, separators=(",", ":"))
     return content_hash(f"{text}{collisions}" if collisions else text)

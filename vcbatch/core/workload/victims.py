@@ -1,4 +1,4 @@
-"""Which pods of a ReplicaSet go first when it has too many (kubernetes `controller.ActivePodsWithRanks`)."""
+"""Which pods of a ReplicaSet are deleted first when it has too many (kubernetes `controller.ActivePodsWithRanks`)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ _LARGEST_COST: Final = 2**31 - 1
 
 
 def victims(pods: Sequence[Pod], count: int, neighbours: Mapping[str, int], *, now: datetime) -> list[Pod]:
-    """`count` of the active `pods`: first what serves least, then what is cheap to lose, then what shares its node
-    with most of its kind, then the young. `neighbours`: how many pods of its kind each node has."""
+    """`count` of the active `pods`: first those that aren't placed, running or ready, then those with the lowest
+    deletion cost, then those on the nodes with most `neighbours`, then those that became ready last, restarted most
+    often, or are the youngest. `neighbours`: the number of pods of the same Deployment by node."""
 
     def order(pod: Pod) -> tuple[float | str | bool, ...]:
         since = ready_since(pod)
@@ -38,7 +39,7 @@ def victims(pods: Sequence[Pod], count: int, neighbours: Mapping[str, int], *, n
 
 
 def _cost(pod: Pod) -> int:
-    """What the pod says it costs to lose it; what can't be read counts as nothing."""
+    """The deletion cost in the pod's annotation; a malformed one counts as 0."""
     text = (pod.metadata.annotations or {}).get(names.POD_DELETION_COST, "")
     try:
         cost = int(text) if len(text) < 12 else 0
@@ -52,5 +53,5 @@ def _created(pod: Pod) -> datetime | None:
 
 
 def _age(since: datetime | None, now: datetime) -> int:
-    """Ages of the same order of magnitude count as the same, so that not always the last ones made have to go."""
+    """The age by order of magnitude, so that not always the pods created last are deleted."""
     return 0 if since is None else max(int((now - since).total_seconds()), 0).bit_length()

@@ -1,4 +1,4 @@
-"""The job plugins: what `spec.plugins` adds to a job's pods and keeps beside them."""
+"""The job plugins: what `spec.plugins` adds to a job's pods, and the objects that it creates for the job."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ KNOWN: Final[dict[str, Factory]] = {
     Plugin.RAY: ray.RayPlugin,
     Plugin.HCCLRANK: hcclrank.HcclRankPlugin,
 }
-"""In the order in which they are applied: Volcano's is random, which makes plugins that read each other's work fail
-now and then. Those of users come last, by name."""
+"""In the order in which they are applied: Volcano's is random, which makes plugins that read each other's changes fail
+now and then. Users' plugins come last, by name."""
 
 _NAME: Final = re.compile(r"[a-z]([a-z0-9-]{0,30}[a-z0-9])?", re.ASCII)
 
 
 class PluginFailedError(Exception):
-    """A plugin raised: the job can't be decided on until that is mended."""
+    """A plugin raised: no decision on the job is possible until the cause is fixed."""
 
     def __init__(self, name: str, error: Exception) -> None:
         super().__init__(f"plugin {name} failed: {type(error).__name__}: {error}")
 
 
 def register(name: str, *, flags: Mapping[str, Value], make: Factory) -> None:
-    """Add a plugin of the user's, once, before anything is decided. Raises `ValueError` for a name that is none (it
-    becomes a key of `status.controlledResources`) or is taken, and for a flag whose default has another type."""
+    """Add a user's plugin, once, before the first decision. Raises `ValueError` for a name that is invalid (it becomes
+    a key of `status.controlledResources`) or in use, and for a flag whose default has another type."""
     if not _NAME.fullmatch(name):
         raise ValueError(f"job plugin {name!r}: a name has small letters, digits and dashes, 32 at most")
     if name in KNOWN:
@@ -60,23 +60,23 @@ def register(name: str, *, flags: Mapping[str, Value], make: Factory) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PluginSet:
-    """The plugins of one job in their fixed order, with what was wrong with their arguments. What a plugin raises comes
-    out as `PluginFailedError`."""
+    """The plugins of one job in their fixed order, with the errors of their arguments. Exceptions of plugins are raised
+    as `PluginFailedError`."""
 
     plugins: Mapping[str, JobPlugin]
     errors: tuple[str, ...] = ()
 
     def children(self) -> Iterator[Child]:
-        """The objects that they keep for the job."""
+        """The objects that the plugins keep for the job."""
         for name, plugin in self.plugins.items():
             with _blaming(name):
                 children: Sequence[Child] = plugin.children()
             yield from children
 
     def change_pod(self, pod: Json, *, task: Task, index: int) -> None:
-        """Let them all add to a pod that is about to be created, in place. Variables that they add to a container come
-        before those of its author, who may then refer to them: Kubernetes expands `$(NAME)` only where NAME stands
-        before (volcano-sh/volcano#611)."""
+        """Apply all plugins to a pod that is about to be created, in place. Variables that they add to a container
+        precede those of its author, who may refer to them: Kubernetes expands `$(NAME)` only where NAME is defined
+        earlier (volcano-sh/volcano#611)."""
         if not self.plugins:
             return
         written = {container.get("name"): _names(container) for container in containers(pod, init=True)}
@@ -87,13 +87,13 @@ class PluginSet:
             for container in containers(pod, init=True):
                 before = written.get(container.get("name"))
                 if before:
-                    # The sort is stable: the order among those added, and among the author's, stays.
+                    # The sort is stable: the order among the added ones, and among the author's, is kept.
                     container["env"] = sorted(container["env"], key=lambda entry: entry.get("name") in before)
 
 
 def load(plan: Plan) -> PluginSet:
-    """Make the plugins that the job asks for. An error in the arguments isn't fatal (nor is it in Volcano): what was
-    read before it counts, and the error is reported."""
+    """Load the plugins that the job names. An error in the arguments isn't fatal (nor is it in Volcano): arguments
+    before it count, and the error is reported."""
     given = plan.job.spec.plugins
     plugins: dict[str, JobPlugin] = {}
     errors: list[str] = []

@@ -1,4 +1,4 @@
-"""env: each container knows the index of its pod."""
+"""env: each container gets the index of its pod."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a job plugin is: it adds to each pod of a job, and may own a few objects of the job."""
+"""The interface of job plugins: a plugin changes each pod of a job, and may own objects of the job."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from vcbatch.core.machine import FreshKeys, Json
 @dataclass(frozen=True, slots=True)
 class Child:
     """An object that a plugin keeps for its job. `body` has no owner yet; `owned` are the top-level fields that are
-    brought back to what they should be, all others being anybody's. `keys` are made with the object and then kept."""
+    restored to their desired values; other clients may write all others. `keys` are generated at creation and then
+    kept."""
 
     resource: Resource
     name: str
@@ -24,7 +25,7 @@ class Child:
 
 
 class JobPlugin(Protocol):
-    """One plugin with its arguments, made for one decision on one job."""
+    """One plugin with its arguments, created for one decision on one job."""
 
     def children(self) -> Sequence[Child]:
         """The objects that must exist while the job lives, before its pods."""
@@ -36,7 +37,7 @@ class JobPlugin(Protocol):
 
 
 def containers(pod: Json, *, init: bool) -> Iterator[Json]:
-    """The pod's containers, after its init containers where these are wanted too."""
+    """The pod's containers, after its init containers where `init` includes these."""
     spec = pod["spec"]
     if init:
         yield from spec.get("initContainers") or ()
@@ -44,7 +45,7 @@ def containers(pod: Json, *, init: bool) -> Iterator[Json]:
 
 
 def entries(parent: Json, key: str) -> list[Json]:
-    """The list at `key`, made where there is none; the caller may add to it."""
+    """The list at `key`, created where there is none; the caller may append to it."""
     present: list[Json] | None = parent.get(key)
     if present is None:
         present = parent[key] = []
@@ -52,7 +53,7 @@ def entries(parent: Json, key: str) -> list[Json]:
 
 
 def add_env(container: Json, entry: Json) -> None:
-    """Append a variable, unless the user set one of this name: what a person wrote wins."""
+    """Append a variable, unless the container has one of this name: the user's value has precedence."""
     env = entries(container, "env")
     if all(other.get("name") != entry["name"] for other in env):
         env.append(entry)

@@ -12,7 +12,7 @@ from vcbatch.core.machine import Json
 
 
 class HcclRankPlugin:
-    """A rank that a person or the pytorch plugin gave counts; else masters come first, then workers."""
+    """A rank that a user or the pytorch plugin set has precedence; else masters come first, then workers."""
 
     def __init__(self, plan: Plan, flags: Flags) -> None:
         self._master, self._worker = flags.text("master"), flags.text("worker")

@@ -1,4 +1,4 @@
-"""How pods of a job find each other: one rule for every plugin."""
+"""The host names by which pods of a job reach each other: one rule for every plugin."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from vcbatch.core.job.plan import Plan, Task
 
 
 def hosts(plan: Plan, task: Task) -> list[str]:
-    """`host.subdomain` of each pod of the task. Pods whose template names the host all have the same one, which is
+    """`host.subdomain` of each pod of the task. Pods whose template sets the host name all have the same one, which is
     then listed once."""
     spec = task.spec.pod_spec
     subdomain = spec.get("subdomain") or plan.job.name

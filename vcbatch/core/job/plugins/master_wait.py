@@ -1,8 +1,8 @@
-"""The init container in which a worker waits until its master's port takes connections.
+"""The init container in which a worker waits until its master's port accepts connections.
 
-It asks with what its image has: python3, perl, nc, bash or busybox. (`sh` alone can't: `/dev/tcp` is bash's own.) Where
-it asks is what the worker's own containers will use: `MASTER_ADDR` and `MASTER_PORT`, whoever set them, which are
-variables so that the local kubelet translates the port here as it does in the worker.
+It connects with a program of its image: python3, perl, nc, bash or busybox. (`sh` alone can't: `/dev/tcp` is bash's
+own.) The address is the one that the worker's own containers use: `MASTER_ADDR` and `MASTER_PORT`, whether a plugin or
+the user set them; they are variables so that the local kubelet translates the port here as it does in the worker.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ done
 
 
 def wait_container(pod: Json, *, image: str, timeout: int, defaults: Mapping[str, str]) -> Json:
-    """The container, for a pod whose own containers have their variables. `defaults` are the master's address and port
-    where none of them has."""
+    """The container, for a pod whose own containers have their variables already. `defaults` are the master's address
+    and port where none of the containers has them."""
     return {
         "name": names.WAIT_FOR_MASTER_CONTAINER,
         "image": image,
@@ -79,7 +79,7 @@ def wait_container(pod: Json, *, image: str, timeout: int, defaults: Mapping[str
 
 
 def _variables(pod: Json, defaults: Mapping[str, str]) -> Iterator[Json]:
-    """Of the first container that has the variable: its entry, after those that its value refers to."""
+    """The variables, each from the first container that has it: its entry, after those that its value refers to."""
     given: set[str] = set()
     for name, default in defaults.items():
         entries = next((found for each in containers(pod, init=False) if (found := _entries_for(name, each))), None)

@@ -1,4 +1,4 @@
-"""mpi: the launcher knows the hosts of the workers, and every pod opens the port that ssh listens on."""
+"""mpi: the launcher gets the hosts of the workers, and every pod opens the port that ssh listens on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vcbatch.core.machine import Json
 
 
 class MpiPlugin:
-    """`MPI_HOST` for the master task. Keys and names come from ssh and svc, which admission adds beside it."""
+    """`MPI_HOST` for the master task. Keys and host names come from ssh and svc, which admission adds to the job."""
 
     def __init__(self, plan: Plan, flags: Flags) -> None:
         self._port = flags.number("port")
@@ -28,7 +28,7 @@ class MpiPlugin:
     def change_pod(self, pod: Json, *, task: Task, index: int) -> None:
         del index
         master = task.name == self._master
-        if master and self._alone:  # nobody to log in to
+        if master and self._alone:  # there is no worker to log in to
             return
         for container in containers(pod, init=True):
             add_port(container, name=names.MPI_PORT_NAME, port=self._port)

@@ -1,4 +1,4 @@
-"""pytorch: what torch.distributed reads from its environment (`env://`): MASTER_ADDR, MASTER_PORT, WORLD_SIZE, RANK."""
+"""pytorch: the environment of torch.distributed (`env://`): MASTER_ADDR, MASTER_PORT, WORLD_SIZE, RANK."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class PytorchPlugin:
         self._master = plan.tasks.get(flags.text("master"))
         self._worker = plan.tasks.get(flags.text("worker"))
         self._address = next(iter(hosts(plan, self._master)), "") if self._master else ""
-        if self._master and not self._address:  # no master pod (yet): the name that the first will have
+        if self._master and not self._address:  # no master pod (yet): the name that the first one will have
             self._address = f"{names.pod_name(plan.job.name, self._master.name, 0)}.{plan.job.name}"
 
     def children(self) -> Sequence[Child]:

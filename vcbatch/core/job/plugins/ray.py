@@ -14,8 +14,8 @@ from vcbatch.core.machine import Json
 
 
 class RayPlugin:
-    """The commands of the head's and the workers' containers start Ray; what they had as a command is replaced. A job
-    without a head task is refused at admission, and gets nothing here."""
+    """The commands of the head's and the workers' containers start Ray; their own commands are replaced. A job without
+    a head task is rejected at admission, and gets nothing here."""
 
     def __init__(self, plan: Plan, flags: Flags) -> None:
         self._plan = plan
@@ -54,7 +54,7 @@ class RayPlugin:
 
     def _target(self, head: Task, name: str, port: int) -> str | int:
         """The port of the head's container by its name, as in Volcano's. Where the user declared a port of that number
-        or name there is none that is ours, and the number tells."""
+        or name, the plugin adds none, and the number is returned."""
         pod: Json = {"spec": head.spec.pod_spec}
         declared: list[Json] = [
             entry for container in containers(pod, init=False) for entry in container.get("ports") or ()

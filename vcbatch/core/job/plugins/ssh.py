@@ -1,6 +1,6 @@
-"""ssh: the pods of a job may log in to each other, with a key that nobody else has.
+"""ssh: the pods of a job may log in to each other, with a key that no other job has.
 
-The key pair is made once for the job's Secret and kept for its life: pods that are restarted meet pods that aren't.
+The key pair is generated once for the job's Secret and kept for its life: restarted pods connect to pods that weren't.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _CONFIG: Final = "config"
 _FOLDER: Final = ".ssh"
 _ROOT_FOLDER: Final = "/root/.ssh"
 _DEFAULT_PORT: Final = 22
-# ssh refuses keys that others may read; a user who isn't root couldn't read root's otherwise.
+# ssh refuses keys that other users may read; a user who isn't root couldn't read root's otherwise.
 _ROOT_MODE: Final = 0o600
 _USER_MODE: Final = 0o644
 
 
 class SshPlugin:
-    """One Secret with keys and a client configuration that lists every host, mounted where ssh looks for it."""
+    """One Secret with keys and a client configuration that lists every host, mounted where ssh expects it."""
 
     def __init__(self, plan: Plan, flags: Flags) -> None:
         self._plan = plan

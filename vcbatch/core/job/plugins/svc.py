@@ -1,8 +1,8 @@
-"""svc: the pods of a job find each other by name, and know all names.
+"""svc: the pods of a job reach each other by name, and have lists of all names.
 
 A headless Service gives every pod a DNS name, a ConfigMap lists them (mounted, and as `VC_<TASK>_HOSTS` and
-`VC_<TASK>_NUM`; lists that are long for an environment are in the files alone), and a NetworkPolicy keeps strangers out
-of the job.
+`VC_<TASK>_NUM`; lists that are too long for an environment are only in the files), and a NetworkPolicy keeps other pods
+from connecting to the job's.
 """
 
 from __future__ import annotations

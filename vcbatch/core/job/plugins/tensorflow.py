@@ -17,7 +17,7 @@ _ROLES: Final = ("ps", "worker", "chief", "evaluator")
 
 
 class TensorflowPlugin:
-    """The same cluster for all pods, and each pod's own place in it. A job of one pod needs none."""
+    """The same cluster for all pods, with the task type and index of each pod. A job of one pod needs none."""
 
     def __init__(self, plan: Plan, flags: Flags) -> None:
         self._alone = len(plan.tasks) == 1 and plan.replicas == 1
@@ -31,7 +31,7 @@ class TensorflowPlugin:
             self._roles.setdefault(task.name, role)
             if task.replicas:
                 cluster[role] = [f"{host}:{port}" for host in hosts(plan, task)]
-        # Encoded once: with a thousand hosts it is most of the pod.
+        # Encoded once: with a thousand hosts it is the largest part of the pod.
         self._cluster = _encode(cluster)
 
     def children(self) -> Sequence[Child]:

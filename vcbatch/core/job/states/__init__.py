@@ -32,7 +32,7 @@ TABLE: Final[Mapping[JobPhase, Row]] = {
 }
 
 LIVE: Final = frozenset({JobPhase.PENDING, JobPhase.RUNNING, JobPhase.RESTARTING})
-"""Phases in which the job's pods concern its policies. In all others an action of a policy would change nothing."""
+"""Phases in which policies apply to the job's pods. In all others an action of a policy would change nothing."""
 
 
 def cell_of(phase: JobPhase, action: Action) -> Cell:

@@ -1,4 +1,4 @@
-"""Aborted: suspended, nothing runs. Only a resume leads out."""
+"""Aborted: suspended, no pod runs. Only a resume leaves this phase."""
 
 from __future__ import annotations
 

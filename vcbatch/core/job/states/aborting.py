@@ -1,4 +1,4 @@
-"""Aborting: a suspended job's pods are being deleted. Finished ones stay."""
+"""Aborting: a suspended job's pods are being deleted. Finished ones are kept."""
 
 from __future__ import annotations
 

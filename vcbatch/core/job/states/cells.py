@@ -1,5 +1,5 @@
-"""The parts that the job's machine is written with: a cell says what an action does to the pods in one phase, and
-which phase follows from the counts that result."""
+"""The types of the job's state machine: a cell has the action on the pods in one phase, and the rule for the next phase
+from the resulting counts."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ class Verb(StrEnum):
     """What is done to the job's pods."""
 
     SYNC = "SyncJob"
-    """Make the pods what the spec asks for."""
+    """Create and delete pods as the spec requires."""
     KILL = "KillJob"
-    """Delete the pods, but for those that the cell retains, and the PodGroup."""
+    """Delete the pods, except those that the cell retains, and the PodGroup."""
     TARGET = "KillTarget"
-    """Delete the pods of one task, of one partition, or one pod, and nothing else."""
+    """Delete only the pods of one task, of one partition, or one pod."""
     DRAIN = "Drain"
-    """Go on deleting what is being restarted; create nothing yet."""
+    """Continue to delete the parts that are being restarted; create nothing yet."""
 
 
 class Retain(StrEnum):
-    """Which pods a kill leaves: their logs and results are still wanted."""
+    """The pods that a kill keeps, for their logs and results."""
 
     NOTHING = "none"
     SUCCEEDED = "succeeded"
@@ -38,19 +38,20 @@ class Retain(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """What a rule may look at: the job as it is once the cell's verb is carried out."""
+    """What a rule may read: the job as it is after the cell's verb was executed."""
 
     phase: JobPhase
     plan: Plan
     counts: Counts
     ledger: Ledger
     drained: bool
-    """Nothing is left of what is being restarted: neither pods, nor (for a whole job) the PodGroup."""
+    """Whether nothing is left of the parts that are being restarted: neither pods nor (for a whole job) the
+    PodGroup."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Which phase follows. `reaches` lists every phase that `decide` may give beside the present one."""
+    """The next phase. `reaches` lists every phase that `decide` may return besides the present one."""
 
     text: str
     reaches: tuple[JobPhase, ...]
@@ -66,11 +67,11 @@ class Cell:
     retain: Retain = Retain.NOTHING
     charge: Charge = Charge.NOTHING
     ends_attempt: bool = False
-    """The pods of now become those of an older version, which concern no policy."""
+    """Whether the present pods become those of an older version, to which no policy applies."""
 
 
 Row = Mapping[Action, Cell]
-"""The cells of one phase. An action without a cell of its own does what SyncJob does."""
+"""The cells of one phase. For an action without a cell of its own, that of SyncJob applies."""
 
 
 def to(phase: JobPhase) -> Rule:
@@ -82,7 +83,7 @@ STAY: Final = Rule("", (), lambda outlook: outlook.phase)
 
 
 def leave(phase: JobPhase) -> Cell:
-    """End the attempt, keeping finished pods, and wait in `phase` until the others are gone."""
+    """End the attempt, keeping finished pods, and wait in `phase` until the others are deleted."""
     return Cell(Verb.KILL, to(phase), retain=Retain.FINISHED, ends_attempt=True)
 
 
@@ -92,12 +93,12 @@ def restart_all() -> Cell:
 
 
 def restart_part() -> Cell:
-    """Replace a part of the job."""
+    """Restart a part of the job."""
     return Cell(Verb.TARGET, to(JobPhase.RESTARTING), charge=Charge.RETRY)
 
 
 def resume() -> Cell:
-    """Start over with what hadn't succeeded when the job was suspended."""
+    """Restart the indices that hadn't succeeded when the job was suspended."""
     return Cell(Verb.KILL, to(JobPhase.RESTARTING), retain=Retain.SUCCEEDED, charge=Charge.RESUME, ends_attempt=True)
 
 
@@ -111,4 +112,4 @@ def gone(phase: JobPhase) -> Rule:
 
 
 EXHAUSTED: Final = leave(JobPhase.FAILED)
-"""What a restart turns into when its budget is used up: the job fails and its last failed pods remain."""
+"""The cell for a restart whose budget is used up: the job fails and its last failed pods are kept."""

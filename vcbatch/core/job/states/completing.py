@@ -1,4 +1,4 @@
-"""Completing: declared done before all pods were; the others are being deleted."""
+"""Completing: completed before all pods were; the others are being deleted."""
 
 from __future__ import annotations
 

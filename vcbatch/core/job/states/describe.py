@@ -1,4 +1,4 @@
-"""The machine as a page for people: `docs/states.md` is what `render` returns."""
+"""The state machine as the page `docs/states.md`, which is the output of `render`."""
 
 from __future__ import annotations
 

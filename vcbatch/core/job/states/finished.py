@@ -1,4 +1,4 @@
-"""Completed, Failed, Terminated: final. No action and no count leads out; what still lives is deleted."""
+"""Completed, Failed, Terminated: final. No action and no count leaves the phase; pods that are alive are deleted."""
 
 from __future__ import annotations
 

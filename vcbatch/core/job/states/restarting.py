@@ -1,7 +1,8 @@
-"""Restarting: pods of the old attempt are on their way out, and none of the new one exists.
+"""Restarting: pods of the old attempt are being deleted, and none of the new one exists.
 
-A whole restart ends when the last of them is gone, so that two attempts never run side by side; a restart of a part
-ends when enough of the gang is left to go on. A person who cancels wins over a restart (Volcano ignores them here).
+A restart of the whole job ends when the last of them is deleted, so that two attempts never run side by side; a restart
+of a part ends when enough of the gang is left to continue. A user's cancellation has precedence over a restart (Volcano
+ignores it here).
 """
 
 from __future__ import annotations

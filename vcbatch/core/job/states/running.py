@@ -1,7 +1,7 @@
-"""Running: the gang holds at least minAvailable members.
+"""Running: at least minAvailable members of the gang run or have succeeded.
 
-Every action other than a plain sync leaves this phase; the sync decides the outcome from the ledger, never from which
-pods happen to still exist (volcano#791, volcano#3296).
+Every action other than a plain sync leaves this phase; the sync decides the outcome from the ledger, never from the
+pods that happen to exist (volcano#791, volcano#3296).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from vcbatch.core.job.states.cells import Cell, Outlook, Row, Rule, Verb, leave,
 def _outcome(outlook: Outlook) -> JobPhase:
     phase = running_outcome(outlook.plan, outlook.counts)
     if phase is JobPhase.FAILED and outlook.ledger.delayed:
-        # Nobody has answered the failure yet: a policy will, once its timeout is over.
+        # No policy has handled the failure yet: one will, once its timeout is over.
         return JobPhase.RUNNING
     return phase
 

@@ -1,4 +1,4 @@
-"""Terminating: ended for good, the pods that aren't finished are being deleted."""
+"""Terminating: cancelled for good, the unfinished pods are being deleted."""
 
 from __future__ import annotations
 

@@ -26,5 +26,5 @@ TABLE: Final[Mapping[JobFlowPhase, Row]] = {
 
 
 def cell_of(phase: JobFlowPhase, action: Action) -> Cell | None:
-    """What the action does in that phase; None where it has no business there."""
+    """The cell of the action in that phase; None where the action isn't allowed."""
     return TABLE[phase].get(action)

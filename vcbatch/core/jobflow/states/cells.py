@@ -1,5 +1,5 @@
-"""The parts that the flow's machine is written with: a cell says what an action changes, and which phase follows from
-how the jobs stand then."""
+"""The types of the flow's state machine: a cell has the effect of an action, and the rule for the next phase from the
+states of the jobs."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from vcbatch.api.jobflow import JobFlowPhase
 
 
 class Verb(StrEnum):
-    """What is noted before the jobs are made what the phase asks for."""
+    """The change of the ledger, before the jobs are brought to the state that the phase requires."""
 
     FOLLOW = "Follow"
-    """Nothing."""
+    """No change."""
     SUSPEND = "Suspend"
     """The flow is suspended."""
     RESUME = "Resume"
-    """It isn't any more."""
+    """The flow isn't suspended any more."""
     RETRY = "Retry"
-    """The jobs that failed or were terminated are discarded, to be made again."""
+    """The jobs that failed or were terminated are discarded, to be recreated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """How the entries stand, in numbers. `broken`: failed or terminated. `ending`: jobs that are still being
+    """The numbers of entries by state. `broken`: failed or terminated. `ending`: jobs that are still being
     terminated."""
 
     phase: JobFlowPhase
@@ -40,7 +40,7 @@ class Outlook:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Which phase follows. `reaches` lists every phase that `decide` may give beside the present one."""
+    """The next phase. `reaches` lists every phase that `decide` may return besides the present one."""
 
     text: str
     reaches: tuple[JobFlowPhase, ...]
@@ -56,7 +56,7 @@ class Cell:
 
 
 Row = Mapping[Action, Cell]
-"""The cells of one phase. Any other action is refused."""
+"""The cells of one phase. Any other action is rejected."""
 
 
 def to(phase: JobFlowPhase) -> Rule:

@@ -1,4 +1,4 @@
-"""The machine as a part of the page for people, `docs/states.md`."""
+"""The state machine as a section of the page `docs/states.md`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ What is done to the jobs follows from the phase that results:
 
 
 def render() -> str:
-    """The part, in Markdown."""
+    """The section, in Markdown."""
     lines = [_HEAD, "| phase | " + " | ".join(_COLUMNS) + " |\n", "|---" * (len(_COLUMNS) + 1) + "|\n"]
     for phase, row in TABLE.items():
         cells = [_cell(phase, row[action]) if action in row else "·" for action in _COLUMNS]

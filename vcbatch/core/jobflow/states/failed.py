@@ -1,4 +1,4 @@
-"""Failed: a job failed. What runs goes on, and nothing new is made before somebody asks for another try."""
+"""Failed: a job failed. Running jobs continue, and no job is created before a user requests a retry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Succeed: all jobs are completed. It stays so, whatever becomes of them."""
+"""Succeed: all jobs are completed. The phase is final, even if they are deleted."""
 
 from __future__ import annotations
 

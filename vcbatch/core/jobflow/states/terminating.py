@@ -1,4 +1,4 @@
-"""Terminating: somebody ended the flow, and its jobs are being terminated."""
+"""Terminating: a user ended the flow, and its jobs are being terminated."""
 
 from __future__ import annotations
 

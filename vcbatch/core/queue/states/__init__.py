@@ -24,7 +24,7 @@ TABLE: Final[Mapping[QueueState, Row]] = {
 
 
 def rule_of(state: str, action: Action) -> Rule:
-    """The rule for this action. No state means Open, and one that isn't known is treated as Unknown."""
+    """The rule for this action. An empty state means Open, and an unknown one is treated as Unknown."""
     try:
         row = TABLE[QueueState(state)] if state else OPEN
     except ValueError:

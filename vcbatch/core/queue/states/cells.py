@@ -1,4 +1,4 @@
-"""The parts that the queue's machine is written with."""
+"""The types of the queue's state machine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vcbatch.api.queue import QueueState
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Which state follows, given whether the queue is empty. `reaches` lists all that `decide` may give."""
+    """The next state, given whether the queue is empty. `reaches` lists all that `decide` may return."""
 
     text: str
     reaches: tuple[QueueState, ...]
@@ -20,7 +20,7 @@ class Rule:
 
 
 Row = Mapping[Action, Rule]
-"""The rules of one state. An action without one does what SyncQueue does."""
+"""The rules of one state. For an action without a rule, that of SyncQueue applies."""
 
 
 def to(state: QueueState) -> Rule:

@@ -1,4 +1,4 @@
-"""Closed: empty, and takes no jobs until it is opened."""
+"""Closed: empty, and accepts no jobs until it is opened."""
 
 from __future__ import annotations
 

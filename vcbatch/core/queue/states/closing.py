@@ -1,4 +1,4 @@
-"""Closing: takes no new jobs and waits for those that it has."""
+"""Closing: accepts no new jobs and waits until its jobs have ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The machine as a part of the page for people, `docs/states.md`."""
+"""The state machine as a section of the page `docs/states.md`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ those that were closed by hand.
 
 
 def render() -> str:
-    """The part, in Markdown."""
+    """The section, in Markdown."""
     lines = [_HEAD, "| state | " + " | ".join(_COLUMNS) + " |\n", "|---" * (len(_COLUMNS) + 1) + "|\n"]
     for state, row in TABLE.items():
         cells = [f"→ {row[action].text}" if action in row else "·" for action in _COLUMNS]

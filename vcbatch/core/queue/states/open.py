@@ -1,4 +1,4 @@
-"""Open: takes new jobs. A queue without a state is about to be open."""
+"""Open: accepts new jobs. A queue without a state becomes Open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Unknown: somebody wrote a state that means nothing to us; only a Command leads out."""
+"""Unknown: the stored state isn't one of Volcano's; only a Command changes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Deployment controller's decisions: ReplicaSets that hand their pods over from one template to the next."""
+"""The Deployment controller's decisions: ReplicaSets between which a rollout moves the pods."""
 
 from vcbatch.core.workload.deployment.decide import decide
 from vcbatch.core.workload.deployment.view import DeploymentView, deployment_owner

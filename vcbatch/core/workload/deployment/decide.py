@@ -1,4 +1,4 @@
-"""What follows from one look at a Deployment."""
+"""The decision of one reconciliation of a Deployment."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from vcbatch.core.workload.ownership import Owner, claim
 from vcbatch.core.workload.templates import template_hash
 
 _LONGEST_STEM: Final = 253 - 11
-"""What is left of a name for the Deployment's part, with the hash after it."""
+"""The part of a name for the Deployment's own name; the hash follows it."""
 
 
 def decide(view: DeploymentView, *, now: datetime) -> Decision:
-    """The next status, the sizes of its ReplicaSets, one for a new template, and the old ones that nobody needs any
-    more. Of one that is being deleted only the status is kept."""
+    """The next status, the sizes of its ReplicaSets, one for a new template, and the deletion of old ones beyond the
+    history limit. For a Deployment that is being deleted only the status is updated."""
     deployment, owner = view.deployment, deployment_owner(view.deployment)
     claimed = claim(owner, REPLICASETS, view.replica_sets, lambda each: each.metadata)
     family = family_of(deployment, claimed.mine)
@@ -76,8 +76,8 @@ def _write(
 
 
 def _create(view: DeploymentView, family: Family, owner: Owner, size: int) -> Create | None:
-    """The ReplicaSet for the template of now; None where its name has another template, so that the next look tries
-    another name."""
+    """The ReplicaSet for the present template; None where its name belongs to another template, so that the next
+    reconciliation tries another name."""
     deployment = view.deployment
     digest = template_hash(deployment.spec.template, deployment.status.collision_count)
     name = f"{deployment.metadata.name[:_LONGEST_STEM]}-{digest}"
@@ -88,7 +88,7 @@ def _create(view: DeploymentView, family: Family, owner: Owner, size: int) -> Cr
 
 
 def _revision(family: Family, owner: Owner) -> Sequence[Mark]:
-    """The Deployment has the number of its newest ReplicaSet."""
+    """Set the Deployment's revision to that of its newest ReplicaSet."""
     if family.new is None:
         return ()
     revision = revision_of(pending_annotations(family, family.new))

@@ -1,4 +1,4 @@
-"""Which template in order a ReplicaSet has, what it is told of its Deployment, and how many old ones are kept."""
+"""The revision of a ReplicaSet's template, its annotations, and the old ReplicaSets that are kept."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ _OWN: Final = frozenset(
     }
 )
 _LONGEST_HISTORY: Final = 200
-"""Numbers, so that a ReplicaSet that comes and goes doesn't outgrow its annotations."""
+"""The maximum of numbers, so that a ReplicaSet that is reused repeatedly doesn't exceed the size of annotations."""
 
 
 def next_revision(family: Family) -> int:
-    """The number of the revision that is made next: the first is 1."""
+    """The number of the next revision; the first is 1."""
     return max((revision_of(each.metadata.annotations) for each in family.olds), default=0) + 1
 
 
 def copied(family: Family) -> dict[str, str]:
-    """The Deployment's annotations that its newest ReplicaSet has as well: how they come to a gang's PodGroup."""
+    """The Deployment's annotations that its newest ReplicaSet gets as well, and through it a gang's PodGroup."""
     given = family.deployment.metadata.annotations or {}
     return {key: value for key, value in given.items() if key not in _OWN}
 
 
 def share_annotations(family: Family) -> dict[str, str]:
-    """What the size of a ReplicaSet was made from."""
+    """The values from which the size of a ReplicaSet was computed."""
     surge = allowance(family.deployment.spec.strategy, family.replicas).surge
     return {names.DESIRED_REPLICAS: str(family.replicas), names.MAX_REPLICAS: str(family.replicas + surge)}
 
 
 def new_annotations(family: Family, new: ReplicaSet) -> dict[str, str]:
-    """What the ReplicaSet with the template of now is to carry. One that has come back gets the next number, and
-    remembers the ones it had."""
+    """The annotations of the ReplicaSet with the present template. One that is reused gets the next number, and
+    remembers its earlier ones."""
     found = copied(family)
     revision, following = revision_of(new.metadata.annotations), next_revision(family)
     if revision >= following:
@@ -62,7 +62,7 @@ def new_annotations(family: Family, new: ReplicaSet) -> dict[str, str]:
 
 
 def pending_annotations(family: Family, new: ReplicaSet) -> dict[str, str]:
-    """What it carries as soon as all of `new_annotations` is written."""
+    """All annotations of the ReplicaSet after `new_annotations` is written."""
     return {**(new.metadata.annotations or {}), **new_annotations(family, new)}
 
 
@@ -84,7 +84,7 @@ def _empty(each: ReplicaSet) -> bool:
 
 
 def body(family: Family, *, name: str, digest: str, reference: Json, size: int) -> Json:
-    """The ReplicaSet for the template of now."""
+    """The ReplicaSet for the present template."""
     deployment = family.deployment
     template = deployment.spec.template
     metadata = part(template, "metadata")

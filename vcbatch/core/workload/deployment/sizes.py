@@ -1,7 +1,7 @@
-"""How many pods each ReplicaSet of a Deployment is to have next (kubernetes `pkg/controller/deployment`).
+"""The next sizes of a Deployment's ReplicaSets (kubernetes `pkg/controller/deployment`).
 
-One step at a time: what is decided on the next picture may be more. A rollout never takes the pods that serve below
-what `maxUnavailable` leaves, nor all pods above what `maxSurge` allows.
+One step at a time: the decision on the next snapshot may go further. A rollout keeps as many pods available as
+`maxUnavailable` requires, and at most as many in total as `maxSurge` allows.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from vcbatch.core.workload.deployment.view import Family, number_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """`by_uid` has the ReplicaSets whose share is set now, some of them to what it is. `create`: the size of the
-    ReplicaSet for the template of now, where it is to be made."""
+    """`by_uid` has the ReplicaSets whose size is set now, including those whose size doesn't change. `create`: the size
+    of the ReplicaSet for the present template, where it is to be created."""
 
     by_uid: Mapping[str, int] = field(default_factory=dict[str, int])
     create: int | None = None
 
 
 def next_sizes(family: Family, pods: Mapping[str, int]) -> Sizes:
-    """`pods`: as in `DeploymentView`. A Deployment that was scaled is brought to its new size first, as it is, and one
-    that is paused goes no further than that."""
+    """`pods`: as in `DeploymentView`. A scaled Deployment is first brought to its new size with its present templates,
+    and a paused one does nothing more than that."""
     if family.deployment.spec.paused or _was_scaled(family):
         return Sizes(by_uid={each.metadata.uid: each.size for each in family.active} | _rescaled(family))
     if family.deployment.spec.strategy.type == StrategyType.RECREATE:
@@ -40,7 +40,8 @@ def _was_scaled(family: Family) -> bool:
 
 
 def _recreated(family: Family, pods: Mapping[str, int]) -> Sizes:
-    """No pod of the new template before the last one of an old template is gone."""
+    """The sizes with the strategy Recreate: no pod of the new template before the last one of an old template is
+    deleted."""
     if any(each.size for each in family.olds):
         return Sizes(by_uid={each.metadata.uid: 0 for each in family.olds if each.size})
     new_uid = family.new.metadata.uid if family.new is not None else ""
@@ -64,13 +65,13 @@ def _rolled(family: Family) -> Sizes:
 
 
 def _room(family: Family) -> int:
-    """How many pods may be made beside those that are asked for already."""
+    """How many pods may be created besides those that are wanted already."""
     surge = allowance(family.deployment.spec.strategy, family.replicas).surge
     return max(family.replicas + surge - sum(each.size for each in family.all), 0)
 
 
 def _shrunk(family: Family, new: ReplicaSet) -> dict[str, int]:
-    """The old ReplicaSets give up first what serves nobody anyway, then as many as may be missing."""
+    """The sizes of old ReplicaSets: unavailable pods are removed first, then as many as may be missing."""
     unavailable = allowance(family.deployment.spec.strategy, family.replicas).unavailable
     least = family.replicas - unavailable
     not_yet = max(new.size - new.status.available_replicas, 0)
@@ -91,7 +92,7 @@ def _shrunk(family: Family, new: ReplicaSet) -> dict[str, int]:
 
 
 def _rescaled(family: Family) -> dict[str, int]:
-    """In the middle of a rollout each ReplicaSet gets its share of the new size."""
+    """The sizes in the middle of a rollout: each ReplicaSet gets its share of the new size."""
     only = _only_one(family)
     if only is not None:
         return {only.metadata.uid: family.replicas}
@@ -103,7 +104,7 @@ def _rescaled(family: Family) -> dict[str, int]:
 
 
 def _only_one(family: Family) -> ReplicaSet | None:
-    """The one that has all the pods; where none has any, the newest."""
+    """The only ReplicaSet with a size above zero, or the newest where there is none; None where there are several."""
     if len(family.active) > 1:
         return None
     return next(iter(family.active), family.new or (family.olds[-1] if family.olds else None))
@@ -119,7 +120,7 @@ def _is_saturated(family: Family) -> bool:
 
 
 def _in_proportion(family: Family) -> dict[str, int]:
-    """What is to be added or taken is shared out by size, and what rounding leaves goes to the largest."""
+    """The sizes after a change that is distributed in proportion; the rounding difference goes to the largest."""
     most = family.replicas + allowance(family.deployment.spec.strategy, family.replicas).surge
     most = most if family.replicas else 0
     change = most - sum(each.size for each in family.active)
@@ -144,7 +145,7 @@ def _largest_first(family: Family, *, newest_first: bool) -> Sequence[ReplicaSet
 
 
 def _fraction(each: ReplicaSet, family: Family, most: int) -> int:
-    """By how much it changes if it keeps its share of all pods."""
+    """The change of a ReplicaSet's size that keeps its share of all pods."""
     if family.replicas == 0:
         return -each.size
     before = number_of(each.metadata.annotations, names.MAX_REPLICAS) or family.deployment.status.replicas

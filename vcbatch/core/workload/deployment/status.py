@@ -1,4 +1,4 @@
-"""What a Deployment's status says: counts over its ReplicaSets, whether it is available, and whether it gets anywhere.
+"""A Deployment's status: counts over its ReplicaSets, whether it is available, and whether it progresses.
 
 `kubectl rollout status` reads the counts, `observedGeneration` and the reason of Progressing.
 """
@@ -38,7 +38,7 @@ class Counts:
 
 
 def counts_of(family: Family) -> Counts:
-    """What the ReplicaSets say of their pods, added up."""
+    """The sum of the ReplicaSets' counts."""
     return Counts(
         replicas=sum(each.status.replicas for each in family.all),
         updated=family.new.status.replicas if family.new is not None else 0,
@@ -49,12 +49,12 @@ def counts_of(family: Family) -> Counts:
 
 
 def is_complete(family: Family, counts: Counts) -> bool:
-    """Whether all pods have the template of now and are available, and no others are left."""
+    """Whether all pods have the present template and are available, and no others are left."""
     return counts.updated == counts.replicas == counts.available == family.replicas
 
 
 def next_status(family: Family, *, collisions: int, refusal: str, now: datetime) -> Json:
-    """The whole status from now on. `refusal`: why the new ReplicaSet can't be made."""
+    """The whole next status. `refusal`: why the new ReplicaSet can't be created."""
     deployment, counts = family.deployment, counts_of(family)
     numbers = {
         "observedGeneration": deployment.metadata.generation,
@@ -80,7 +80,7 @@ def next_status(family: Family, *, collisions: int, refusal: str, now: datetime)
 
 
 def progress_due(family: Family, status: Json) -> datetime | None:
-    """When a rollout that gets nowhere is told to have failed."""
+    """When a rollout without progress is reported as failed."""
     deadline = family.deployment.spec.progress_deadline_seconds
     held: list[Json] = status.get("conditions") or []
     condition = next((each for each in held if each["type"] == PROGRESSING), None)
@@ -101,8 +101,9 @@ def _available(family: Family, counts: Counts, now: datetime) -> Condition:
 
 
 def progressing(family: Family, counts: Counts, refusal: str, now: datetime) -> Condition | None:
-    """None where the Deployment gives no deadline. The reason changes with what happened last: the ReplicaSet was made
-    or found, its pods became more or readier, all of it is done, or nothing happened for too long."""
+    """The condition Progressing; None where the Deployment has no deadline. The reason is the latest change: the
+    ReplicaSet was created or found, more of its pods exist or are ready, the rollout is complete, or nothing changed
+    until the deadline."""
     deployment, held = family.deployment, _held(family, PROGRESSING)
     deadline = deployment.spec.progress_deadline_seconds
     if deadline is None or deadline == UNLIMITED:
@@ -150,7 +151,7 @@ def _advanced(before: DeploymentStatus, counts: Counts) -> bool:
 
 
 def _failures(family: Family, now: datetime) -> Sequence[Condition]:
-    """What keeps pods of a ReplicaSet from being made, of the new one first."""
+    """Why pods of a ReplicaSet can't be created, that of the new one first."""
     newest_first = reversed(family.all)
     reported = (each for one in newest_first for each in one.status.conditions or () if each.type == REPLICA_FAILURE)
     found = next(reported, None)
@@ -164,7 +165,7 @@ def _held(family: Family, kind: str) -> Condition | None:
 
 
 def _renewed(family: Family, kind: str, status: str, reason: str, message: str, now: datetime) -> Condition:
-    """The condition as it is held where it says the same; its times move only with what it says."""
+    """The stored condition where its contents are equal; its times change only with its contents."""
     held = _held(family, kind)
     if held is not None and (held.status, held.reason) == (status, reason):
         return held

@@ -1,4 +1,4 @@
-"""The picture on which a Deployment is decided, and which of its ReplicaSets is which."""
+"""The snapshot on which a Deployment is decided, and the roles of its ReplicaSets."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ UNLIMITED: Final = 2**31 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeploymentView:
-    """`replica_sets`: those it controls, and the orphans of its namespace."""
+    """`replica_sets`: those it controls, and those of its namespace without a controller."""
 
     deployment: Deployment
     status: Json = field(default_factory=dict[str, Any])
     """Its status as stored."""
     replica_sets: Sequence[ReplicaSet] = ()
     pods: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Pods that aren't over, those that are ending among them, by the ReplicaSet's UID."""
+    """The number of unfinished pods, terminating ones included, by the ReplicaSet's UID."""
     taken: Callable[[str], bool] = lambda _name: False
-    """Whether there is a ReplicaSet with that name in its namespace."""
+    """Whether a ReplicaSet with that name exists in its namespace."""
     refusal: str = ""
-    """Why the server didn't take a ReplicaSet at the last try."""
+    """Why the server rejected a ReplicaSet at the last attempt to create one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """A Deployment with its ReplicaSets: `new` has the template of now, `olds` are by age."""
+    """A Deployment with its ReplicaSets: `new` has the present template, `olds` are sorted by age."""
 
     deployment: Deployment
     new: ReplicaSet | None
@@ -43,7 +43,7 @@ class Family:
 
     @property
     def replicas(self) -> int:
-        """How many pods are wanted: 1 where the spec doesn't say."""
+        """The number of wanted pods: 1 where the spec doesn't set it."""
         given = self.deployment.spec.replicas
         return 1 if given is None else given
 
@@ -54,7 +54,7 @@ class Family:
 
     @property
     def active(self) -> Sequence[ReplicaSet]:
-        """Those that are to have pods."""
+        """The ReplicaSets with a size above zero."""
         return [each for each in self.all if each.size > 0]
 
 
@@ -63,18 +63,18 @@ def deployment_owner(deployment: Deployment) -> Owner:
 
 
 def family_of(deployment: Deployment, mine: Sequence[ReplicaSet]) -> Family:
-    """Of several ReplicaSets with the template of now, the oldest counts."""
+    """Of several ReplicaSets with the present template, the oldest counts."""
     by_age = sorted(mine, key=lambda each: (each.metadata.creation_timestamp or "", each.metadata.name))
     new = next((each for each in by_age if same_template(each.spec.template, deployment.spec.template)), None)
     return Family(deployment=deployment, new=new, olds=[each for each in by_age if each is not new])
 
 
 def revision_of(annotations: Mapping[str, str] | None) -> int:
-    """The number of the template; 0 where none is told."""
+    """The number of the revision; 0 where there is none."""
     return number_of(annotations, names.REVISION) or 0
 
 
 def number_of(annotations: Mapping[str, str] | None, key: str) -> int | None:
-    """The number in an annotation; None where there is none that can be read."""
+    """The number in an annotation; None where it is missing or malformed."""
     text = (annotations or {}).get(key, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None

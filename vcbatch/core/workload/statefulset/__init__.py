@@ -1,4 +1,4 @@
-"""The StatefulSet controller's decisions: pods with names and claims of their own, one after the other."""
+"""The StatefulSet controller's decisions: pods with fixed names and claims of their own, one after the other."""
 
 from vcbatch.core.workload.statefulset.decide import decide
 from vcbatch.core.workload.statefulset.view import StatefulSetView, stateful_set_owner

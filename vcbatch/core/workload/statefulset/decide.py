@@ -1,4 +1,4 @@
-"""What follows from one look at a StatefulSet."""
+"""The decision of one reconciliation of a StatefulSet."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ _REVISION_TURN, _CLAIM_TURN, _POD_TURN = 0, 1, 2
 
 
 def decide(view: StatefulSetView, *, now: datetime) -> Decision:
-    """The next status, the revision of the template, and the pods and claims to make or delete. Of one that is being
-    deleted only the status is kept."""
+    """The next status, the revision of the template, and the pods and claims to create or delete. For a StatefulSet
+    that is being deleted only the status is updated."""
     stateful_set, owner = view.stateful_set, stateful_set_owner(view.stateful_set)
     kept = claim(owner, CONTROLLERREVISIONS, view.revisions, lambda each: each.metadata)
     pods = claim(
@@ -83,7 +83,7 @@ def decide(view: StatefulSetView, *, now: datetime) -> Decision:
 
 
 def _requeue_at(view: StatefulSetView, row: Row, now: datetime) -> datetime | None:
-    """When a pod counts as available, or the name of a missing one is free."""
+    """When a pod becomes available, or the name of a missing one is free."""
     moments = [view.free_at(pod_name(view.stateful_set, ordinal)) for ordinal, pod in row.seats.items() if pod is None]
     moments.append(next_available(row.pods, view.stateful_set.spec.min_ready_seconds, now=now))
     return min((moment for moment in moments if moment is not None), default=None)
@@ -123,7 +123,7 @@ def _write(view: StatefulSetView, status: Json) -> WriteStatus | None:
 
 
 def _startable(view: StatefulSetView, ordinal: int) -> bool:
-    """Whether its name is free, and none of the pod's claims is on its way out: that of a pod which was condemned goes
+    """Whether the pod's name is free, and none of its claims is being deleted: the claim of a condemned pod is deleted
     with it."""
     if view.free_at(pod_name(view.stateful_set, ordinal)) is not None:
         return False
@@ -135,7 +135,7 @@ def _startable(view: StatefulSetView, ordinal: int) -> bool:
 
 
 def _claims(view: StatefulSetView, row: Row, steps: Steps) -> Iterator[Create]:
-    """The claims that a pod which is made, or which waits to start, doesn't have yet."""
+    """The missing claims of pods that are created or wait to start."""
     waiting = [
         ordinal for ordinal, pod in row.seats.items() if pod is not None and pod.status.phase == PodPhase.PENDING
     ]
@@ -156,7 +156,7 @@ def _pods(view: StatefulSetView, steps: Steps, current: ControllerRevision | Non
 
 
 def _corrections(view: StatefulSetView, row: Row, busy: set[str]) -> Iterator[Mark]:
-    """Labels of adopted pods, and who the claims go with. `busy`: UIDs that other marks are about."""
+    """Labels of adopted pods, and the owners of claims. `busy`: UIDs of objects that other marks patch."""
     stateful_set = view.stateful_set
     for pod in row.pods:
         mark = identity_mark(stateful_set, pod)

@@ -1,4 +1,4 @@
-"""What makes a pod of a StatefulSet that pod: its name, host name and labels, and the claims that outlive it."""
+"""The identity of a pod of a StatefulSet: its name, host name and labels, and the claims that outlive it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _identity_labels(name: str, ordinal: int) -> dict[str, str]:
 
 
 def identity_mark(stateful_set: StatefulSet, pod: Pod) -> Mark | None:
-    """What an adopted pod lacks of its labels."""
+    """A patch with the labels that an adopted pod lacks; None where it lacks none."""
     ordinal = ordinal_of(stateful_set, pod.metadata)
     wanted = _identity_labels(pod.metadata.name, ordinal) if ordinal is not None else {}
     held = pod.metadata.labels or {}
@@ -64,7 +64,7 @@ def identity_mark(stateful_set: StatefulSet, pod: Pod) -> Mark | None:
 
 
 def claim_body(stateful_set: StatefulSet, template: Json, ordinal: int) -> Json:
-    """The claim of one pod. It carries what the StatefulSet selects by, so that it is found by it."""
+    """The claim of one pod. It has the labels of the StatefulSet's selector, so that it can be found by it."""
     metadata = copy.deepcopy(part(template, "metadata"))
     metadata["name"] = claim_name(stateful_set, template, ordinal)
     metadata["namespace"] = stateful_set.metadata.namespace
@@ -81,7 +81,7 @@ def claim_body(stateful_set: StatefulSet, template: Json, ordinal: int) -> Json:
 
 
 def retention_mark(stateful_set: StatefulSet, claim: ObjectMeta, pod: Pod, *, condemned: bool) -> Mark | None:
-    """Who the claim goes with: with the StatefulSet, with its pod where that is condemned, or with nobody."""
+    """A patch of the claim's owner: the StatefulSet, its pod where that is condemned, or none."""
     held = claim.owner_references or []
     others = [each for each in held if each.uid not in (stateful_set.metadata.uid, pod.metadata.uid)]
     wanted = _owners(stateful_set, others, condemned=pod if condemned else None)
@@ -98,7 +98,7 @@ def _owners(stateful_set: StatefulSet, others: Sequence[OwnerReference], *, cond
     policy = stateful_set.spec.persistent_volume_claim_retention_policy or ClaimRetention()
     kept = [msgspec.to_builtins(each) for each in others]
     if any(each.controller for each in others):
-        return kept  # somebody else decides on it
+        return kept  # another client manages it
     if policy.when_scaled == Retention.DELETE and condemned is not None:
         return [*kept, Owner(resource=PODS, metadata=condemned.metadata, selector=None).reference]
     if policy.when_deleted == Retention.DELETE:

@@ -1,7 +1,7 @@
-"""Which pods of a StatefulSet are made and deleted next (kubernetes `pkg/controller/statefulset`).
+"""Which pods of a StatefulSet are created and deleted next (kubernetes `pkg/controller/statefulset`).
 
-In order: a pod is made when all before it are available, and deleted when all after it are gone. An update takes them
-from the last to the first.
+In order: a pod is created when all before it are available, and deleted when all after it are deleted. An update
+replaces them from the last to the first.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from vcbatch.core.workload.statefulset.view import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
-    """`make`: ordinals."""
+    """`make`: the ordinals of the pods to create."""
 
     make: Sequence[int] = ()
     delete: Sequence[Pod] = ()
@@ -38,7 +38,8 @@ def is_running_and_ready(pod: Pod) -> bool:
 def next_steps(
     stateful_set: StatefulSet, row: Row, update: str, startable: Callable[[int], bool], *, now: datetime
 ) -> Steps:
-    """`update`: the name of the revision with the template of now. `startable`: whether a pod's claims can be had."""
+    """`update`: the name of the revision with the present template. `startable`: whether a pod's claims are
+    available."""
     waits = in_order(stateful_set)
     made: list[int] = []
     deleted: list[Pod] = []
@@ -57,7 +58,7 @@ def next_steps(
             return Steps(make=made, delete=deleted)
     first_down = _first_down(stateful_set, row, now)
     for pod in row.condemned:
-        # One that doesn't serve goes only where nothing before it is wrong.
+        # A pod that isn't available is deleted only where no pod before it is unavailable.
         free = not waits or _serves(stateful_set, pod, now) or pod is first_down
         if free and pod.metadata.deletion_timestamp is None:
             deleted.append(pod)
@@ -70,7 +71,7 @@ def next_steps(
 
 
 def of_the_old_revision(stateful_set: StatefulSet, ordinal: int) -> bool:
-    """Whether a pod of that ordinal stays with the revision from before the update."""
+    """Whether a pod of that ordinal keeps the revision from before the update."""
     rolling = stateful_set.spec.update_strategy.rolling_update
     rolls = stateful_set.spec.update_strategy.type == StrategyType.ROLLING_UPDATE
     partition = (rolling.partition or 0) if rolling is not None and rolls else 0
@@ -86,7 +87,7 @@ def _serves(stateful_set: StatefulSet, pod: Pod, now: datetime) -> bool:
 
 
 def _first_down(stateful_set: StatefulSet, row: Row, now: datetime) -> Pod | None:
-    """The pod with the lowest place that doesn't serve."""
+    """The pod with the lowest ordinal that isn't available."""
     for pod in [*row.seats.values(), *reversed(row.condemned)]:
         if pod is not None and not _serves(stateful_set, pod, now):
             return pod
@@ -94,7 +95,7 @@ def _first_down(stateful_set: StatefulSet, row: Row, now: datetime) -> Pod | Non
 
 
 def _replaced(stateful_set: StatefulSet, row: Row, update: str, now: datetime) -> list[Pod]:
-    """From the last to the first: those of another revision, as long as few enough are down."""
+    """The pods of another revision to replace, from the last to the first, as long as few enough are unavailable."""
     rolling = stateful_set.spec.update_strategy.rolling_update or RollingUpdate()
     start = first_ordinal(stateful_set)
     top_down = [(ordinal, row.seats[ordinal]) for ordinal in sorted(row.seats, reverse=True)]

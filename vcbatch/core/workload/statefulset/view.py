@@ -1,4 +1,4 @@
-"""The picture on which a StatefulSet is decided, with its pods by ordinal."""
+"""The snapshot on which a StatefulSet is decided, with its pods by ordinal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NUMBERED: Final = re.compile(r"(.*)-([0-9]{1,10})", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatefulSetView:
-    """`pods` and `revisions`: those it controls, and the orphans of its namespace."""
+    """`pods` and `revisions`: those it controls, and those of its namespace without a controller."""
 
     stateful_set: StatefulSet
     status: Json = field(default_factory=dict[str, Any])
@@ -32,22 +32,21 @@ class StatefulSetView:
     claim: Callable[[str], Claim | None] = lambda _name: None
     """The claim of that name in its namespace."""
     taken: Callable[[str], bool] = lambda _name: False
-    """Whether there is a ControllerRevision with that name in its namespace."""
+    """Whether a ControllerRevision with that name exists in its namespace."""
     free_at: Callable[[str], datetime | None] = lambda _name: None
-    """When that name may be a pod's again, which a pod had a moment ago; None where it may be now."""
+    """When a pod may be created under that name again, after a pod that had it; None where it may be now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """`seats` by ordinal, from the first to the last that is wanted, with their pods; `condemned` are the pods beyond,
-    the last first."""
+    """`seats` are the wanted ordinals, ascending, with their pods; `condemned` are the pods beyond, the last first."""
 
     seats: Mapping[int, Pod | None]
     condemned: Sequence[Pod]
 
     @property
     def pods(self) -> Sequence[Pod]:
-        """Every pod: those wanted by ordinal, then the condemned."""
+        """Every pod: the wanted ones by ordinal, then the condemned."""
         return [*(pod for pod in self.seats.values() if pod is not None), *self.condemned]
 
 
@@ -56,7 +55,7 @@ def stateful_set_owner(stateful_set: StatefulSet) -> Owner:
 
 
 def ordinal_of(stateful_set: StatefulSet, metadata: ObjectMeta) -> int | None:
-    """Which pod of the StatefulSet has that name; None for none of them."""
+    """The ordinal of the pod with that name; None where no pod of the StatefulSet has it."""
     found = _NUMBERED.fullmatch(metadata.name)
     if found is None or found[1] != stateful_set.metadata.name or str(int(found[2])) != found[2]:
         return None
@@ -64,7 +63,7 @@ def ordinal_of(stateful_set: StatefulSet, metadata: ObjectMeta) -> int | None:
 
 
 def row_of(stateful_set: StatefulSet, pods: Sequence[Pod]) -> Row:
-    """The pods by the ordinals that are in their names; other pods aren't in it."""
+    """The pods by the ordinals in their names; pods with other names are left out."""
     start, count = first_ordinal(stateful_set), replicas_of(stateful_set)
     by_ordinal = {ordinal: pod for pod in pods if (ordinal := ordinal_of(stateful_set, pod.metadata)) is not None}
     wanted = range(start, start + count)
@@ -76,12 +75,12 @@ def row_of(stateful_set: StatefulSet, pods: Sequence[Pod]) -> Row:
 
 
 def first_ordinal(stateful_set: StatefulSet) -> int:
-    """0 where the spec doesn't say."""
+    """The first ordinal; 0 where the spec doesn't set it."""
     return stateful_set.spec.ordinals.start if stateful_set.spec.ordinals is not None else 0
 
 
 def replicas_of(stateful_set: StatefulSet) -> int:
-    """How many pods are wanted: 1 where the spec doesn't say."""
+    """The number of wanted pods: 1 where the spec doesn't set it."""
     return 1 if stateful_set.spec.replicas is None else stateful_set.spec.replicas
 
 
@@ -91,5 +90,5 @@ def in_order(stateful_set: StatefulSet) -> bool:
 
 
 def revision_label(pod: Pod) -> str:
-    """The name of the revision that the pod is of."""
+    """The name of the revision of the pod."""
     return (pod.metadata.labels or {}).get(names.REVISION_HASH, "")
