@@ -1,4 +1,4 @@
-"""Admission of every kind in one call each way: `mutate` fills in, `review` judges.
+"""Admission of every kind: `mutate` sets defaults, `review` validates.
 
 Both are pure. A webhook server wraps them in AdmissionReview; the embedded API server calls them directly.
 """
@@ -46,7 +46,8 @@ from vcbatch.api.supported import THIS_VERSION, Unsupported
 from vcbatch.api.validate import DEFAULT_RULES, QueueRules, ValidationError
 
 MOST_QUEUES: Final = 100
-"""How many queues one write may begin to submit to: whether the user may is asked of the API server for each."""
+"""The maximum of queues to which one write may newly submit: the API server is queried for the user's permission on
+each."""
 
 
 class Operation(StrEnum):
@@ -58,14 +59,14 @@ class Operation(StrEnum):
 
 
 class Lookup(validate.WorkLookup, Protocol):
-    """The world as `mutate` and `review` have to know it."""
+    """The objects of the cluster that `mutate` and `review` read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """`schedulers`: the names under which pods come to us, the first for jobs that name none. `resource_groups`: where
-    new pods are sent, the first that takes one. `queue_gates`: whether pods that ask for it wait for room in their
-    queue behind a scheduling gate."""
+    """`schedulers`: the scheduler names whose pods are ours, the first for jobs that name none. `resource_groups`:
+    where new pods are sent, the first that takes one. `queue_gates`: whether pods with the annotation get a scheduling
+    gate until their queue has capacity."""
 
     schedulers: tuple[str, ...] = (names.DEFAULT_SCHEDULER,)
     queues: QueueRules = DEFAULT_RULES
@@ -77,12 +78,12 @@ class Settings:
 DEFAULT_SETTINGS: Final = Settings()
 
 RESIZE: Final = "resize"
-"""The subresource of pods by which their containers' resources are changed in place."""
+"""The subresource of pods that changes the resources of their containers in place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
-    """Who asks, as the API server knows them."""
+    """The user of the request, as the API server authenticated them."""
 
     name: str = ""
     uid: str = ""
@@ -95,7 +96,7 @@ NOBODY: Final = User()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One write. `object` is absent on DELETE, `old` on CREATE; both carry their defaults in `review`."""
+    """One write request. `object` is None on DELETE, `old` on CREATE; both have their defaults in `review`."""
 
     resource: Resource
     operation: Operation
@@ -105,12 +106,12 @@ class Request:
     old: Json | None = None
     user: User = NOBODY
     subresource: str = ""
-    """Where it isn't the whole object that is written."""
+    """The subresource that is written; empty for the whole object."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """No errors: allowed. `warnings` are of what is allowed, and shown to the user."""
+    """The write is allowed if there are no errors. `warnings` are about an allowed write, and shown to the user."""
 
     errors: Sequence[ValidationError] = ()
     warnings: Sequence[str] = field(default_factory=tuple[str, ...])
@@ -126,9 +127,9 @@ class Verdict:
 
 
 def mutate(request: Request, lookup: Lookup, settings: Settings = DEFAULT_SETTINGS) -> Json | None:
-    """The new object with its defaults (which may change nothing), or None where nothing is given to default.
+    """The new object with its defaults (which may be unchanged), or None for kinds without defaults.
 
-    Jobs get them on UPDATE too, unlike Volcano's: a client that applies the same file again sends the tasks without
+    Jobs get defaults on UPDATE too, unlike Volcano's: a client that applies the same file again sends the tasks without
     their defaults, which would otherwise be a forbidden change.
     """
     given = request.object
@@ -150,8 +151,9 @@ def mutate(request: Request, lookup: Lookup, settings: Settings = DEFAULT_SETTIN
 
 
 def _in_namespace_queue(job: Json, request: Request, lookup: Lookup) -> Json:
-    """A new job in the default queue goes to the queue of its namespace, as Volcano does with its PodGroup. Whether its
-    author named `default` can't be told: the CRD fills it in before. An update that names none keeps the queue."""
+    """Put a new job of the default queue into the queue of its namespace, as Volcano does with its PodGroup. Whether
+    its author named `default` is unknown, since the CRD sets it before. An update that names no queue keeps the
+    queue."""
     wanted = lookup.namespace_annotations(request.namespace).get(names.SCHEDULING_QUEUE_NAME)
     spec = part(job, "spec")
     stays = request.old is None or part(request.old, "spec").get("queue") == wanted
@@ -159,8 +161,8 @@ def _in_namespace_queue(job: Json, request: Request, lookup: Lookup) -> Json:
 
 
 def mutation_warnings(request: Request, filled: Json | None) -> Iterator[str]:
-    """What `mutate` did that the author may not expect, and what only the object as it was written tells, since
-    defaults hide it. `filled` is what `mutate` gave. The warnings of `review` are about that."""
+    """Warnings about changes by `mutate` that the author may not expect, and about the object as it was written, which
+    its defaults hide. `filled` is the result of `mutate`. The warnings of `review` are about that."""
     yield from _written_warnings(request)
     if request.resource == JOBS and request.operation is Operation.CREATE:
         given = part(request.object or {}, "spec").get("queue")
@@ -184,7 +186,7 @@ def _written_warnings(request: Request) -> Iterator[str]:
 
 
 def review(request: Request, lookup: Lookup, settings: Settings = DEFAULT_SETTINGS) -> Verdict:
-    """Whether the write may happen. Writes of `status` aren't reviewed and must not be brought here."""
+    """Whether the write is allowed. Writes of `status` aren't validated and must not be passed to this function."""
     parsed = _Parsed(request)
     try:
         errors = _errors(request, lookup, settings, parsed)
@@ -195,7 +197,7 @@ def review(request: Request, lookup: Lookup, settings: Settings = DEFAULT_SETTIN
 
 
 class _Parsed:
-    """The objects of a request, read once."""
+    """The objects of a request, parsed once."""
 
     def __init__(self, request: Request) -> None:
         self._request = request
@@ -216,12 +218,12 @@ def resizes(request: Request) -> bool:
 
 
 def group_of(request: Request) -> str:
-    """The name of the PodGroup of a pod; empty where it has none."""
+    """The name of the pod's PodGroup; empty where it has none."""
     return str(part(part(request.object or {}, "metadata"), "annotations").get(names.GROUP_NAME) or "")
 
 
 def queues_of_pod(request: Request, lookup: Lookup) -> list[str]:
-    """The queue of the pod's PodGroup and those above it, nearest first; none without a PodGroup."""
+    """The queue of the pod's PodGroup and its ancestors, nearest first; empty without a PodGroup."""
     group = lookup.pod_group(request.namespace, group_of(request))
     if group is None:
         return []
@@ -235,7 +237,7 @@ def queues_of_pod(request: Request, lookup: Lookup) -> list[str]:
 
 
 def commanded(request: Request) -> tuple[str, ...]:
-    """The queues that the write has opened or closed, for who asks whether the user may update them."""
+    """The queues that the write requests to open or close, for the check that the user may update them."""
     given, old = request.object, request.old
     if request.resource != COMMANDS or given is None or request.operation is Operation.DELETE:
         return ()
@@ -247,8 +249,8 @@ def commanded(request: Request) -> tuple[str, ...]:
 def submissions(
     request: Request, settings: Settings = DEFAULT_SETTINGS, lookup: Lookup | None = None
 ) -> tuple[str, ...]:
-    """The queues that the write submits something to, and didn't before, for who asks whether the user may. A job's
-    own queue can't be changed. With `lookup`, what goes to the default queue goes to that of the namespace."""
+    """The queues to which the write newly submits, for the check of the user's permission. A job's own queue can't be
+    changed. With `lookup`, submissions to the default queue count for that of the namespace."""
     if request.operation is Operation.DELETE or (request.resource == JOBS and request.old is not None):
         return ()
     return tuple(sorted(_new_submissions(request, settings, lookup)))
@@ -306,7 +308,7 @@ def _errors(request: Request, lookup: Lookup, settings: Settings, parsed: _Parse
         return _resize_errors(request, lookup, settings)
     misfits = validate.type_errors(resource, given)
     if misfits and (old is None or json_patch(_desired(old), _desired(given))):
-        return misfits  # no other rule can be asked about them
+        return misfits  # the other rules need values of the right types
     if resource == JOBS:
         return _job_errors(parsed, lookup)
     if resource == QUEUES:
@@ -324,7 +326,7 @@ def _errors(request: Request, lookup: Lookup, settings: Settings, parsed: _Parse
         if errors:
             return errors
     if old is not None and part(given, "spec") == part(old, "spec"):
-        return []  # labels, owners and finalizers stay editable, whatever rules there were when it was made
+        return []  # labels, owners and finalizers stay editable, even under rules that are newer than the object
     if resource == PODGROUPS:
         before = PodGroup.parse(old) if old is not None else None
         return validate.podgroup_errors(PodGroup.parse(given), lookup, old=before)
@@ -333,7 +335,7 @@ def _errors(request: Request, lookup: Lookup, settings: Settings, parsed: _Parse
         errors = validate.cronjob_errors(cron_job, lookup)
         return [*errors, *_of_jobs_to_come(request, lookup, settings)]
     if resource == JOBTEMPLATES:
-        # No more is asked of it: a flow may lay over it what it lacks.
+        # No further rule applies: the patch of a flow may add what the template lacks.
         return _of_jobs_to_come(request, lookup, settings)
     if resource == HYPERNODES:
         return validate.hypernode_errors(HyperNode.parse(given))
@@ -350,7 +352,8 @@ def _desired(obj: Json) -> Json:
 
 
 def _of_jobs_to_come(request: Request, lookup: Lookup, settings: Settings) -> list[ValidationError]:
-    """Queues that don't take what would be made, and would say so only then. One that doesn't exist yet may by then."""
+    """Errors for queues that would reject the created objects only later. A queue that doesn't exist yet is no
+    error."""
     queues = _new_submissions(request, settings, lookup)
     if len(queues) > MOST_QUEUES:
         text = f"spec.flows: jobs for {len(queues)} queues, want at most {MOST_QUEUES} new ones at a time"
@@ -369,7 +372,7 @@ def _job_errors(parsed: _Parsed, lookup: Lookup) -> list[ValidationError]:
 
 
 def _resize_errors(request: Request, lookup: Lookup, settings: Settings) -> list[ValidationError]:
-    """Where the API server has checked the resize itself, of a pod that a scheduler of ours counts."""
+    """Errors of a resize of a pod that our scheduler counts. The API server has validated the resize itself."""
     if request.old is None or part(request.object or {}, "spec").get("schedulerName") not in settings.schedulers:
         return []
     try:

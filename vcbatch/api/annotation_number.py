@@ -1,4 +1,4 @@
-"""Whole numbers that users write into annotations."""
+"""Integers that users write into annotations."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ MOST_DIGITS: Final = 9
 
 
 def number_in(annotations: Mapping[str, str], name: str, *, least: int = 1, most: int = 10**MOST_DIGITS) -> int | None:
-    """The number that this annotation says; None where it is absent, and where what is written there is no number from
-    `least` to `most` (admission refuses it)."""
+    """The value of this annotation; None where it is absent or no integer from `least` to `most` (admission rejects
+    it)."""
     text = annotations.get(name, "")
     if not (text.isascii() and text.isdigit()) or len(text) > MOST_DIGITS:
         return None

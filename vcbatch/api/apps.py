@@ -1,4 +1,4 @@
-"""apps/v1 as the controllers of local mode read it: trimmed to the fields that some decision needs."""
+"""apps/v1 as the controllers of local mode read it: reduced to the fields that a decision needs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vcbatch.api.model import Json
 
 
 class StrategyType(StrEnum):
-    """How the pods of a Deployment, StatefulSet or DaemonSet are exchanged for those of a new template."""
+    """How the pods of a Deployment, StatefulSet or DaemonSet are replaced by those of a new template."""
 
     ROLLING_UPDATE = "RollingUpdate"
     RECREATE = "Recreate"
@@ -22,14 +22,14 @@ class StrategyType(StrEnum):
 
 
 class PodManagement(StrEnum):
-    """Whether a StatefulSet's pods start and end one after the other or all at once."""
+    """Whether a StatefulSet's pods are created and deleted one after the other or all at once."""
 
     ORDERED_READY = "OrderedReady"
     PARALLEL = "Parallel"
 
 
 class Retention(StrEnum):
-    """What becomes of a StatefulSet's claims."""
+    """Whether a StatefulSet's claims are retained or deleted."""
 
     RETAIN = "Retain"
     DELETE = "Delete"
@@ -47,7 +47,7 @@ class Condition(Wire):
 
 
 class RollingUpdate(Wire):
-    """Numbers of pods, or percentages of `replicas` as `25%`. `partition` is a StatefulSet's."""
+    """Numbers of pods, or percentages of `replicas` such as `25%`. `partition` is a StatefulSet's."""
 
     max_surge: int | str | None = None
     max_unavailable: int | str | None = None
@@ -109,7 +109,7 @@ class ReplicaSet(Wire):
 
     @property
     def size(self) -> int:
-        """How many pods it is to have."""
+        """The number of wanted pods."""
         return 1 if self.spec.replicas is None else self.spec.replicas
 
 
@@ -150,7 +150,7 @@ class StatefulSet(Wire):
 
 
 class ControllerRevision(Wire):
-    """One template that a StatefulSet or DaemonSet has had; `data` is a patch of its spec."""
+    """One earlier or present template of a StatefulSet or DaemonSet; `data` is a patch of its spec."""
 
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     data: Json = msgspec.field(default_factory=dict[str, Any])

@@ -15,9 +15,9 @@ DEFAULT_BACKOFF_LIMIT = 6
 
 class CompletionMode(StrEnum):
     NON_INDEXED = "NonIndexed"
-    """Done when so many pods have succeeded, whichever they are."""
+    """Complete when as many pods have succeeded as `completions` says."""
     INDEXED = "Indexed"
-    """Done when a pod has succeeded for each index from 0 on."""
+    """Complete when a pod has succeeded for each index from 0 on."""
 
 
 class ReplacementPolicy(StrEnum):
@@ -28,7 +28,7 @@ class ReplacementPolicy(StrEnum):
 
 
 class FailureAction(StrEnum):
-    """What a rule of the pod failure policy does about a pod that it matches."""
+    """The action of a rule of the pod failure policy on a matching pod."""
 
     FAIL_JOB = "FailJob"
     FAIL_INDEX = "FailIndex"
@@ -41,7 +41,7 @@ class ConditionType(StrEnum):
     FAILURE_TARGET = "FailureTarget"
     """It has failed, and its pods are being ended."""
     SUCCESS_CRITERIA_MET = "SuccessCriteriaMet"
-    """It has succeeded, and what still runs of it is being ended."""
+    """It has succeeded, and its running pods are being ended."""
     FAILED = "Failed"
     COMPLETE = "Complete"
 
@@ -103,7 +103,7 @@ class Condition(Model):
 
 
 class UncountedPods(Model):
-    """UIDs of pods that ended and are about to be added to the counts, once their finalizers are off."""
+    """UIDs of ended pods that are yet to be added to the counts, after their finalizers are removed."""
 
     succeeded: list[str] = Field(default_factory=list[str])
     failed: list[str] = Field(default_factory=list[str])
@@ -123,12 +123,12 @@ class BatchJobStatus(Model):
     uncounted_terminated_pods: UncountedPods = Field(default_factory=UncountedPods)
 
     def true_condition(self, kind: ConditionType) -> Condition | None:
-        """The condition of that type, where it is true."""
+        """The condition of that type, where its status is True; None otherwise."""
         return next((each for each in self.conditions if each.type == kind and each.status == "True"), None)
 
     @property
     def end(self) -> Condition | None:
-        """The condition that says that the job is over."""
+        """The condition that says that the job has ended; None while it hasn't."""
         return self.true_condition(ConditionType.COMPLETE) or self.true_condition(ConditionType.FAILED)
 
 
@@ -142,12 +142,12 @@ class BatchJob(Object):
 
     @property
     def indices(self) -> int:
-        """How many indices it has."""
+        """The number of indices."""
         return (self.spec.completions or 0) if self.indexed else 0
 
     @property
     def counts_per_index(self) -> bool:
-        """Whether each index has a limit of failures of its own."""
+        """Whether each index has its own limit of failures."""
         return self.indexed and self.spec.backoff_limit_per_index is not None
 
     @property
@@ -167,10 +167,10 @@ class BatchJob(Object):
 
     @property
     def replaces_ended_only(self) -> bool:
-        """Whether a pod that is being deleted is waited for before there is another in its place."""
+        """Whether a pod that is being deleted is replaced only after it has ended."""
         return self.spec.pod_replacement_policy == ReplacementPolicy.FAILED or self.spec.pod_failure_policy is not None
 
     @property
     def managed_elsewhere(self) -> bool:
-        """Whether another controller than Kubernetes' own is to run it."""
+        """Whether another controller than Kubernetes' own manages it."""
         return self.spec.managed_by not in (None, names.KUBERNETES_JOB_CONTROLLER)

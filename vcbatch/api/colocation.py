@@ -1,5 +1,5 @@
-"""ColocationConfigurations (`config.volcano.sh/v1alpha1`): how the memory of pods that share a node with others is
-guarded. Volcano's node agent does it; here its pods are told."""
+"""ColocationConfigurations (`config.volcano.sh/v1alpha1`): memory protection of pods that share a node with others.
+Volcano's node agent applies it; vcbatch records it on the pods."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from vcbatch.api.model import Json, Model, Object
 
 
 class MemoryQos(Model):
-    """Percentages: of the limit from which the kernel slows a pod down, and of the request that it doesn't or hardly
-    takes back."""
+    """Percentages: of the limit, above which the kernel throttles the pod, and of the request, below which it reclaims
+    no or hardly any memory of the pod."""
 
     high_ratio: int = 100
     low_ratio: int = 0
@@ -18,7 +18,7 @@ class MemoryQos(Model):
 
 
 class ColocationConfigurationSpec(Model):
-    """Without a `selector` it is about no pod, with an empty one about all of its namespace."""
+    """Without a `selector` it applies to no pod, with an empty one to all of its namespace."""
 
     selector: Json | None = None
     memory_qos: MemoryQos | None = None

@@ -1,4 +1,4 @@
-"""The Command (`bus.volcano.sh/v1alpha1`): a user's request to a controller, deleted when it is taken."""
+"""The Command (`bus.volcano.sh/v1alpha1`): a user's request to a controller, which deletes it when it accepts it."""
 
 from __future__ import annotations
 

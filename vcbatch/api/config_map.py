@@ -1,4 +1,4 @@
-"""ConfigMaps of which single ones are read."""
+"""ConfigMaps that are read one by one."""
 
 from __future__ import annotations
 

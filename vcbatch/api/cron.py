@@ -1,7 +1,7 @@
 """Cron lines as Volcano and Kubernetes read them (robfig/cron `ParseStandard`): five fields, a macro, or `@every`.
 
-Strict on purpose: what other crons know beyond that (seconds and years, `L`, `W`, `#`, `H`, `R`, a seventh day of the
-week, ranges that wrap) is refused, so that a line means the same wherever it is read.
+It is strict on purpose: extensions of other crons (seconds and years, `L`, `W`, `#`, `H`, `R`, a seventh day of the
+week, ranges that wrap) are rejected, so that a line means the same to every reader.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _LONGEST_LINE: Final = 1024
 
 
 class MalformedCron(ValueError):
-    """A line that isn't a schedule."""
+    """A line that isn't a valid schedule."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calendar:
-    """The minutes that a line of five fields names, each field as the ascending numbers that it stands for."""
+    """The minutes that match a line of five fields, each field as its numbers in ascending order."""
 
     minutes: tuple[int, ...]
     hours: tuple[int, ...]
@@ -54,12 +54,12 @@ class Calendar:
     weekdays: tuple[int, ...]
     """Sunday is 0."""
     either_day: bool
-    """A day fits by its number or by its weekday. Else it has to fit by both, which is so where one of the two fields
-    is a star (a star in steps of more than one isn't)."""
+    """Whether a day matches by its day of the month or by its weekday. Otherwise it has to match both, which is so
+    where one of the two fields is a star (a star with a step above one isn't)."""
 
     @property
     def never_comes(self) -> bool:
-        """Whether no date fits: a day that none of the months has."""
+        """Whether no date matches: a day that none of the months has."""
         if self.either_day or len(self.weekdays) < len(_DAYS):
             return False
         return not any(day <= _LONGEST_MONTHS[month - 1] for day in self.days for month in self.months)
@@ -74,15 +74,15 @@ class Every:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CronLine:
-    """A line that was read. `zone` is what a prefix `TZ=` or `CRON_TZ=` names; admission refuses such lines, and they
-    occur where there was none."""
+    """A parsed line. `zone` is the value of a prefix `TZ=` or `CRON_TZ=`; admission rejects such lines, which therefore
+    occur only in objects stored without it."""
 
     rule: Calendar | Every
     zone: str | None = None
 
 
 def parse_cron(line: str) -> CronLine:
-    """Read a schedule. Raises `MalformedCron` that says which field is wrong and what it may be."""
+    """Parse a schedule. Raises `MalformedCron` that names the wrong field and the allowed values."""
     if len(line) > _LONGEST_LINE:
         raise MalformedCron(f"{len(line)} characters, want at most {_LONGEST_LINE}")
     zone = None
@@ -101,7 +101,7 @@ def parse_cron(line: str) -> CronLine:
 
 
 def complaint(expression: str) -> str:
-    """What is wrong with five fields or a descriptor (`@daily`, `@every 90s`); empty if nothing is."""
+    """The error of five fields or a descriptor (`@daily`, `@every 90s`); empty if it is valid."""
     try:
         parse_cron(expression)
     except MalformedCron as error:
@@ -110,7 +110,7 @@ def complaint(expression: str) -> str:
 
 
 def never_comes(expression: str) -> bool:
-    """Whether it is a schedule that no date fits: a day of the month that none of the months has, and any day of the
+    """Whether no date matches the schedule: it has a day of the month that none of the months has, and any day of the
     week."""
     try:
         rule = parse_cron(expression).rule
@@ -120,7 +120,7 @@ def never_comes(expression: str) -> bool:
 
 
 def _every(text: str) -> Every:
-    """Fractions of a second are cut off, and what is left of them is a second, as in robfig/cron."""
+    """Parse `@every`. Fractions of a second are truncated, to at least one second, as in robfig/cron."""
     try:
         nanoseconds = parse_nanoseconds(text)
     except MalformedDuration as error:
@@ -157,7 +157,7 @@ def _values(text: str, field: int) -> tuple[int, ...]:
 
 
 def _range(text: str, *, low: int, high: int, words: list[str]) -> range | None:
-    """`*`, `5`, `5-9`, each with `/step`; `5/15` goes up to the field's end. None for anything else."""
+    """`*`, `5`, `5-9`, each with `/step`; `5/15` ends at the field's maximum. None for anything else."""
     span, slash, step = text.partition("/")
     if slash and (_NUMBER.fullmatch(step) is None or int(step) == 0):
         return None

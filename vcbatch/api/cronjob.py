@@ -1,4 +1,4 @@
-"""CronJobs, ours (`batch.volcano.sh/v1alpha1`) and Kubernetes' own (`batch/v1`): jobs made on a schedule."""
+"""CronJobs, ours (`batch.volcano.sh/v1alpha1`) and Kubernetes' own (`batch/v1`): jobs created on a schedule."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vcbatch.api.model import Metadata, Model, Object
 
 
 class ConcurrencyPolicy(StrEnum):
-    """What happens when a slot comes while the last slot's job still runs."""
+    """What is done with a slot while the last slot's job still runs."""
 
     ALLOW = "Allow"
     FORBID = "Forbid"
@@ -20,7 +20,7 @@ class ConcurrencyPolicy(StrEnum):
 
 
 class EmbeddedJob(Model):
-    """The job to make: of its metadata only labels and annotations are copied."""
+    """The job to create: of its metadata only labels and annotations are copied."""
 
     metadata: Metadata = Field(default_factory=Metadata)
     spec: JobSpec = Field(default_factory=JobSpec)
@@ -48,10 +48,10 @@ class ObjectReference(Model):
 
 
 class CronJobLedger(Model):
-    """What the CronJob controller has to remember. Not one of Volcano's."""
+    """The state that the CronJob controller keeps between reconciliations. Volcano has no such field."""
 
     not_before: str | None = None
-    """When the schedule was changed while the controllers looked on: slots up to then belong to the old one."""
+    """When the controllers observed a change of the schedule: earlier slots belong to the old schedule."""
 
 
 class CronJobStatus(Model):
@@ -83,7 +83,7 @@ class BatchCronJobSpec(Model):
 
 
 class BatchCronJob(Object):
-    """Kubernetes' own: the same fields, and a template of Kubernetes' own Job."""
+    """Kubernetes' own: the same fields, with a template of Kubernetes' own Job."""
 
     spec: BatchCronJobSpec = Field(default_factory=BatchCronJobSpec)
     status: CronJobStatus = Field(default_factory=CronJobStatus)

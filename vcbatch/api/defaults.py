@@ -1,7 +1,7 @@
-"""What admission fills in. Pure functions of plain JSON that give a new object and leave the given one alone.
+"""Defaulting at admission. Pure functions of plain JSON that return a new object and don't modify the given one.
 
-The values are those of Volcano's mutating webhooks. Unlike those, which send whole lists back through compiled types,
-only what is missing is set, so that fields unknown to this version are never lost.
+The values are those of Volcano's mutating webhooks. Unlike those, which return whole lists through compiled types, only
+missing fields are set, so that fields unknown to this version are never lost.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NEEDS_HOSTS = (Plugin.TENSORFLOW, Plugin.MPI, Plugin.PYTORCH, Plugin.RAY)
 
 
 def default_job(job: Mapping[str, Any], *, scheduler_name: str = names.DEFAULT_SCHEDULER) -> Json:
-    """The job as `/jobs/mutate` of Volcano leaves it: queue, scheduler, restart budgets, task names and minimums, the
+    """The job as Volcano's `/jobs/mutate` returns it: queue, scheduler, retry limits, task names and minimums, the
     job's minimum as the sum of its tasks', and the plugins that its frameworks need."""
     if not _is_object(job.get("spec")):
         return dict(job)
@@ -55,14 +55,14 @@ def _default_task(index: int, task: Any) -> Any:
 
 
 def default_task_minimum(task: Json) -> int:
-    """The `minAvailable` that a task gets which has none: its least partitions, else all replicas."""
+    """The default `minAvailable` of a task: the pods of its minimum of partitions, else all replicas."""
     partitions = _object(task.get("partitionPolicy"))
     minimum = _count(partitions.get("minPartitions"))
     return minimum * _count(partitions.get("partitionSize")) if minimum > 0 else _count(task.get("replicas"))
 
 
 def _complete_plugins(plugins: Json) -> Json:
-    """Distributed frameworks find each other by host names, and mpi logs in by ssh."""
+    """Add the plugins that others need: distributed frameworks use host names, and mpi logs in by ssh."""
     complete = dict(plugins)
     if any(plugin in plugins for plugin in _NEEDS_HOSTS):
         complete.setdefault(Plugin.SVC.value, [])
@@ -72,7 +72,7 @@ def _complete_plugins(plugins: Json) -> Json:
 
 
 def default_queue(queue: Mapping[str, Any]) -> Json:
-    """The queue as `/queues/mutate` leaves it: weight 1, reclaimable, and its hierarchy path starting at the root."""
+    """The queue as `/queues/mutate` returns it: weight 1, reclaimable, and its hierarchy path starting at the root."""
     if not _is_object(queue.get("spec")):
         return dict(queue)
     spec = dict(_object(queue.get("spec")))
@@ -90,7 +90,7 @@ def default_queue(queue: Mapping[str, Any]) -> Json:
 
 
 def default_podgroup(podgroup: Mapping[str, Any], *, namespace_annotations: Mapping[str, str]) -> Json:
-    """The PodGroup as `/podgroups/mutate` leaves it: one in the default queue goes to its namespace's."""
+    """The PodGroup as `/podgroups/mutate` returns it: one in the default queue is put into its namespace's."""
     spec = _object(podgroup.get("spec"))
     wanted = namespace_annotations.get(names.SCHEDULING_QUEUE_NAME)
     if wanted and spec.get("queue") == DEFAULT:
@@ -98,7 +98,7 @@ def default_podgroup(podgroup: Mapping[str, Any], *, namespace_annotations: Mapp
     return dict(podgroup)
 
 
-# Defaults come before the schema is checked, so anything may stand anywhere. A value of a wrong type is left for that
+# Defaults are set before the schema is checked, so any value may occur anywhere. Wrong types are left for that
 # check: only absence, null and the zero value of the field's own type ("" of a string, 0 of a number) get a default.
 
 
@@ -118,7 +118,7 @@ def _is_empty(value: Any) -> bool:
 
 
 def is_zero(value: Any) -> bool:
-    """Whether a number field has no value, or 0. False isn't 0 here, as it isn't in JSON."""
+    """Whether a number field has no value, or 0. False isn't 0 in JSON."""
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool) and value == 0)
 
 
@@ -140,7 +140,7 @@ def _count(value: Any) -> int:
 
 
 def json_patch(before: Any, after: Any) -> list[Json]:
-    """The RFC 6902 operations that turn `before` into `after`, touching nothing else. Lists of the same length are
+    """The RFC 6902 operations that turn `before` into `after`, and change nothing else. Lists of the same length are
     compared entry by entry, others are replaced."""
     patch: list[Json] = []
     _compare(before, after, "", patch)

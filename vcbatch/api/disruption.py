@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets as the scheduler reads them: what of a set of pods may be evicted now."""
+"""PodDisruptionBudgets as the scheduler reads them: which of a set of pods may be evicted now."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class DisruptionBudget(Wire):
 
 
 def desired_healthy(min_available: int | str | None, max_unavailable: int | str | None, expected: int) -> int:
-    """How many of `expected` pods a budget wants ready; percentages are rounded up (kubernetes
+    """The number of `expected` pods that a budget requires to be ready; percentages are rounded up (kubernetes
     `pkg/controller/disruption`)."""
     if max_unavailable is not None:
         return max(0, expected - _count(max_unavailable, expected))

@@ -1,4 +1,4 @@
-"""Devices by claim (resource.k8s.io/v1) as the scheduler reads them. What few decisions read stays decoded JSON."""
+"""Devices by claim (resource.k8s.io/v1) as the scheduler reads them. Rarely read fields stay decoded JSON."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Pool(Wire):
 
 
 Amount = str | int | float
-"""A quantity as it is written."""
+"""A quantity as on the wire."""
 
 
 class Counter(Wire):
@@ -44,14 +44,14 @@ class Counter(Wire):
 
 
 class CounterSet(Wire):
-    """Counters by name, which the devices of a pool take from."""
+    """Counters by name, from which the devices of a pool consume."""
 
     name: str = ""
     counters: dict[str, Counter] | None = None
 
 
 class CounterConsumption(Wire):
-    """What a device takes of the counters of one set while it is given away."""
+    """The consumption of a device from the counters of one set while it is allocated."""
 
     counter_set: str = ""
     counters: dict[str, Counter] | None = None
@@ -65,7 +65,7 @@ class CapacityRange(Wire):
 
 
 class CapacityRequestPolicy(Wire):
-    """How much of a capacity one share of the device may take."""
+    """How much of a capacity one share of the device may use."""
 
     default: Amount | None = None
     valid_values: list[Amount] | None = None
@@ -78,7 +78,7 @@ class DeviceCapacity(Wire):
 
 
 class SliceDevice(Wire):
-    """`attributes` and `capacity` by name, which may have a domain."""
+    """`attributes` and `capacity` by name, which may have a domain prefix."""
 
     name: str = ""
     attributes: dict[str, dict[str, Any]] | None = None
@@ -111,7 +111,7 @@ class ResourceSlice(Wire):
 
 
 class DeviceTaintSelector(Wire):
-    """Devices that have each name that is set; all devices where none is."""
+    """Selects devices that match each field that is set; all devices where none is set."""
 
     driver: str | None = None
     pool: str | None = None
@@ -124,7 +124,7 @@ class DeviceTaintRuleSpec(Wire):
 
 
 class DeviceTaintRule(Wire):
-    """A taint that an administrator puts on devices; on none where it selects none."""
+    """A taint that an administrator sets on devices; on none where it selects none."""
 
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     spec: DeviceTaintRuleSpec = msgspec.field(default_factory=DeviceTaintRuleSpec)
@@ -135,7 +135,7 @@ class CapacityRequirements(Wire):
 
 
 class DeviceRequest(Wire):
-    """What is wanted of one kind: `exactly` has these fields, and so has each of `firstAvailable`."""
+    """The request for devices of one kind: `exactly` has these fields, and so has each of `firstAvailable`."""
 
     name: str = ""
     device_class_name: str = ""
@@ -170,7 +170,7 @@ class ResourceClaimSpec(Wire):
 
 
 class AllocatedDevice(Wire):
-    """`share_id` where the device was given to this claim and may be given to others too."""
+    """`share_id` where the device was allocated to this claim and may be shared with others."""
 
     request: str = ""
     driver: str = ""
@@ -208,7 +208,7 @@ class DeviceCondition(Wire):
 
 
 class AllocatedDeviceStatus(Wire):
-    """What a driver says of a device that a claim was given."""
+    """The status that a driver reports for a device that was allocated to a claim."""
 
     driver: str = ""
     pool: str = ""

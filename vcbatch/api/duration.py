@@ -1,4 +1,4 @@
-"""Go durations (`1h30m`, `600s`, `1.5s`): how Volcano's API writes spans of time."""
+"""Go durations (`1h30m`, `600s`, `1.5s`), the format of time spans in Volcano's API."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MOST_CHARACTERS = 256
 
 
 class MalformedDuration(ValueError):
-    """Text that Go's `time.ParseDuration` refuses."""
+    """Text that Go's `time.ParseDuration` rejects."""
 
 
 def parse_nanoseconds(text: str) -> int:
@@ -42,14 +42,14 @@ def parse_nanoseconds(text: str) -> int:
 
 
 def parse_duration(text: str) -> timedelta:
-    """The duration, cut to whole microseconds. Raises `MalformedDuration`."""
+    """The duration, truncated to whole microseconds. Raises `MalformedDuration`."""
     nanoseconds = parse_nanoseconds(text)
     microseconds = abs(nanoseconds) // 1000
     return timedelta(microseconds=microseconds if nanoseconds >= 0 else -microseconds)
 
 
 def format_nanoseconds(nanoseconds: int) -> str:
-    """As Go's `time.Duration.String` writes it: `1h30m0s`, `1.5s`, `100ms`, `0s`."""
+    """The text of Go's `time.Duration.String`: `1h30m0s`, `1.5s`, `100ms`, `0s`."""
     sign = "-" if nanoseconds < 0 else ""
     rest = abs(nanoseconds)
     if rest == 0:
@@ -67,7 +67,7 @@ def format_nanoseconds(nanoseconds: int) -> str:
 
 
 def format_duration(duration: timedelta) -> str:
-    """As Go writes it."""
+    """The duration as Go formats it."""
     return format_nanoseconds((duration // timedelta(microseconds=1)) * 1000)
 
 
@@ -80,8 +80,8 @@ def _decimal(value: int, unit: int) -> str:
 
 
 def human(span: timedelta) -> str:
-    """For people, in the two most telling units, as kubectl says ages (apimachinery `duration.HumanDuration`): `90s`,
-    `4m30s`, `3h`, `2d4h`, `1y12d`."""
+    """The duration for messages, in the two largest units, as kubectl shows ages (apimachinery
+    `duration.HumanDuration`): `90s`, `4m30s`, `3h`, `2d4h`, `1y12d`."""
     seconds = int(span.total_seconds())
     if seconds < -1:
         return "<invalid>"

@@ -1,4 +1,4 @@
-"""Field errors of Kubernetes' own objects, worded as Kubernetes words them.
+"""Field errors of Kubernetes' own objects, in Kubernetes' words.
 
 Source: k8s.io/apimachinery `pkg/util/validation/field` (the texts) and Go's `%q` and `encoding/json` (the values).
 """
@@ -38,7 +38,7 @@ _ESCAPES = {
 
 
 def go_quote(text: str) -> str:
-    """A string as Go's `%q` prints it."""
+    """A string in the format of Go's `%q`."""
     out: list[str] = []
     for char in text:
         if char in _ESCAPES:
@@ -55,7 +55,7 @@ def go_quote(text: str) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value as an error text shows it: strings quoted, numbers and truth values bare, the rest as compact JSON."""
+    """A value as error texts show it: strings quoted, numbers and booleans bare, the rest as compact JSON."""
     if isinstance(value, str):
         return go_quote(value)
     if value is None:
@@ -65,7 +65,7 @@ def shown(value: Any) -> str:
 
 
 def escape_html(text: str) -> str:
-    """JSON text as Go writes it, which keeps it harmless inside HTML."""
+    """JSON text with Go's escapes of HTML characters."""
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
@@ -90,12 +90,12 @@ def duplicate(path: str, value: Any) -> FieldError:
 
 
 def missing(path: str, value: Any, detail: str = "") -> FieldError:
-    """`Not found`: a reference to something that the object itself should have."""
+    """`Not found`: a reference to something that the object itself must contain."""
     return _made("FieldValueNotFound", path, f"Not found: {shown(value)}", detail)
 
 
 def unsupported(path: str, value: Any, allowed: Iterable[str]) -> FieldError:
-    """`allowed` in the order in which it is to be shown."""
+    """`Unsupported value`, with the `allowed` ones in the given order."""
     listed = ", ".join(go_quote(choice) for choice in allowed)
     detail = f"supported values: {listed}" if listed else ""
     return _made("FieldValueNotSupported", path, f"Unsupported value: {shown(value)}", detail)
@@ -111,7 +111,7 @@ def too_many(path: str, actual: int, maximum: int) -> FieldError:
 
 
 def invalid_each(path: str, value: Any, details: Sequence[str]) -> list[FieldError]:
-    """One `Invalid value` for each complaint of a name rule."""
+    """One `Invalid value` for each error of a name rule."""
     return [invalid(path, value, detail) for detail in details]
 
 
@@ -132,5 +132,5 @@ def between(low: int, high: int) -> str:
 
 
 def ordered(value: Any) -> str:
-    """Compact JSON that keeps the order of keys, as Go writes a struct."""
+    """Compact JSON that keeps the order of keys, as Go encodes a struct."""
     return escape_html(json.dumps(value, separators=(",", ":"), ensure_ascii=False))

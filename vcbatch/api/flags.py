@@ -1,4 +1,4 @@
-"""Arguments of job plugins: flags in the grammar of Go's `flag` package, in which Volcano's manifests are written."""
+"""Arguments of job plugins: flags in the grammar of Go's `flag` package, which Volcano's manifests use."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ PLUGIN_FLAGS: Final[dict[str, Mapping[str, Value]]] = {
     },
     Plugin.HCCLRANK: {"master": "master", "worker": "worker"},
 }
-"""Every plugin's flags with their defaults; plugins of users are added when the program starts."""
+"""Every plugin's flags with their defaults; users' plugins are added when the program starts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """The values, defaults where nothing was given, and the first error. As in Go, reading ends at an error or at the
-    first argument that is no flag; what was read before it counts. `given` are the flags that were set, `ignored` the
-    arguments that weren't read: the one at which reading ended, and all after it."""
+    """The values, or defaults of flags that weren't given, and the first error. As in Go, parsing ends at an error or
+    at the first argument that is no flag; flags before it count. `given` are the flags that were set, `ignored` the
+    arguments that weren't parsed: the one at which parsing ended, and all after it."""
 
     values: Mapping[str, Value]
     error: str | None = None
@@ -69,7 +69,7 @@ class Flags:
 
 
 def parse_flags(arguments: Sequence[str], defaults: Mapping[str, Value]) -> Flags:
-    """Read `-name=value`, `--name=value`, `--name value` and, for booleans, a bare `--name`."""
+    """Parse `-name=value`, `--name=value`, `--name value` and, for booleans, a bare `--name`."""
     values = dict(defaults)
     given: set[str] = set()
     position = start = 0
@@ -114,7 +114,7 @@ def parse_flags(arguments: Sequence[str], defaults: Mapping[str, Value]) -> Flag
 
 
 def parse_bool(text: str) -> bool | None:
-    """What Go's `strconv.ParseBool` takes; None for all else."""
+    """The values that Go's `strconv.ParseBool` accepts; None for all others."""
     return True if text in _TRUE else False if text in _FALSE else None
 
 
@@ -127,7 +127,7 @@ def _value(text: str, default: Value) -> Value | None:
 
 
 def _integer(text: str) -> int | None:
-    """Base 10, or by prefix 0x, 0o, 0b or 0, as Go's `strconv.ParseInt(s, 0, 64)`."""
+    """Base 10, or by prefix 0x, 0o, 0b or 0, as in Go's `strconv.ParseInt(s, 0, 64)`."""
     sign = -1 if text.startswith("-") else 1
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not digits or not digits[0].isdigit() or len(digits) > 64 or not digits.isascii():

@@ -1,7 +1,7 @@
-"""How long the lists of a job's hosts are, which plugins write into objects and variables, and where they fit.
+"""The lengths of a job's host lists, which plugins write into objects and variables, and where they fit.
 
-The limits show only when pods are made or started: Volcano stores such a job, whose containers then fail with "argument
-list too long" (volcano-sh/volcano#5471, at some 1,100 pods).
+The limits take effect only when pods are created or started: Volcano stores such a job, whose containers then fail with
+"argument list too long" (volcano-sh/volcano#5471, at some 1,100 pods).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from vcbatch.api.job import JobSpec
 from vcbatch.api.names import Plugin
 
 LARGEST_ENVIRONMENT: Final = 32 * 1024
-"""Bytes of `NAME=value` that the svc plugin puts into each container by itself."""
+"""The maximum of bytes of `NAME=value` that the svc plugin adds to each container by default."""
 INJECT_HOSTS: Final = "inject-hosts-env"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostList:
-    """The hosts of one task: how many, and how many bytes `host.subdomain` of all of them have."""
+    """The hosts of one task: their number, and the sum of the bytes of `host.subdomain` of each."""
 
     task: str
     count: int
@@ -31,17 +31,17 @@ class HostList:
 
     @property
     def joined(self) -> int:
-        """Bytes of the list with one separator between two hosts."""
+        """The length in bytes of the list with one separator between two hosts."""
         return self.size + max(self.count - 1, 0)
 
     @property
     def variable(self) -> int:
-        """Bytes of `VC_<TASK>_HOSTS=...`."""
+        """The length in bytes of `VC_<TASK>_HOSTS=...`."""
         return len(names.env_task_hosts(self.task)) + 1 + self.joined
 
 
 def host_lists(spec: JobSpec, job: str) -> list[HostList]:
-    """One for each task, in their order. A task whose template names the host has one host."""
+    """One list for each task, in the order of the spec. A task whose template sets the host name has one host."""
     found: list[HostList] = []
     for position, task in enumerate(spec.tasks):
         name = task.name or names.default_task_name(position)
@@ -57,13 +57,13 @@ def host_lists(spec: JobSpec, job: str) -> list[HostList]:
 
 
 def _digits(count: int) -> int:
-    """How many digits the numbers below `count` have together."""
+    """The total number of digits of the numbers below `count`."""
     return count + sum(max(count - 10**power, 0) for power in range(1, len(str(count))))
 
 
 def in_environment(lists: Sequence[HostList], arguments: Sequence[str]) -> bool:
-    """Whether the svc plugin with these arguments puts the lists into `VC_<TASK>_HOSTS`: as it was told, and where it
-    was told nothing, while they have 32 KiB at most. They are in the files below /etc/volcano either way."""
+    """Whether the svc plugin with these arguments puts the lists into `VC_<TASK>_HOSTS`: as its flag says, and without
+    the flag, while they have 32 KiB at most. They are in the files below /etc/volcano in any case."""
     flags = parse_flags(arguments, PLUGIN_FLAGS[Plugin.SVC])
     if INJECT_HOSTS in flags.given or not flags.is_set(INJECT_HOSTS):
         return flags.is_set(INJECT_HOSTS)
@@ -71,7 +71,7 @@ def in_environment(lists: Sequence[HostList], arguments: Sequence[str]) -> bool:
 
 
 def left_out(spec: JobSpec, job: str) -> str:
-    """Why the job's containers don't find the lists in their environment, where that is for their length; else ""."""
+    """Why the job's containers have no lists in their environment, where they are too long for it; else ""."""
     arguments = spec.plugins.get(Plugin.SVC)
     if arguments is None or not parse_flags(arguments, PLUGIN_FLAGS[Plugin.SVC]).is_set(INJECT_HOSTS):
         return ""

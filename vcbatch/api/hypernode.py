@@ -1,4 +1,4 @@
-"""The HyperNode (`topology.volcano.sh/v1alpha1`, cluster-scoped): nodes that are near each other in the network."""
+"""The HyperNode (`topology.volcano.sh/v1alpha1`, cluster-scoped): a network topology domain."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class RegexMatch(Model):
 
 
 class MemberSelector(Model):
-    """Exactly one of the three. `label_match` is for nodes only, and selects nothing when empty."""
+    """Exactly one of the three fields is set. `label_match` is for nodes only, and selects nothing when empty."""
 
     exact_match: ExactMatch | None = None
     regex_match: RegexMatch | None = None
@@ -38,7 +38,7 @@ class Member(Model):
 
 
 class HyperNodeSpec(Model):
-    """The lower the `tier`, the tighter the network inside."""
+    """A lower `tier` means a network with higher bandwidth and lower latency inside."""
 
     tier: int = 0
     tier_name: str = ""

@@ -13,7 +13,7 @@ from vcbatch.api.phases import JobPhase
 
 
 class LifecyclePolicy(Model):
-    """When one of these events (or this exit code) happens, do `action`, after `timeout` (a Go duration)."""
+    """On one of these events (or this exit code), execute `action`, after `timeout` (a Go duration)."""
 
     action: str = ""
     event: str = ""
@@ -28,7 +28,8 @@ class LifecyclePolicy(Model):
 
 
 class DependsOn(Model):
-    """The tasks that have to be up (or done) before this one starts; `iteration` is `any`, else all of them."""
+    """The tasks that have to be ready (or done) before this one starts; `iteration` is `any` for one of them, else
+    all."""
 
     name: list[str] = Field(default_factory=list[str])
     iteration: str = ""
@@ -44,7 +45,7 @@ class PartitionPolicy(Model):
 
 
 class VolumeSpec(Model):
-    """A claim, existing or made by the controller, that every container mounts."""
+    """A claim, existing or created by the controller, that every container mounts."""
 
     mount_path: str = ""
     volume_claim_name: str = ""
@@ -76,7 +77,7 @@ class TaskSpec(Model):
 
     @property
     def min_pods(self) -> int:
-        """The task's own gang minimum: where none is named, its least partitions, else all replicas."""
+        """The task's own gang minimum: where none is set, its minimum of partitions, else all replicas."""
         if self.min_available is not None:
             return self.min_available
         policy = self.partition_policy
@@ -93,7 +94,7 @@ def _no_arguments(value: Any) -> Any:
 
 
 Arguments = Annotated[list[str], BeforeValidator(_no_arguments)]
-"""Plugin arguments; a plugin written without any (`env:`) has none."""
+"""Plugin arguments; a plugin written without arguments (`env:`) has an empty list."""
 
 
 class JobSpec(Model):
@@ -116,7 +117,7 @@ class JobSpec(Model):
         return sum(task.replicas for task in self.tasks)
 
     def task(self, name: str) -> TaskSpec | None:
-        """The task of this name."""
+        """The task of this name; None where there is none."""
         return next((task for task in self.tasks if task.name == name), None)
 
 
@@ -135,28 +136,28 @@ class JobCondition(Model):
 
 
 class TaskState(Model):
-    """Pods of one task by pod phase. Readers take the map's first entry, so a task without pods has no TaskState."""
+    """Pods of one task by pod phase. Clients read the map's first entry, so a task without pods has no TaskState."""
 
     phase: dict[str, int] = Field(default_factory=dict[str, int])
 
 
 class TaskLedger(Model):
-    """What became of a task's pods in this attempt. Each field is a set of indices, written as ranges: `0-3,7`."""
+    """The results of a task's pods in this attempt. Each field is a set of indices, written as ranges: `0-3,7`."""
 
     seen: str = ""
-    """Pods that existed at the last look: one that is gone at the next was lost in between."""
+    """Pods that existed at the last reconciliation: one that is missing at the next was lost in between."""
     succeeded: str = ""
     failed: str = ""
-    """Failed by their own doing, which counts even when the pod is deleted."""
+    """Pods that failed on their own, which counts even when the pod is deleted."""
     evicted: str = ""
-    """Failed by the infrastructure's doing: when the pod is gone the index may run again."""
+    """Pods that failed because of the infrastructure: when the pod is deleted the index may run again."""
     carried: str = ""
-    """Succeeded before the job was suspended, and not to be done again when it is resumed."""
+    """Indices that succeeded before the job was suspended, and aren't run again when it is resumed."""
 
 
 class RestartTarget(Model):
-    """A part of the job that is being restarted: a task, or some indices of it (`3`, `4-7`). Pods made before
-    `retry_count` must go."""
+    """A part of the job that is being restarted: a task, or some indices of it (`3`, `4-7`). Pods created before
+    `retry_count` are to be deleted."""
 
     task: str = ""
     indices: str = ""
@@ -164,7 +165,7 @@ class RestartTarget(Model):
 
 
 class DelayedPolicy(Model):
-    """A happening whose policy has a timeout that is still running."""
+    """An event whose policy has a timeout that is still running."""
 
     event: str = ""
     task: str = ""
@@ -173,7 +174,7 @@ class DelayedPolicy(Model):
 
 
 class PodLoss(Model):
-    """The evidence of one lost or failed pod, which outlives the pod."""
+    """The record of one lost or failed pod, which outlives the pod."""
 
     pod: str = ""
     uid: str = ""
@@ -188,24 +189,25 @@ class PodLoss(Model):
 
 
 class Ledger(Model):
-    """What the job controller has to remember between two looks. Written before it is acted on, so that a controller
-    that was down, or died between two writes, neither misses a failure nor answers one twice. Not one of Volcano's."""
+    """The state that the job controller keeps between two reconciliations. It is written before it is acted on, so that
+    a controller that was down, or crashed between two writes, neither misses a failure nor handles one twice. Volcano
+    has no such field."""
 
     tasks: dict[str, TaskLedger] = Field(default_factory=dict[str, TaskLedger])
     restarting_job: bool = False
-    """All pods are being replaced, not just those of `restarting`."""
+    """Whether all pods are being replaced, not just those of `restarting`."""
     restarting: list[RestartTarget] = Field(default_factory=list[RestartTarget])
     resumes: int = 0
-    """How many of `retryCount` were resumes, which cost no retry."""
+    """The number of resumes in `retryCount`, which use no retry."""
     infrastructure_retries: int = 0
-    """How many of `retryCount` were no error of the job's own: they have a budget of their own."""
+    """The number of restarts in `retryCount` that the infrastructure caused: they have a budget of their own."""
     not_before: str | None = None
-    """Until then no pods are made: the job waits after losses by the infrastructure."""
+    """No pods are created before this time: the backoff after losses by the infrastructure."""
     ran_seconds: int = 0
-    """How long the job was Running before its present phase, all attempts together."""
+    """How long the job was Running before its present phase, summed over all attempts."""
     delayed: list[DelayedPolicy] = Field(default_factory=list[DelayedPolicy])
     commands: list[str] = Field(default_factory=list[str])
-    """UIDs of the Commands that were carried out last: each is done at most once."""
+    """UIDs of the Commands that were executed last: each is executed at most once."""
     losses: list[PodLoss] = Field(default_factory=list[PodLoss])
 
 

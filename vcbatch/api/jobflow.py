@@ -1,4 +1,4 @@
-"""The JobFlow (`flow.volcano.sh/v1alpha1`): jobs made from JobTemplates, in the order of a graph."""
+"""The JobFlow (`flow.volcano.sh/v1alpha1`): jobs created from JobTemplates, in the order of a dependency graph."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vcbatch.api.phases import JobFlowPhase
 
 
 class RetainPolicy(StrEnum):
-    """Whether a flow's jobs stay when it is done. Empty on the wire means `retain`."""
+    """Whether a flow's jobs are kept when it has succeeded. Empty on the wire means `retain`."""
 
     RETAIN = "retain"
     DELETE = "delete"
@@ -69,8 +69,8 @@ class JobFlowSpec(Model):
 
     @property
     def entries(self) -> list[Flow]:
-        """The flows, each name once: of those that have the same name, and so the same job, the last counts, as in the
-        graph that Volcano's admission checks."""
+        """The flows, each name once: of those with the same name, and so the same job, the last counts, as in the graph
+        that Volcano's admission validates."""
         return list({flow.name: flow for flow in self.flows}.values())
 
 
@@ -97,33 +97,34 @@ class FlowCondition(Model):
 
 
 class JobFlowState(Model):
-    """`message` says why a flow stands still or failed, and which jobs are never made. Not one of Volcano's."""
+    """`message` says why a flow waits or failed, and which jobs are never created. Volcano has no such field."""
 
     phase: str = ""
     message: str = ""
 
 
 class MadeJob(Model):
-    """The job that a flow last made of an entry: its UID, and the JobTemplate as it was then (UID and generation)."""
+    """The job that a flow last created from an entry: its UID, and the JobTemplate as it was then (UID and
+    generation)."""
 
     uid: str = ""
     template: str = ""
 
 
 class JobFlowLedger(Model):
-    """What the JobFlow controller has to remember, written before it is acted on. Not one of Volcano's."""
+    """The state that the JobFlow controller keeps, written before it is acted on. Volcano has no such field."""
 
     jobs: dict[str, MadeJob] = Field(default_factory=dict[str, MadeJob])
-    """By the job's name."""
+    """Records by the job's name."""
     suspended: bool = False
     aborted: list[str] = Field(default_factory=list[str])
-    """UIDs of the jobs that were suspended with the flow, and go on with it."""
+    """UIDs of the jobs that were suspended with the flow, and are resumed with it."""
     discarded: list[str] = Field(default_factory=list[str])
-    """UIDs of the jobs that make room for another try."""
+    """UIDs of the jobs that are deleted for a retry."""
     commands: list[str] = Field(default_factory=list[str])
-    """UIDs of the Commands that were carried out last: each is done at most once."""
+    """UIDs of the Commands that were executed last: each is executed at most once."""
     finished: str = ""
-    """When the flow last came to an end; empty while it goes on."""
+    """When the flow last ended; empty while it continues."""
 
 
 class JobFlowStatus(Model):

@@ -1,7 +1,8 @@
 """Regular expressions of Go (`regexp/syntax`), matched in time linear in the text: a thin layer over google-re2.
 
-google-re2 and Go read the same language but for what `_beyond_go` finds. Names of Unicode classes that only Go 1.25 and
-later know, such as `\\p{Letter}`, are refused, and so are patterns whose program takes more than half a megabyte.
+google-re2 and Go accept the same language except for what `_beyond_go` finds. Names of Unicode classes that only Go
+1.25 and later know, such as `\\p{Letter}`, are rejected, and so are patterns whose program takes more than half a
+megabyte.
 """
 
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -16,10 +17,10 @@ from functools import lru_cache
 from typing import Any, Final
 
 _MEMORY: Final = 512 * 1024
-"""Bytes of a compiled pattern, and thereby a bound for the time of compiling it."""
+"""The maximum size in bytes of a compiled pattern, which also bounds the time of compiling it."""
 _DEEPEST: Final = 240
-"""Groups in each other. Go takes a tree of 1,000 nodes in each other, of which a group brings four at most: itself,
-alternatives, what follows each other, and a repetition."""
+"""The maximum nesting of groups. Go accepts a tree of 1,000 nested nodes, of which a group has four at most: itself,
+alternatives, a sequence, and a repetition."""
 _GO_WORDS: Final = {
     "missing ]": "missing closing ]",
     "missing )": "missing closing )",
@@ -32,7 +33,7 @@ _GO_WORDS: Final = {
     "trailing \\": "trailing backslash at end of expression",
     "pattern too large - compile failed": "expression too large",
 }
-"""Go's words for those of google-re2."""
+"""Go's messages for those of google-re2."""
 _TOKEN: Final = re.compile(
     r"""
     \\Q (?P<literal> .*? ) (?: \\E | $ )
@@ -48,12 +49,12 @@ _TOKEN: Final = re.compile(
 
 
 class NotInstalledError(Exception):
-    """google-re2 isn't there: only the client of vcbatch works without it."""
+    """google-re2 isn't installed: only the client of vcbatch works without it."""
 
 
 @lru_cache(maxsize=512)
 def linear_pattern(pattern: str) -> Any:
-    """The compiled pattern, or a text that says why it can't be compiled, as Go does. Both are kept for the next call.
+    """The compiled pattern, or Go's text of the reason why it can't be compiled. Both are cached.
 
     Raises `NotInstalledError`.
     """
@@ -78,7 +79,7 @@ def linear_pattern(pattern: str) -> Any:
 
 
 def _beyond_go(pattern: str) -> Iterator[str]:
-    """What Go refuses in a pattern that google-re2 takes."""
+    """The errors that Go reports for a pattern that google-re2 accepts."""
     depth = 0
     for token in _TOKEN.finditer(pattern):
         if token["byte"]:

@@ -1,4 +1,4 @@
-"""Reading JSON whose shape nobody has checked yet: what isn't there or is of another type reads as empty."""
+"""Reading JSON that wasn't validated yet: a missing value or one of another type reads as empty."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Json = dict[str, Any]
 
 
 def deeper_than(value: object, levels: int) -> bool:
-    """Whether mappings and lists nest in each other by more than this many levels, which is found without recursion."""
+    """Whether mappings and lists are nested by more than this many levels, determined without recursion."""
     level: list[Any] = [value] if isinstance(value, (dict, list)) else []
     for _ in range(levels):
         if not level:
@@ -24,12 +24,12 @@ def deeper_than(value: object, levels: int) -> bool:
 
 
 def part(obj: Mapping[str, Any], key: str) -> Json:
-    """The object at `key`."""
+    """The object at `key`; empty where there is none."""
     value = obj.get(key)
     return cast(Json, value) if isinstance(value, dict) else {}
 
 
 def listed(obj: Mapping[str, Any], key: str) -> list[Any]:
-    """The list at `key`."""
+    """The list at `key`; empty where there is none."""
     value = obj.get(key)
     return cast("list[Any]", value) if isinstance(value, list) else []

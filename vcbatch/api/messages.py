@@ -1,6 +1,6 @@
-"""Sentences for people, in events and conditions: made from the numbers that they state, and read again from there.
+"""Messages of events and conditions: built from the numbers that they contain, and parsed back.
 
-A message is bounded in size, and says the same thing for the same numbers.
+A message is bounded in size, and is the same for the same numbers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def shorten(message: str, *, limit: int = LONGEST_MESSAGE) -> str:
     return encoded[: limit - 3].decode(errors="ignore") + "..."
 
 
-# What the scheduler says ----------------------------------------------------------------------------------------------
+# Scheduler ----------------------------------------------------------------------------------------------------------
 
 
 POD_GROUP_READY: Final = "pod group is ready"
@@ -35,7 +35,7 @@ ALL_NODES_UNAVAILABLE: Final = "all nodes are unavailable"
 
 
 def gang_unschedulable(*, unready: int, total: int, why: str) -> str:
-    """What the condition Unschedulable says: `2/3 tasks in gang unschedulable: …`."""
+    """The message of the condition Unschedulable: `2/3 tasks in gang unschedulable: …`."""
     return shorten(f"{unready}/{total} tasks in gang unschedulable: {why}")
 
 
@@ -43,23 +43,23 @@ _ORIGIN: Final = ". Origin reason is "
 
 
 def with_origin(why: str, origin: str) -> str:
-    """Why a gang doesn't start, with what is at the root of it."""
+    """Why a gang doesn't start, with the root cause."""
     return f"{why}{_ORIGIN}{origin}"
 
 
 def origin_of(message: str) -> str:
-    """What is at the root of it, of a message made so; any other message whole."""
+    """The root cause in a message of `with_origin`; any other message whole."""
     return message.rpartition(_ORIGIN)[2]
 
 
 def waits_for(reason: WaitReason, sentence: str) -> str:
-    """Why a gang waits, its reason first: `InsufficientResources: …`."""
+    """Why a gang waits, with the reason first: `InsufficientResources: …`."""
     return f"{reason}: {sentence}"
 
 
 def read_wait(message: str) -> tuple[WaitReason | None, str]:
-    """The reason and the sentence of a message made so, or of a longer one that ends with it (`with_origin`); no reason
-    and the whole message where another program wrote it."""
+    """The reason and the sentence of a message of `waits_for`, or of a longer one that ends with it (`with_origin`); no
+    reason and the whole message where another program wrote it."""
     origin = origin_of(message)
     word, colon, sentence = origin.partition(": ")
     reason = next((reason for reason in WaitReason if reason == word), None) if colon else None
@@ -67,12 +67,12 @@ def read_wait(message: str) -> tuple[WaitReason | None, str]:
 
 
 def no_pod_group(key: str) -> str:
-    """Of pods whose PodGroup, by its `namespace/name`, isn't there."""
+    """The message on pods whose PodGroup, given as `namespace/name`, doesn't exist."""
     return f"PodGroup {key} doesn't exist"
 
 
 def pod_group_found(key: str) -> str:
-    """Of pods that said that it isn't there, before anything else is known of them."""
+    """The message on pods whose missing PodGroup now exists, before anything else is known about them."""
     return f"PodGroup {key} exists now"
 
 
@@ -80,12 +80,12 @@ _STARTS_BY: Final = "it is expected to start by "
 
 
 def expected_to_start(when: datetime) -> str:
-    """A gang for which room is kept."""
+    """The message on a gang for which resources are reserved."""
     return f"{_STARTS_BY}{format_time(when)}"
 
 
 def expected_start(message: str) -> datetime | None:
-    """When the gang will start at the latest, where the scheduler's message says it."""
+    """The latest time of the gang's start, where the scheduler's message has it."""
     return _time_after(_STARTS_BY, message)
 
 
@@ -94,19 +94,19 @@ _FIRST: Final = " is first"
 
 
 NEVER_FITS: Final = "without any other pods the nodes couldn't take the gang either"
-"""Of a gang that can't start even if every removable pod is deleted."""
+"""The message on a gang that can't start even if every removable pod is deleted."""
 NOT_EVICTED_FOR: Final = "no pods are evicted for a gang before it is admitted"
 
 
 def behind_first(*, queue: str, first: str, expected: datetime | None = None) -> str:
-    """A gang of a queue in which the `first`, as `namespace/name`, holds up those behind it until it has started: by
-    `expected`, None where nobody knows."""
+    """The message on a gang that the `first` gang of its queue (`namespace/name`) blocks until it has started: by
+    `expected`, None where that is unknown."""
     when = f", expected by {format_time(expected)}" if expected is not None else ""
     return f"queue {queue}{_IN_LINE}{first}{_FIRST}{when}"
 
 
 def first_in_line(message: str) -> str:
-    """The PodGroup that holds the gang up, where the scheduler's message says so; else empty."""
+    """The PodGroup that blocks the gang, where the scheduler's message names it; else empty."""
     first, found, _ = message.partition(_IN_LINE)[2].partition(_FIRST)
     return first if found else ""
 
@@ -118,8 +118,9 @@ _GANGS_NAMED: Final = 2
 def could_evict(
     *, pods: int, gangs: Sequence[str], limit: DisruptionLimit, allowed: str, until: datetime | None
 ) -> str:
-    """A gang for which so many `pods` of these `gangs` would be evicted, but for a `limit` of the policy, which says
-    `allowed`. They may go from `until` on; where that is None so many never may."""
+    """The message on a gang for which this number of `pods` of these `gangs` would be evicted, if a `limit` of the
+    scheduler configuration, with the value `allowed`, didn't prevent it. They may be evicted from `until` on;
+    None: never."""
     evicting = _evicting(pods, gangs)
     if until is None:
         return f"{evicting}, and the policy lets no more than {allowed} go in a cycle ({limit})"
@@ -133,14 +134,15 @@ def _evicting(pods: int, gangs: Sequence[str]) -> str:
 
 
 def keeps_share(*, queue: str, pods: int, gangs: Sequence[str], left: Sequence[tuple[str, str, str, str]]) -> str:
-    """A gang for which so many `pods` of these `gangs` would be reclaimed from a `queue`, if that did not leave it less
-    than it deserves. `left` has for each resource what it would be left with, what it deserves and the difference."""
+    """The message on a gang for which this number of `pods` of these `gangs` would be reclaimed from a `queue`, if that
+    didn't leave it less than its deserved share. `left` has for each resource the rest, the deserved share and the
+    difference."""
     amounts = ", ".join(f"{name} {has} of {deserved}, short by {lacks}" for name, has, deserved, lacks in left)
     return f"{_evicting(pods, gangs)}, which would leave queue {queue} less than it deserves: {amounts}"
 
 
 def protected_until(message: str) -> datetime | None:
-    """From when others may be evicted for the gang, where the scheduler's message says it."""
+    """When others may first be evicted for the gang, where the scheduler's message has it."""
     return _time_after(_MAY_GO_FROM, message)
 
 
@@ -153,60 +155,61 @@ def _time_after(words: str, message: str) -> datetime | None:
 
 
 def gang_counts(*, ready: bool, statuses: Mapping[str, int], min_available: int) -> str:
-    """How the members of a gang stand: `pod group is not ready, 2 Pending, 1 Running, 3 minAvailable`."""
+    """The numbers of a gang's members by status: `pod group is not ready, 2 Pending, 1 Running, 3 minAvailable`."""
     counts = sorted(f"{count} {status}" for status, count in statuses.items() if count)
     return ", ".join([POD_GROUP_READY if ready else POD_GROUP_NOT_READY, *counts, f"{min_available} minAvailable"])
 
 
 def node_histogram(*, examined: int, reasons: Mapping[str, int], within: str = "") -> str:
-    """Why no node fits: `0/5 nodes are unavailable: 2 Insufficient cpu, 3 node(s) were unschedulable.`; `In hyperNode
-    NAME: ` before it where it is about those `within` a domain of the network."""
+    """Why no node fits: `0/5 nodes are unavailable: 2 Insufficient cpu, 3 node(s) were unschedulable.`; with the prefix
+    `In hyperNode NAME: ` where only the nodes `within` a network topology domain were examined."""
     counts = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items() if count))
     where = f"In hyperNode {within}: " if within else ""
     return shorten(f"{where}0/{examined} nodes are unavailable: {counts}." if counts else ALL_NODES_UNAVAILABLE)
 
 
 def insufficient(resource: str) -> str:
-    """Why a node doesn't fit."""
+    """The reason for a node that has too little of a resource."""
     return f"Insufficient {resource}"
 
 
 def search_ended(why: str, *, steps: int) -> str:
-    """Why a task found no node, of a gang for which other placements were searched in vain."""
+    """Why no node was found for a pod of a gang, after other placements were tried without success."""
     return f"{why}; another placement was neither found nor ruled out in {steps} steps, and is searched for again"
 
 
 def assigned(*, namespace: str, pod: str, node: str) -> str:
-    """A pod was bound, in the words of kube-scheduler."""
+    """The event about a bound pod, in kube-scheduler's words."""
     return f"Successfully assigned {namespace}/{pod} to {node}"
 
 
 def assigned_more(*, count: int) -> str:
-    """Said once on a PodGroup, of the pods that are too many to be told of one by one."""
+    """The single event on a PodGroup about its pods beyond those that get an event of their own."""
     return f"Successfully assigned {count} more pods; each one's spec.nodeName says where it is"
 
 
 def waits_for_devices(*, pods: int, lacks: str) -> str:
-    """Said on the PodGroup of pods that are bound once devices are ready, `lacks` naming the first that aren't."""
+    """The message on the PodGroup of pods that are bound once devices are ready; `lacks` names the first ones
+    missing."""
     who = "1 pod has its node and waits" if pods == 1 else f"{pods} pods have their nodes and wait"
     return shorten(f"{who} for devices: {lacks}")
 
 
 def possibly_assigned(*, node: str, once: str) -> str:
-    """A pod has its place and waits, `once` saying for what."""
+    """The message on a pod that is placed and waits; `once` says for what."""
     return f"pod can possibly be assigned to {node} once {once}"
 
 
 ONCE_RELEASED: Final = "resource is released and minAvailable is satisfied"
 
-# What the job controller says -----------------------------------------------------------------------------------------
+# Job controller -----------------------------------------------------------------------------------------------------
 
 
 _EXECUTING: Final = "Start to execute action "
 
 
 def executing(*, action: str, cause: str = "") -> str:
-    """The event before an action, with what asked for it."""
+    """The event before an action, with its cause."""
     return shorten(f"{_EXECUTING}{action}{f': {cause}' if cause else ''}")
 
 
@@ -216,22 +219,22 @@ _LONGEST_CAUSE: Final = 400
 
 
 def and_waits(cause: str, wait: str) -> str:
-    """What began something, and what it waits for by now (which begins with `WAITS_UNTIL_GONE`)."""
+    """The cause of a phase, and what the job waits for now (which begins with `WAITS_UNTIL_GONE`)."""
     return shorten(f"{shorten(cause, limit=_LONGEST_CAUSE)}; {wait}" if cause else wait)
 
 
 def without_wait(message: str) -> str:
-    """What began it, of a message made so; any other message whole."""
+    """The cause in a message of `and_waits`; any other message whole."""
     return "" if message.startswith(WAITS_UNTIL_GONE) else message.partition(_AND_WAITS)[0]
 
 
 def waits_until_gone(message: str) -> bool:
-    """Whether a message says that objects that are being deleted are waited for."""
+    """Whether a message says that the job waits for objects that are being deleted."""
     return WAITS_UNTIL_GONE in message
 
 
 def cause_of(message: str) -> str:
-    """What asked for an action, of a message made so; any other message whole."""
+    """The cause of an action in a message of `executing`; any other message whole."""
     if not message.startswith(_EXECUTING):
         return message
     began = without_wait(message)
@@ -244,12 +247,12 @@ def delayed(*, action: str, delay: str, cause: str = "") -> str:
 
 
 def command_issued(*, action: str) -> str:
-    """The event when a Command is taken, in Volcano's words."""
+    """The event when a Command is executed, in Volcano's words."""
     return shorten(f"Start to execute command {action}, and clean it up to make sure executed not more than once.")
 
 
 def retries_exhausted(*, cause: str, max_retry: int) -> str:
-    """Why a job failed that would have been restarted. The first start counts for maxRetry too, as in Volcano."""
+    """Why a job failed instead of a restart. The first start counts against maxRetry too, as in Volcano."""
     if max_retry <= 1:
         return shorten(f"{cause}; maxRetry {max_retry} allows no restart")
     allowed = "1 restart, which is used up" if max_retry == 2 else f"{max_retry - 1} restarts, which are used up"
@@ -257,12 +260,12 @@ def retries_exhausted(*, cause: str, max_retry: int) -> str:
 
 
 def backing_off(*, losses: int, until: str) -> str:
-    """A job that waits before its next start."""
+    """The message on a job that waits for a backoff before its next start."""
     return f"lost to the infrastructure {losses} times; its pods are made again at {until}"
 
 
 def ran_out_of_time(*, seconds: int) -> str:
-    """A job that was Running for all the time that it has."""
+    """The message on a job that has used up its time limit."""
     return f"it ran for {seconds} s, as long as {MAX_RUN_SECONDS} lets it"
 
 
@@ -273,14 +276,14 @@ _EACH: Final = re.compile(r"([A-Za-z]+) ([^ ,;]+)(?:, | and |$)")
 
 
 def objects_missing(objects: Sequence[tuple[str, str]], *, tasks: Sequence[str]) -> str:
-    """Objects, by kind and name, that don't exist although pods of these tasks name them."""
+    """The message about objects, by kind and name, that pods of these tasks name and that don't exist."""
     verb = "doesn't exist" if len(objects) == 1 else "don't exist"
     named = _and([f"{kind} {name}" for kind, name in objects])
     return f"{named} {verb}, named by pods of task{'s' if len(tasks) > 1 else ''} {_and(tasks)}"
 
 
 def missing_objects(message: str) -> list[tuple[str, str]]:
-    """Kind and name of the objects of which a message says so at its beginning; none of one that doesn't."""
+    """Kind and name of the missing objects with which a message begins; empty for any other message."""
     found = _MISSING.match(message)
     if found is None:
         return []
@@ -292,5 +295,5 @@ def _and(words: Sequence[str]) -> str:
 
 
 def infrastructure_retries_exhausted(*, cause: str, retries: int) -> str:
-    """The same for a job that lost pods by no error of its own."""
+    """The same for a job that lost pods because of the infrastructure."""
     return shorten(f"{cause}; {retries} restarts for pods that it lost to the infrastructure are the most it gets")

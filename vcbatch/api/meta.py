@@ -1,7 +1,7 @@
-"""Object metadata as the hot paths read it: only the fields that some decision needs.
+"""Object metadata as the hot paths read it: only the fields that a decision needs.
 
-Structs decode straight from the bytes of a list or a watch (a 6.6 KB pod in about 5 µs) and are exempt from
-cyclic garbage collection, which otherwise sets the tail latency of every process that holds many objects.
+Structs decode directly from the bytes of a list or a watch (a 6.6 KB pod in about 5 µs) and are exempt from cyclic
+garbage collection, which otherwise determines the tail latency of every process that has many objects.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import msgspec
 
 
 class Wire(msgspec.Struct, rename="camel", gc=False, omit_defaults=True):
-    """Base of trimmed wire structs: camelCase names, unknown fields ignored."""
+    """Base of reduced wire structs: camelCase names, unknown fields ignored."""
 
 
 class OwnerReference(Wire):

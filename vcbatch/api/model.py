@@ -1,8 +1,8 @@
 """The base of every custom resource's model.
 
-A model reads like the Go type it mirrors: a field that Go leaves at its zero value (`""`, `0`, empty list) has that
-default here, a pointer field is None when absent. Names are snake_case in Python and camelCase on the wire. What was
-given is kept: unknown fields and explicit nulls survive `parse` and come back from `dump`.
+A model has the fields of the Go type that it mirrors: a field that Go leaves at its zero value (`""`, `0`, empty list)
+has that default here, a pointer field is None when absent. Names are snake_case in Python and camelCase on the wire.
+Given values are kept: unknown fields and explicit nulls survive `parse` and are in the result of `dump`.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from vcbatch.api.resources import Resource
 Json = dict[str, Any]
 
 ResourceList = dict[str, str | int | float]
-"""Resource name to quantity, as written on the wire. Read it with `vcbatch.api.quantity`."""
+"""Resource name to quantity, as on the wire. Parse it with `vcbatch.api.quantity`."""
 
-# Go's JSON names that a mechanical camelCase would get wrong.
+# Go's JSON names that an automatic camelCase would get wrong.
 _WIRE_NAMES = {"transition_id": "transitionID", "unknown_jobs": "unKnowJobs"}
 
 
 class MalformedObject(ValueError):
-    """An object whose fields have other types than its CRD allows, so that nothing can be decided on it."""
+    """An object whose fields have other types than its CRD allows, so that no decision on it is possible."""
 
 
 def wire_name(attribute: str) -> str:
@@ -46,7 +46,7 @@ def wire_name(attribute: str) -> str:
 
 
 class Model(BaseModel):
-    """A part of a custom resource. Immutable: `model_copy(update={...})` gives a changed one."""
+    """A part of a custom resource. Immutable: `model_copy(update={...})` returns a changed copy."""
 
     model_config = ConfigDict(
         alias_generator=wire_name,
@@ -61,7 +61,7 @@ class Model(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _keep_what_was_given(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """A null means the same as an absent field, but has to come back from `dump`."""
+        """A null means the same as an absent field, but has to be in the result of `dump`."""
         if not isinstance(data, dict):
             return handler(data)
         given = cast(Json, data)
@@ -69,12 +69,12 @@ class Model(BaseModel):
             model = handler(given)
         else:
             model = handler({key: value for key, value in given.items() if value is not None})
-            # Kept where pydantic keeps private attributes, and not as one: each model would be made with an empty one,
-            # which takes as long as all else about it.
+            # Kept where pydantic keeps private attributes, but not as one: each model would be created with an empty
+            # one, which takes as long as the rest of its creation.
             nulls = {"nulls": tuple(key for key, value in given.items() if value is None)}
             object.__setattr__(model, "__pydantic_private__", nulls)
         for key in model.__pydantic_extra__ or ():
-            # pydantic takes an unknown key that is spelled like an attribute for that attribute having been set.
+            # pydantic takes an unknown key that is spelled like an attribute as a value of that attribute.
             if key in cls.model_fields and given.get(wire_name(key)) is None:
                 model.model_fields_set.discard(key)
         return model
@@ -89,14 +89,15 @@ class Model(BaseModel):
 
     @classmethod
     def parse(cls, data: Mapping[str, Any]) -> Self:
-        """Read JSON. Unknown fields, nulls and missing fields are fine; raises `MalformedObject` on a wrong type."""
+        """Read JSON. Unknown fields, nulls and missing fields are accepted; raises `MalformedObject` on a wrong
+        type."""
         try:
             return cls.model_validate(data, by_alias=True, by_name=False)
         except ValidationError as error:
             raise MalformedObject(_explain(cls.__name__, error)) from error
 
     def dump(self) -> Json:
-        """The JSON of what was given or set, and nothing that merely has its default."""
+        """The JSON of the fields that were given or set, without those that only have their default."""
         return self.model_dump(by_alias=True, exclude_unset=True)
 
 
@@ -118,7 +119,7 @@ class OwnerReference(Model):
 
 
 class Metadata(Model):
-    """Kubernetes object metadata, as far as some decision reads it; the rest is kept as it came."""
+    """Kubernetes object metadata, as far as a decision reads it; other fields are kept unchanged."""
 
     name: str = ""
     generate_name: str = ""
@@ -170,7 +171,7 @@ class Object(Model):
 
 
 def owner_of(obj: Object, resource: Resource) -> Json:
-    """The reference that makes `obj` the controller of a child, deleted with it and only after it."""
+    """The owner reference that makes `obj` the controller of a child; it blocks foreground deletion of `obj`."""
     return {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
@@ -182,7 +183,7 @@ def owner_of(obj: Object, resource: Resource) -> Json:
 
 
 class NetworkTopology(Model):
-    """How far apart in the network the pods of a gang may be (`NetworkTopologySpec`)."""
+    """The maximum network distance between the pods of a gang (`NetworkTopologySpec`)."""
 
     mode: str = ""
     highest_tier_allowed: int | None = None

@@ -1,4 +1,4 @@
-"""Name rules of Kubernetes with their texts. Source: k8s.io/apimachinery `pkg/util/validation`."""
+"""Name rules of Kubernetes with their messages. Source: k8s.io/apimachinery `pkg/util/validation`."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ def regex_error(message: str, pattern: str, *examples: str) -> str:
 
 
 def too_long(maximum: int, *, unit: str = "characters") -> str:
-    """The error of a name of more than `maximum` characters."""
+    """The error for a name of more than `maximum` characters."""
     return f"must be no more than {maximum} {unit}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rule:
-    """How long a name may be, in bytes, what it looks like, and how Kubernetes says so."""
+    """The maximum length of a name in bytes, its pattern, and Kubernetes' messages for both."""
 
     longest: int
     pattern: str
     message: str
     examples: tuple[str, ...]
     unit: str = "characters"
-    """What its length is said to be counted in."""
+    """The unit of the length in the message."""
 
     def matches(self, name: str) -> bool:
         return re.fullmatch(self.pattern, name) is not None
@@ -100,7 +100,7 @@ _CONFIG_KEY = _Rule(
 
 
 def _masked(name: str, *, prefix: bool) -> str:
-    """A generateName may end in "-", since a suffix follows."""
+    """The name as it is checked: a generateName may end in "-", since a suffix follows."""
     return name[:-1] + "a" if prefix and len(name) > 1 and name.endswith("-") else name
 
 
@@ -110,7 +110,7 @@ def dns_subdomain(name: str, *, prefix: bool = False) -> Sequence[str]:
 
 
 def dns_search(name: str) -> Sequence[str]:
-    """Errors of a search path of a resolver, which is an object name that may have underscores."""
+    """Errors of a search domain of a resolver, which is an object name that may have underscores."""
     return _DNS_SEARCH.errors(name)
 
 
@@ -119,18 +119,18 @@ def dns_label(name: str, *, prefix: bool = False) -> Sequence[str]:
     name = _masked(name, prefix=prefix)
     found = _DNS_LABEL.errors(name)
     if not _DNS_LABEL.matches(name) and _DNS_SUBDOMAIN.matches(name):
-        found[-1] = "must not contain dots"  # the short text, for what would be a name elsewhere
+        found[-1] = "must not contain dots"  # the short message, for a text that would be a valid name elsewhere
     return found
 
 
 def dns1035_label(name: str, *, prefix: bool = False) -> Sequence[str]:
-    """Errors of the older kind of host name, which starts with a letter."""
+    """Errors of the older kind of host name, which has to start with a letter."""
     return _DNS1035_LABEL.errors(_masked(name, prefix=prefix))
 
 
 def qualified_name(value: str) -> Sequence[str]:
     """Errors of a label or annotation key: an optional DNS prefix, a slash, and a name."""
-    # The same few keys and resources come again and again. What nobody writes twice isn't kept.
+    # The same few keys and resources occur again and again. Long ones, which rarely recur, aren't cached.
     return _kept_qualified_name(value) if len(value) <= _LONGEST_KEPT else _qualified_name(value)
 
 
@@ -162,7 +162,7 @@ def label_value(value: str) -> Sequence[str]:
 
 
 def path_segment(name: str, *, prefix: bool = False) -> Sequence[str]:
-    """Errors of a name as a part of a URL: all that RBAC kinds and leases of some clients hold names to."""
+    """Errors of a name as a segment of a URL path, the only rule for names of RBAC kinds."""
     errors: list[str] = []
     if not prefix and name in (".", ".."):
         errors.append(f"may not be '{name}'")

@@ -1,7 +1,7 @@
-"""Every name of the wire: groups, labels, annotations, environment variables, name patterns.
+"""All names of the wire: groups, labels, annotations, environment variables, name patterns.
 
-The only place with these strings. What a task is called in a pod's labels, which annotation ties a pod to its gang and
-so on are Volcano's, since manifests, dashboards and other controllers match on them.
+The only place with these strings. The labels of a pod's task, the annotation that assigns a pod to its gang and so on
+are Volcano's, since manifests, dashboards and other controllers match on them.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ METRICS_GROUP: Final = "metrics.k8s.io"
 CUSTOM_METRICS_GROUP: Final = "custom.metrics.k8s.io"
 
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
-"""On a claim: the node of its first consumer, for which its volume is to be made (KEP-490)."""
+"""On a claim: the node of its first consumer, for which its volume is to be provisioned (KEP-490)."""
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 """On a claim: the volume controller has finished binding it."""
 CLAIM_FINALIZER: Final = "resource.kubernetes.io/delete-protection"
-"""Keeps a claim that has devices from being deleted under its users."""
+"""Protects a claim that has devices from deletion while pods use it."""
 EXTENDED_RESOURCE_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim"
-"""On a claim for devices, "true": a scheduler made it for the extended resources of the pod that owns it (KEP-5004)."""
+"""On a claim for devices, "true": a scheduler created it for the extended resources of its owner pod (KEP-5004)."""
 DEVICE_CLASS_RESOURCE: Final = "deviceclass.resource.kubernetes.io/"
-"""Begins the extended resource that every DeviceClass serves, which ends with its name (KEP-5004)."""
+"""The prefix of the implicit extended resource of every DeviceClass; the class's name follows (KEP-5004)."""
 BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
-"""On a volume or a claim: its other half was chosen by a program, which may take that back."""
+"""On a volume or a claim: a controller chose its counterpart, and may release it again."""
 
 DEFAULT_SCHEDULER: Final = "volcano"
-"""`schedulerName` of pods that are ours to place."""
+"""`schedulerName` of pods that our scheduler places."""
 NODE_LEASE_NAMESPACE: Final = "kube-node-lease"
-"""Where kubelets keep their signs of life (KEP-589)."""
+"""The namespace of the kubelets' heartbeat Leases (KEP-589)."""
 KUBE_SCHEDULER: Final = "default-scheduler"
-"""The scheduler of pods that name none, which a Kubernetes server fills in."""
+"""The scheduler of pods that name none, which a Kubernetes server sets."""
 SYSTEM_NAMESPACE: Final = "kube-system"
 SYSTEM_PRIORITY_CLASSES: Final = ("system-cluster-critical", "system-node-critical")
-"""Made and kept by Kubernetes itself, so that they exist on every cluster."""
+"""Created and kept by Kubernetes itself, so that they exist on every cluster."""
 
 # Pods of a Job -------------------------------------------------------------------------------------------------------
 
@@ -60,31 +60,31 @@ TASK_INDEX: Final = "volcano.sh/task-index"
 QUEUE_NAME: Final = "volcano.sh/queue-name"
 """Label and annotation: the job's queue. On a Namespace: nothing reads it."""
 JOB_VERSION: Final = "volcano.sh/job-version"
-"""Annotation: `status.version` when the pod was made; older pods are stale."""
+"""Annotation: `status.version` when the pod was created; older pods are stale."""
 JOB_RETRY_COUNT: Final = "volcano.sh/job-retry-count"
-"""Annotation: `status.retryCount` when the pod was made."""
+"""Annotation: `status.retryCount` when the pod was created."""
 TEMPLATE_UID: Final = "volcano.sh/template-uid"
-"""Annotation: `<job>-<task>`; pods that share it are alike to the scheduler."""
+"""Annotation: `<job>-<task>`; the scheduler treats pods with the same value as equal."""
 PARTITION_ID: Final = "volcano.sh/partition-id"
 """Label: the pod's partition."""
 TASK_PRIORITY: Final = "volcano.sh/task-priority"
-"""Pod annotation: an integer that overrides the pod's priority inside its job."""
+"""Pod annotation: an integer that overrides the pod's priority within its job."""
 CLI_JOB: Final = "job.volcano.sh"
 """Pod label that the command-line tools set to the job's name."""
 
 # Jobs ----------------------------------------------------------------------------------------------------------------
 
 JOB_TYPE: Final = "volcano.sh/job-type"
-"""Label: what kind of job a user says this is (listed by the CLI)."""
+"""Label: the kind of job according to the user (listed by the CLI)."""
 CREATED_BY_JOB_TEMPLATE: Final = "volcano.sh/createdByJobTemplate"
 """Label and annotation `<namespace>.<template>`."""
 CREATED_BY_JOB_FLOW: Final = "volcano.sh/createdByJobFlow"
 """Label and annotation `<namespace>.<flow>`."""
 CRONJOB_SCHEDULED_TIMESTAMP: Final = "volcano.sh/cronjob-scheduled-timestamp"
-"""Annotation: the slot that a CronJob's job was made for."""
+"""Annotation: the slot for which a CronJob's job was created."""
 
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
-"""Annotation of the bookmark after which a watch has told everything that existed (Kubernetes' streaming lists)."""
+"""Annotation of the bookmark after which a watch has sent all existing objects (Kubernetes' streaming lists)."""
 
 # Gangs ---------------------------------------------------------------------------------------------------------------
 
@@ -96,9 +96,9 @@ GROUP_MIN_MEMBER: Final = "scheduling.volcano.sh/group-min-member"
 """Annotation on a pod's owner: minMember of the generated PodGroup."""
 GROUP_MIN_RESOURCES: Final = "scheduling.volcano.sh/group-min-resources"
 QUEUE_ALLOCATION_GATE: Final = "scheduling.volcano.sh/queue-allocation-gate"
-"""Pod annotation `"true"`, and the name of the scheduling gate that it asks for."""
+"""Pod annotation `"true"` that requests the scheduling gate of the same name."""
 GENERATED_POD_GROUP_PREFIX: Final = "podgroup-"
-"""A PodGroup made for pods of foreign owners is called this and the owner's UID."""
+"""The prefix of the name of a PodGroup for pods of other owners; the owner's UID follows."""
 
 # Scheduling ----------------------------------------------------------------------------------------------------------
 
@@ -117,10 +117,10 @@ TASK_TOPOLOGY_TASK_ORDER: Final = "volcano.sh/task-topology-task-order"
 NETWORK_TOPOLOGY_MODE: Final = "volcano.sh/network-topology-mode"
 NETWORK_TOPOLOGY_HIGHEST_TIER: Final = "volcano.sh/network-topology-highest-tier"
 NETWORK_TOPOLOGY_SOURCE: Final = "volcano.sh/network-topology-source"
-"""Label of a HyperNode: which discovery made it."""
+"""Label of a HyperNode: the discovery source that created it."""
 JOB_ALLOCATED_HYPERNODE: Final = "volcano.sh/job-allocated-hypernode"
 CLUSTER_TOP_HYPERNODE: Final = "<cluster-top-hypernode>"
-"""What the whole cluster is called where a HyperNode is named."""
+"""The name of the whole cluster where a HyperNode is named."""
 RESOURCE_STRATEGY_SCORING_TYPE: Final = "volcano.sh/resource-strategy-scoring-type"
 RESOURCE_STRATEGY_WEIGHT: Final = "volcano.sh/resource-strategy-weight"
 RESOURCE_GROUP: Final = "volcano.sh/resource-group"
@@ -129,7 +129,7 @@ HCCL_RANK_INDEX: Final = "hccl/rankIndex"
 # Queues and nodes ----------------------------------------------------------------------------------------------------
 
 ROOT_QUEUE: Final = "root"
-"""Above all others; it takes no jobs where there are queues below it."""
+"""The root of the hierarchy; it accepts no jobs where it has child queues."""
 DEFAULT_QUEUE: Final = "default"
 """The queue of jobs that name none."""
 HIERARCHY: Final = "volcano.sh/hierarchy"
@@ -164,12 +164,12 @@ VGPU_TIME: Final = "volcano.sh/vgpu-time"
 DEVICE_BIND_TIME: Final = "volcano.sh/bind-time"
 DEVICE_BIND_PHASE: Final = "volcano.sh/bind-phase"
 GPU_LOCK: Final = "gpu"
-"""The annotation by which a node is locked while a pod gets its shared cards."""
+"""The annotation by which a node is locked while a pod is assigned its shared cards."""
 VGPU_LOCK: Final = "hamivgpu"
 """The same for vGPUs."""
 NPU_REGISTER: Final = "hami.io/node-register-"
-"""Annotation of a Node, followed by a chip model: its NPUs of that model. Where the names below have a gap, it is for
-the chip model too."""
+"""Annotation of a Node, followed by a chip model: its NPUs of that model. Names below with a placeholder are for a chip
+model too."""
 NPU_USE_UUID: Final = "hami.io/use-{}-uuid"
 NPU_NOT_UUID: Final = "hami.io/no-use-{}-uuid"
 NPU_TO_ALLOCATE: Final = "hami.io/{}-devices-to-allocate"
@@ -185,30 +185,30 @@ DEVICE_CONFIG_MAP: Final = "volcano-vgpu-device-config"
 DEVICE_CONFIG_NAMESPACE: Final = "kube-system"
 
 WOULD_START_IF: Final = "vcbatch.dev/would-start-if"
-"""On a PodGroup that waits, by the scheduler: what would let it start, a JSON list (`remedies`)."""
+"""Annotation of a waiting PodGroup, by the scheduler: what would let it start, a JSON list (`remedies`)."""
 MAX_RUN_SECONDS: Final = "vcbatch.dev/max-run-seconds"
-"""Annotation of a Job: so many seconds may it be Running, all attempts together."""
+"""Annotation of a Job: the seconds that it may be Running, summed over all attempts."""
 TTL_AFTER_FINISHED: Final = "vcbatch.dev/ttl-seconds-after-finished"
-"""Annotation of a JobFlow: so many seconds after its end it is deleted, with its jobs."""
+"""Annotation of a JobFlow: the seconds from its end to its deletion, together with its jobs."""
 MAX_PARALLEL_PODS: Final = "vcbatch.dev/max-parallel-pods"
-"""Annotation of a Job: so many of its pods are alive at the same time, at most."""
+"""Annotation of a Job: the maximum number of its pods that are alive at the same time."""
 ALLOWED_NAMESPACES: Final = "vcbatch.dev/allowed-namespaces"
 """Annotation of a Queue: the namespaces that may submit to it (`vcbatch.api.validate.access`)."""
 SCHEDULERS: Final = "vcbatch.dev/schedulers"
-"""Annotation of a PodGroup: the `schedulerName`s of the pods that it is for, with commas between them, so that other
-schedulers leave it alone before it has pods."""
+"""Annotation of a PodGroup: the `schedulerName`s of its pods, separated by commas, so that other schedulers ignore it
+before it has pods."""
 ATTEMPT: Final = "vcbatch.dev/attempt"
 """Annotation of a PodGroup in a Closing queue that is for a later attempt of its Job: the Job's `status.retryCount`.
-The queue took the Job before, and takes the PodGroup."""
+The queue accepted the Job before, and accepts the PodGroup."""
 MOVING_JOB: Final = "vcbatch.dev/moving-job"
-"""Annotation of a JobTemplate that keeps a job on its way to another queue, and of the job that came of it there: the
-UID of the job that was deleted for it."""
+"""Annotation of a JobTemplate that keeps a job while it is moved to another queue, and of the job that is created from
+it there: the UID of the original job, which was deleted."""
 CALL_FOLDER: Final = "vcbatch.dev/call-folder"
-"""Annotation of a Job that runs a Python function: the name of the folder with its calls and results."""
+"""Annotation of a Job that runs a Python function: the name of the directory with its calls and results."""
 KUBELET_MODE: Final = "vcbatch.dev/kubelet-mode"
-"""Label of a Node: how the process kubelet there keeps containers apart."""
+"""Label of a Node: how the process kubelet there isolates containers."""
 CONTAINER_SANDBOX: Final = "ContainerSandbox"
-"""Condition of a Node: the same, with what it means."""
+"""Condition of a Node: the same, with an explanation."""
 
 # Kubernetes' own -----------------------------------------------------------------------------------------------------
 
@@ -222,32 +222,32 @@ NAMESPACE_LABEL: Final = "kubernetes.io/metadata.name"
 # Ours ----------------------------------------------------------------------------------------------------------------
 
 KOPF_FINALIZER: Final = "vcbatch.batch.volcano.sh/never-set"
-"""What kopf is told its finalizer is called. Nothing carries it: kopf takes a finalizer of this name off objects that
-it has no deletion handler for, so its default name would undo the work of other operators."""
+"""The finalizer name that kopf is configured with. No object has it: kopf removes a finalizer of this name from objects
+for which it has no deletion handler, so its default name would undo the work of other operators."""
 PRETENCE_PREFIX: Final = "test.vcbatch.io/"
-"""Annotations of a pod that say what it does on a virtual node (`vcbatch.local.virtual.pretence`)."""
+"""Annotations of a pod that define its simulated behaviour on a virtual node (`vcbatch.local.virtual.pretence`)."""
 VIRTUAL_NODE: Final = "vcbatch.batch.volcano.sh/virtual-node"
-"""Label `"true"` of a Node whose pods only pretend to run."""
+"""Label `"true"` of a Node whose pods are simulated."""
 LOCAL_SERVER_MARK: Final = "+vcbatch"
-"""In the version that the server of `vcbatch up` gives as its own."""
+"""A part of the version that the server of `vcbatch up` reports."""
 FAILING_TASKS: Final = "vcbatch.batch.volcano.sh/failing-tasks"
-"""Annotation of a component's Lease: its background tasks that don't work at the moment, and why."""
+"""Annotation of a component's Lease: its background tasks that fail at present, and why."""
 TRACEPARENT: Final = "vcbatch.batch.volcano.sh/traceparent"
-"""Annotation of a Job, and of its PodGroup: the W3C trace context of its life, where admission traces."""
+"""Annotation of a Job, and of its PodGroup: the W3C trace context of its life cycle, where admission traces."""
 CONTROLLERS_LEASE: Final = "vcbatch-controllers"
 SCHEDULER_LEASE: Final = "vcbatch-scheduler"
 COMPONENTS_NAMESPACE: Final = "volcano-system"
-"""Where the programs and their Leases are, unless they are told otherwise."""
+"""The namespace of the programs and their Leases, unless an option names another."""
 POLICY: Final = "vcbatch.dev/policy"
-"""Annotation of a scheduler's Lease: the policy that it follows, with all that is left to defaults."""
+"""Annotation of a scheduler's Lease: its effective configuration, including all defaults."""
 SCHEDULER_SETUP: Final = "vcbatch.dev/scheduler"
-"""Annotation of a scheduler's Lease: how it was started, and where its policy is from, as JSON."""
+"""Annotation of a scheduler's Lease: its options, and the source of its configuration, as JSON."""
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 """Annotation in which kubectl keeps the whole object as it was applied."""
 POLICY_KEY: Final = "volcano-scheduler.conf"
-"""The key of a ConfigMap that has the scheduler's policy."""
+"""The key of a ConfigMap that has the scheduler's configuration."""
 CONTROLLERS_COMPONENT: Final = "vc-controller-manager"
-"""`source.component` of the controllers' events, as Volcano's say it."""
+"""`source.component` of the controllers' events, as in Volcano's."""
 
 # Kubernetes' own Jobs and CronJobs -----------------------------------------------------------------------------------
 
@@ -256,36 +256,36 @@ POD_TRACKING: Final = "batch.kubernetes.io/job-tracking"
 COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
 """Label and annotation of a pod of an Indexed Job."""
 INDEX_FAILURES: Final = "batch.kubernetes.io/job-index-failure-count"
-"""Annotation: how many pods failed before this one in its index."""
+"""Annotation: the number of pods that failed before this one in its index."""
 INDEX_IGNORED_FAILURES: Final = "batch.kubernetes.io/job-index-ignored-failure-count"
-"""Annotation: how many more did, which the pod failure policy lets pass."""
+"""Annotation: the number of further failures, which the pod failure policy ignores."""
 SCHEDULED_TIMESTAMP: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 """Annotation of a CronJob's Job: the slot."""
 INSTANTIATE: Final = "cronjob.kubernetes.io/instantiate"
-"""Annotation of a Job that somebody made of a CronJob at once (`kubectl create job --from`): `manual`."""
+"""Annotation of a Job that a user created from a CronJob (`kubectl create job --from`): `manual`."""
 KUBERNETES_JOB_CONTROLLER: Final = "kubernetes.io/job-controller"
-"""`spec.managedBy` of a Job that Kubernetes' own controller is to run, as of one without."""
+"""`spec.managedBy` of a Job that Kubernetes' own controller manages, as it does one without the field."""
 ENV_COMPLETION_INDEX: Final = "JOB_COMPLETION_INDEX"
 
 # Kubernetes' own Deployments, StatefulSets and DaemonSets -------------------------------------------------------------
 
 POD_TEMPLATE_HASH: Final = "pod-template-hash"
-"""Label of a Deployment's ReplicaSets and of their pods, which keeps the ReplicaSets' selectors apart."""
+"""Label of a Deployment's ReplicaSets and of their pods, which makes the ReplicaSets' selectors disjoint."""
 DEPLOYMENT_PREFIX: Final = "deployment.kubernetes.io/"
 REVISION: Final = DEPLOYMENT_PREFIX + "revision"
-"""Annotation of a Deployment and its ReplicaSets: which template in order it is; what `kubectl rollout undo` reads."""
+"""Annotation of a Deployment and its ReplicaSets: the number of the revision, which `kubectl rollout undo` reads."""
 REVISION_HISTORY: Final = DEPLOYMENT_PREFIX + "revision-history"
-"""Annotation of a ReplicaSet that came back: the revisions it had before."""
+"""Annotation of a ReplicaSet that is used again: its earlier revisions."""
 DESIRED_REPLICAS: Final = DEPLOYMENT_PREFIX + "desired-replicas"
-"""Annotation of a ReplicaSet: the Deployment's `replicas` when its share was last set."""
+"""Annotation of a ReplicaSet: the Deployment's `replicas` when its size was last set."""
 MAX_REPLICAS: Final = DEPLOYMENT_PREFIX + "max-replicas"
-"""Annotation of a ReplicaSet: that number and what may be above it."""
+"""Annotation of a ReplicaSet: that number plus the maximum surge."""
 MIRROR_POD: Final = "kubernetes.io/config.mirror"
-"""On a pod that a kubelet shows the API server for a static pod of its node."""
+"""On a pod that a kubelet creates at the API server for a static pod of its node."""
 POD_DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
-"""Annotation of a pod: those with the lowest go first when a ReplicaSet shrinks."""
+"""Annotation of a pod: those with the lowest value are deleted first when a ReplicaSet is scaled down."""
 REVISION_HASH: Final = "controller-revision-hash"
-"""Label of a StatefulSet's or DaemonSet's pod: the name of its ControllerRevision, or that name's end."""
+"""Label of a StatefulSet's or DaemonSet's pod: the name of its ControllerRevision, or the suffix of that name."""
 CONTROLLER_HASH: Final = "controller.kubernetes.io/hash"
 """Label of a ControllerRevision."""
 STATEFUL_POD_NAME: Final = "statefulset.kubernetes.io/pod-name"
@@ -294,18 +294,18 @@ STATEFUL_POD_INDEX: Final = "apps.kubernetes.io/pod-index"
 # Sharing nodes -------------------------------------------------------------------------------------------------------
 
 COLOCATION_NAME: Final = "volcano.sh/colocation-config-name"
-"""Annotation of a pod: the ColocationConfiguration that it follows."""
+"""Annotation of a pod: the ColocationConfiguration that applies to it."""
 COLOCATION: Final = "volcano.sh/colocation-config"
-"""Annotation of a pod: what that says, as JSON; `{}` where it follows none any more."""
+"""Annotation of a pod: the contents of that, as JSON; `{}` where none applies any more."""
 WARMUP: Final = "node.volcano.sh/warmup"
-"""Label of a Node that is kept warm for pods that can't wait."""
+"""Label of a Node that is reserved for pods that have to start at once."""
 
 # Environment of containers -------------------------------------------------------------------------------------------
 
 ENV_TASK_INDEX: Final = "VC_TASK_INDEX"
 ENV_TASK_INDEX_OLD: Final = "VK_TASK_INDEX"
 ENV_ARRAY_INDEX: Final = "VC_ARRAY_INDEX"
-"""Which member of an array a pod is, counted as its user counts (`--array 1-9:2`)."""
+"""The index of a pod in an array, as its user counts (`--array 1-9:2`)."""
 ENV_MASTER_ADDR: Final = "MASTER_ADDR"
 ENV_MASTER_PORT: Final = "MASTER_PORT"
 ENV_WORLD_SIZE: Final = "WORLD_SIZE"
@@ -318,7 +318,7 @@ ENV_MPI_HOST: Final = "MPI_HOST"
 ENV_SCHEDULER: Final = "VOLCANO_SCHEDULER_NAME"
 ENV_DEFAULT_IMAGE: Final = "VOLCANO_DEFAULT_IMAGE"
 ENV_DEFAULT_JOB_NAMESPACE: Final = "VOLCANO_DEFAULT_JOB_NAMESPACE"
-"""What `vsub` takes where no flag says otherwise."""
+"""Used by `vsub` where no flag sets the value."""
 
 
 def env_task_hosts(task: str) -> str:
@@ -367,7 +367,7 @@ def ssh_secret(job: str) -> str:
 
 
 def ray_head_service(job: str) -> str:
-    """The Service through which the ray plugin makes the head reachable."""
+    """The Service of the head of the ray plugin's cluster."""
     return f"{job}-head-svc"
 
 
@@ -377,11 +377,11 @@ def svc_hosts_key(task: str) -> str:
 
 
 CLAIM_RESOURCE_PREFIX: Final = "volume-pvc-"
-"""Begins the keys of `status.controlledResources` that name the job's claims."""
+"""The prefix of the keys of `status.controlledResources` that name the job's claims."""
 
 
 def plugin_resource_key(plugin: str) -> str:
-    """The key of `status.controlledResources` that says that a plugin has made its objects."""
+    """The key of `status.controlledResources` that says that a plugin has created its objects."""
     return f"plugin-{plugin}"
 
 
@@ -389,7 +389,7 @@ def plugin_resource_key(plugin: str) -> str:
 
 
 def pod_name(job: str, task: str, index: int) -> str:
-    """The pod of a task: deterministic, so that a replayed create finds what is there."""
+    """The pod of a task: deterministic, so that a replayed create finds the existing pod."""
     return f"{job}-{task}-{index}"
 
 
@@ -399,25 +399,25 @@ def pod_group_name(job: str, uid: str) -> str:
 
 
 def claim_name(job: str, uid: str, position: int) -> str:
-    """The claim that the controller makes for the volume at that position of a job's spec. Volcano draws the last part
-    at random; here it follows from the job, so that a replayed create finds what is there."""
+    """The claim that the controller creates for the volume at that position of a job's spec. Volcano's suffix is
+    random; this one follows from the job, so that a replayed create finds the existing claim."""
     return f"{job}-pvc-{_tag(uid, str(position))}"
 
 
 def extended_claim_base(pod: str) -> str:
-    """What the name of the claim for a pod's extended resources begins with, as kube-scheduler has it."""
+    """The prefix of the name of the claim for a pod's extended resources, as in kube-scheduler."""
     return f"{pod}-extended-resources-"
 
 
 def extended_claim_name(pod: str, uid: str) -> str:
-    """The claim for the extended resources of a pod. kube-scheduler has its last part drawn at random; here it follows
-    from the pod, so that a replayed create finds what is there."""
+    """The claim for the extended resources of a pod. kube-scheduler's suffix is random; this one follows from the pod,
+    so that a replayed create finds the existing claim."""
     tag = _tag(uid, "extended-resources")[:_CLAIM_TAG]
     return extended_claim_base(pod)[: _LONGEST_LABEL - len(tag)] + tag
 
 
 def claim_volume_name(job: str, uid: str, claim: str) -> str:
-    """The volume of a pod that mounts a claim of its job: a DNS label, whatever the job is called."""
+    """The volume of a pod that mounts a claim of its job: a DNS label, for any name of the job."""
     tag = _tag(uid, claim)
     return f"{job.replace('.', '-')[: _LONGEST_LABEL - len(tag) - 1].rstrip('-')}-{tag}"
 
@@ -427,11 +427,11 @@ _LONGEST_NAME: Final = 253
 _TAG_DIGITS: Final = string.digits + string.ascii_lowercase
 _TAG_LENGTH: Final = 12
 _CLAIM_TAG: Final = 5
-"""As many letters as the API server draws for a `generateName`."""
+"""The number of letters, as in the suffix that the API server generates for a `generateName`."""
 
 
 def _tag(*parts: str) -> str:
-    """Twelve of [0-9a-z] that stand for these words."""
+    """A hash of these words: twelve characters of [0-9a-z]."""
     number = int.from_bytes(hashlib.sha256("\0".join(parts).encode()).digest())
     digits: list[str] = []
     for _ in range(_TAG_LENGTH):
@@ -441,12 +441,12 @@ def _tag(*parts: str) -> str:
 
 
 def flow_job_name(flow: str, template: str) -> str:
-    """The job that a JobFlow makes of a JobTemplate."""
+    """The job that a JobFlow creates from a JobTemplate."""
     return f"{flow}-{template}"
 
 
 def flow_order_name(job: str, uid: str, action: str) -> str:
-    """The Command by which a JobFlow asks one of its jobs for `action`: one at a time."""
+    """The Command by which a JobFlow requests `action` for one of its jobs: one at a time."""
     tag = _tag(uid, action)
     return f"{job[: _LONGEST_NAME - len(action) - len(tag) - 2]}-{action.lower()}-{tag}"
 
@@ -457,7 +457,7 @@ def created_by(namespace: str, name: str) -> str:
 
 
 def created_by_label(namespace: str, name: str) -> str:
-    """The same as a label, which has room for 63 characters: of a longer value the beginning and a tag."""
+    """The same as a label value of at most 63 characters: a longer value is cut and gets a hash."""
     value = created_by(namespace, name)
     if len(value) <= _LONGEST_LABEL:
         return value
@@ -466,7 +466,7 @@ def created_by_label(namespace: str, name: str) -> str:
 
 
 def default_task_name(index: int) -> str:
-    """What a task without a name is called."""
+    """The name of a task without one."""
     return f"default{index}"
 
 
@@ -476,5 +476,5 @@ def template_uid(job: str, task: str) -> str:
 
 
 def webhook_name(plural: str, verb: str) -> str:
-    """The admission webhook of a kind, `verb` being `mutate` or `validate`: what a refusal names."""
+    """The admission webhook of a kind, `verb` being `mutate` or `validate`: the name in a rejection."""
     return f"{plural}.{verb}.volcano.sh"

@@ -1,4 +1,4 @@
-"""Namespaces as the scheduler reads them: rules about pods choose them by label."""
+"""Namespaces as the scheduler reads them: affinity terms select them by label."""
 
 from __future__ import annotations
 

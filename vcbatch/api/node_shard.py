@@ -1,4 +1,4 @@
-"""NodeShards (`shard.volcano.sh/v1alpha1`, cluster-scoped): which nodes which of several schedulers is to use. Each is
+"""NodeShards (`shard.volcano.sh/v1alpha1`, cluster-scoped): the nodes that one of several schedulers uses. Each is
 named after its scheduler."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ class NodeShardSpec(Model):
 
 
 class NodeShardStatus(Model):
-    """What the scheduler makes of it."""
+    """The scheduler's report of its use of the shard."""
 
     last_update_time: str | None = None
     nodes_in_use: list[str] = Field(default_factory=list[str])

@@ -1,5 +1,5 @@
-"""Numatopologies (`nodeinfo.volcano.sh/v1alpha1`, cluster-scoped): which cpus a node has, and which are free for one
-container alone. Volcano's resource exporter writes one for each node, by its name."""
+"""Numatopologies (`nodeinfo.volcano.sh/v1alpha1`, cluster-scoped): the cpus of a node, and those that are free for
+exclusive use. Volcano's resource exporter writes one for each node, under its name."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ TOPOLOGY_MANAGER_POLICY = "TopologyManagerPolicy"
 
 
 class NumaResource(Model):
-    """`allocatable` lists free units as the kernel does (`0-3,8`)."""
+    """`allocatable` lists free units in the kernel's format (`0-3,8`)."""
 
     allocatable: str = ""
     capacity: int = 0
 
 
 class NumaCpu(Model):
-    """Where one cpu is; `core` is unique in its socket only."""
+    """The location of one cpu; `core` is unique in its socket only."""
 
     numa: int = 0
     socket: int = 0

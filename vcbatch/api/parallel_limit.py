@@ -1,4 +1,4 @@
-"""How many pods of a job may be alive at the same time, as its annotation says."""
+"""The maximum of a job's pods that are alive at the same time, from its annotation."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from vcbatch.api.names import MAX_PARALLEL_PODS
 
 
 def parallel_limit(annotations: Mapping[str, str]) -> int | None:
-    """The most pods that are alive together; None without a limit, and where what is written there is none (admission
-    refuses it)."""
+    """The maximum of pods that are alive together; None without a limit, and where the annotation is malformed
+    (admission rejects it)."""
     return number_in(annotations, MAX_PARALLEL_PODS)
 
 
 def parallel_limit_error(annotations: Mapping[str, str], *, minimum: int) -> str:
-    """What is wrong with the annotation of a job that starts with `minimum` pods; empty where it is absent or fine."""
+    """The error of the annotation of a job that starts with `minimum` pods; empty where it is absent or valid."""
     given = annotations.get(MAX_PARALLEL_PODS)
     limit = parallel_limit(annotations)
     if given is None or (limit is not None and limit >= minimum):

@@ -1,5 +1,5 @@
-"""What an object can be in and what can be asked of it: closed sets of words, apart from the models of `job.py` and the
-other kinds, so that a command which only reads them needs no model."""
+"""Phases of objects, and actions and events: closed enumerations, separate from the models of `job.py` and the other
+kinds, so that a command that only reads them needs no model."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class JobPhase(StrEnum):
-    """`status.state.phase`. The set is closed: integrations fail on a phase that they don't know."""
+    """`status.state.phase`. The set is closed: integrations fail on an unknown phase."""
 
     PENDING = "Pending"
     ABORTING = "Aborting"
@@ -30,7 +30,7 @@ _FINISHED = frozenset({JobPhase.COMPLETED, JobPhase.FAILED, JobPhase.TERMINATED}
 
 
 class Action(StrEnum):
-    """What to do with a job or a queue: asked for by a policy or a Command, or by the controller itself."""
+    """An action on a job or a queue: requested by a policy or a Command, or chosen by the controller itself."""
 
     ABORT_JOB = "AbortJob"
     RESTART_JOB = "RestartJob"
@@ -48,7 +48,7 @@ class Action(StrEnum):
 
 
 class Event(StrEnum):
-    """What can happen to a job, as lifecycle policies name it."""
+    """An event of a job, as lifecycle policies name it."""
 
     ANY = "*"
     POD_PENDING = "PodPending"
@@ -64,7 +64,7 @@ class Event(StrEnum):
 
 
 class QueueState(StrEnum):
-    """`status.state`. Only an Open queue takes new jobs; a Closing one still has some."""
+    """`status.state`. Only an Open queue accepts new jobs; a Closing one still has some."""
 
     OPEN = "Open"
     CLOSED = "Closed"
@@ -73,7 +73,7 @@ class QueueState(StrEnum):
 
 
 class PodGroupPhase(StrEnum):
-    """`status.phase`; empty until the scheduler first looks."""
+    """`status.phase`; empty until the scheduler first sets it."""
 
     PENDING = "Pending"
     RUNNING = "Running"

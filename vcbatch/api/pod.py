@@ -1,4 +1,4 @@
-"""Pods as controllers and the scheduler read them: trimmed to the fields that some decision needs."""
+"""Pods as controllers and the scheduler read them: reduced to the fields that a decision needs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class PodPhase(StrEnum):
 
 
 TERMINAL_PHASES: Final = (PodPhase.SUCCEEDED, PodPhase.FAILED)
-"""Those that a pod doesn't leave: all its containers have ended for good."""
+"""The final phases: all containers of the pod have ended for good."""
 
 
 class ResourceRequirements(Wire):
@@ -55,8 +55,8 @@ class SchedulingGate(Wire):
 
 
 class Volume(Wire):
-    """Every pod has one with the token of its service account, which as decoded JSON is half of what is held of it; so
-    only the sources that decide where a pod may run are read."""
+    """Only the sources that restrict where a pod may run are read: every pod has a volume with its service account's
+    token, which as decoded JSON is half of a pod's memory."""
 
     name: str = ""
     persistent_volume_claim: dict[str, Any] | None = None
@@ -64,7 +64,7 @@ class Volume(Wire):
 
     @property
     def claims(self) -> bool:
-        """Whether it asks for a PersistentVolume."""
+        """Whether it needs a PersistentVolume."""
         return self.persistent_volume_claim is not None or self.ephemeral is not None
 
 
@@ -95,7 +95,7 @@ class PodSpec(Wire):
 
     @property
     def side_by_side(self) -> list[Container]:
-        """The containers that run at the same time: side-cars (init containers that restart, KEP-753), which start
+        """The containers that run at the same time: sidecars (init containers that restart, KEP-753), which start
         first, and the regular ones."""
         return [*(one for one in self.init_containers or () if one.restart_policy == "Always"), *self.containers]
 
@@ -120,7 +120,7 @@ class ContainerState(Wire):
 
 class ContainerStatus(Wire):
     """`allocated_resources` is what the kubelet has reserved for the container, `resources` what the container runs
-    with. `Pod` drops both, and its own, where they say what the spec says: unless the pod is being resized."""
+    with. `Pod` drops both, and the pod-level ones, where they equal the spec: unless the pod is being resized."""
 
     name: str = ""
     ready: bool = False
@@ -167,18 +167,19 @@ class Pod(Wire):
 
     @property
     def resize_infeasible(self) -> bool:
-        """Whether the kubelet has said that its node can never give what the spec asks for (KEP-1287)."""
+        """Whether the kubelet has reported that its node can never provide what the spec requests (KEP-1287)."""
         return _infeasible(self.status)
 
 
 def _infeasible(status: PodStatus) -> bool:
-    # Kubernetes goes by the first condition of this type (component-helpers, IsPodResizeInfeasible).
+    # Kubernetes uses the first condition of this type (component-helpers, IsPodResizeInfeasible).
     first = next((one for one in status.conditions or () if one.type == "PodResizePending"), None)
     return first is not None and first.reason == "Infeasible"
 
 
 def _resizes(spec: PodSpec, status: PodStatus) -> bool:
-    """Whether the pod or one of its containers holds more or less than its spec asks for, or the spec doesn't count."""
+    """Whether the pod or one of its containers uses other resources than its spec requests, or the spec doesn't
+    count since its resize is infeasible."""
     pod_level = (status.allocated_resources, _requests(status.resources))
     if spec.resources is not None and any(held not in (None, _requests(spec.resources)) for held in pod_level):
         return True

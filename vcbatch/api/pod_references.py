@@ -1,7 +1,7 @@
-"""The objects that a pod's specification names and that the pod, or a container of it, can't start without: claims,
+"""The objects that a pod's specification names and without which the pod, or a container of it, can't start: claims,
 ConfigMaps, Secrets, its service account and its priority class.
 
-Works on specifications as they are on the wire, of whatever shape: what can't be read names nothing.
+Works on specifications as on the wire, of any shape: malformed parts name nothing.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from vcbatch.api.resources import (
 )
 
 DEFAULT_ACCOUNT: Final = "default"
-"""Every namespace has it."""
+"""The service account that every namespace has."""
 _OWN_CLASSES: Final = frozenset({"system-cluster-critical", "system-node-critical"})
-"""Kubernetes knows these without an object."""
+"""The priority classes that Kubernetes knows without an object."""
 _SECRETS_OF_DRIVERS: Final = (
     ("azureFile", "secretName"),
     ("cephfs", "secretRef"),
@@ -34,11 +34,11 @@ _SECRETS_OF_DRIVERS: Final = (
     ("storageos", "secretRef"),
 )
 """Kinds of volumes whose mounting reads a Secret. Source: VisitPodSecretNames in kubernetes `pkg/api/v1/pod/util.go`.
-Image pull secrets aren't among what a pod needs: without them an image is pulled all the same, or that fails."""
+Image pull secrets aren't included: without them the image may still be pulled."""
 
 
 class Reference(NamedTuple):
-    """An object by its kind and name: in the pod's namespace, but for a priority class."""
+    """An object by its kind and name, in the pod's namespace except for a priority class."""
 
     resource: Resource
     name: str
@@ -49,9 +49,9 @@ class Reference(NamedTuple):
 
 
 def references_of(pod_spec: Json, *, priority_class: str = "") -> list[Reference]:
-    """What a pod of this specification needs, each once and in the order of the specification. What it names as
-    `optional` is left out, and so is what Kubernetes makes by itself. `priority_class` counts where the specification
-    names none."""
+    """The objects that a pod of this specification needs, each once and in the order of the specification. Those that
+    it names as `optional` are left out, and so are those that Kubernetes creates itself. `priority_class` is used where
+    the specification names none."""
     found = [
         Reference(PRIORITYCLASSES, _text(pod_spec, "priorityClassName") or priority_class),
         Reference(SERVICEACCOUNTS, _text(pod_spec, "serviceAccountName") or _text(pod_spec, "serviceAccount")),

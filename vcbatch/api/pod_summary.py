@@ -1,4 +1,4 @@
-"""What state a pod is in, in one word. Source: kubernetes `pkg/printers/internalversion`, `printPod`."""
+"""The state of a pod in one word. Source: kubernetes `pkg/printers/internalversion`, `printPod`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from vcbatch.api.timestamps import parse_time
 
 @dataclass(slots=True)
 class PodSummary:
-    """What the statuses of the containers add up to: `reason` is the one word that kubectl shows as the pod's status;
-    `ready` of its `containers` are ready."""
+    """The summary of the container statuses: `reason` is the word that kubectl shows as the pod's status; `ready` of
+    its `containers` are ready."""
 
     reason: str
     ready: int = 0
@@ -31,7 +31,7 @@ class PodSummary:
 
 
 def summarise(pod: Json) -> PodSummary:
-    """Read a pod as it is on the wire."""
+    """Summarise a pod as on the wire."""
     spec, status = part(pod, "spec"), part(pod, "status")
     summary = PodSummary(
         reason=str(status.get("reason") or status.get("phase") or ""),
@@ -72,7 +72,7 @@ def _ended(terminated: Json) -> str:
 
 
 def _initializing(spec: Json, pod_status: Json, summary: PodSummary, sidecars: PodSummary) -> bool:
-    """Adds up the init containers; True when one of them is what the pod waits for."""
+    """Add the init containers to the summary; True when the pod waits for one of them."""
     names = _sidecars(spec)
     for index, status in enumerate(_items(pod_status, "initContainerStatuses")):
         state = part(status, "state")
@@ -97,7 +97,7 @@ def _initializing(spec: Json, pod_status: Json, summary: PodSummary, sidecars: P
 
 
 def _running(pod_status: Json, summary: PodSummary) -> None:
-    """Adds up the regular containers; the first that waits or ended names the state."""
+    """Add the regular containers to the summary; the first that waits or has ended gives the reason."""
     has_running = False
     for status in reversed(list(_items(pod_status, "containerStatuses"))):
         summary.count(status)

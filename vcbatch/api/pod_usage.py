@@ -1,5 +1,5 @@
-"""What a pod counts for in a quota: the keys and sums of Kubernetes' own pod quota evaluator, as `minResources` of a
-PodGroup is written with them."""
+"""The quota usage of a pod: the keys and sums of Kubernetes' own pod quota evaluator, with which `minResources` of a
+PodGroup is written."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _LIMITS: Final = "limits."
 
 
 def pod_usage(pod_spec: Json) -> Amounts:
-    """The usage of one pod of this spec, by quota key. A quantity that can't be read counts as absent: the API server
-    refuses the pod itself, and says where."""
+    """The usage of one pod of this spec, by quota key. A malformed quantity counts as absent: the API server rejects
+    the pod itself, and names the field."""
     requests = _effective(pod_spec, "requests")
     limits = _effective(pod_spec, "limits")
     usage: Amounts = {"count/pods": of_value(1), "pods": of_value(1)}
@@ -36,7 +36,7 @@ def pod_usage(pod_spec: Json) -> Amounts:
 
 
 def read_of_spec(pod_spec: Json) -> bytes:
-    """The part of a spec that `pod_usage` reads, a spec itself: where it is equal, so is the usage."""
+    """The part of a spec that `pod_usage` reads, as the bytes of a spec: where it is equal, so is the usage."""
     part: Json = {"overhead": pod_spec.get("overhead")}
     for key in ("containers", "initContainers"):
         part[key] = [
@@ -56,19 +56,19 @@ def add(total: Amounts, usage: Mapping[str, Quantity], *, times: int) -> None:
 
 
 def wire(amounts: Amounts) -> dict[str, str]:
-    """A ResourceList, keys sorted so that equal amounts are equal text."""
+    """A ResourceList, with sorted keys, so that equal quantities give equal text."""
     return {key: amounts[key].format() for key in sorted(amounts)}
 
 
 def _extended(resource: str) -> bool:
-    """Whether quota counts this as an extended resource: a domain of its own, outside of kubernetes.io."""
+    """Whether quota counts this as an extended resource: its domain isn't kubernetes.io."""
     domain, slash, _ = resource.partition("/")
     return bool(slash) and not domain.endswith("kubernetes.io") and not resource.startswith(_REQUESTS)
 
 
 def _effective(pod_spec: Json, which: str) -> Amounts:
-    """The larger of what the regular containers need together and what any init container needs, each with the
-    restartable init containers (KEP-753) that run beside it, plus the pod's overhead."""
+    """The larger of the sum of the regular containers and the maximum of the init containers, each with the restartable
+    init containers (KEP-753) that run at the same time, plus the pod's overhead."""
     running: Amounts = {}
     for container in _containers(pod_spec, "containers"):
         _sum(running, _amounts(container, which))
@@ -86,7 +86,7 @@ def _effective(pod_spec: Json, which: str) -> Amounts:
             _raise(peak, together)
     _raise(running, peak)
     overhead = _quantities(pod_spec.get("overhead"))
-    if which == "limits":  # overhead adds to limits that exist, and makes none
+    if which == "limits":  # overhead is added to existing limits only
         overhead = {key: amount for key, amount in overhead.items() if key in running}
     _sum(running, overhead)
     return running

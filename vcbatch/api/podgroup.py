@@ -1,4 +1,4 @@
-"""The PodGroup (`scheduling.volcano.sh/v1beta1`): what the scheduler knows of a gang. It has no status subresource."""
+"""The PodGroup (`scheduling.volcano.sh/v1beta1`): a gang, as the scheduler reads it. It has no status subresource."""
 
 from __future__ import annotations
 

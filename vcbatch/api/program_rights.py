@@ -1,7 +1,7 @@
-"""The rights that each program needs at its API server, in RBAC's terms, and whether rules grant them.
+"""The RBAC permissions that each program needs at its API server, and whether rules grant them.
 
-The lists are those of `helm/vcbatch/files/rbac`; a test holds the two equal. What is needed only for a feature carries
-its name, since the role of a cluster may leave it out where the feature is off.
+The lists are those of `helm/vcbatch/files/rbac`; a test compares the two. Permissions that only a feature needs carry
+the feature's name, since the role of a cluster may lack them where the feature is off.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ POLICY_CONFIGMAP = "volcano-scheduler-configmap"
 
 
 class Feature(StrEnum):
-    """What may be off, with the rights that only it needs."""
+    """An optional feature, with permissions of its own."""
 
     ELECTION = "leader election"
     SHARDING = "--sharding-conf"
     SHARDED = "scheduling by NodeShards"
     DISCOVERY = "HyperNodes made from a configuration"
     OWNERS = "the admission plugin OwnerReferencesPermissionEnforcement"
-    """Never known to be on: no request needs these rights."""
+    """Not detectable: no request needs these permissions."""
     POLICY = "the policy in a ConfigMap"
-    """Never asked about: the check of the policy fails where it can't be read."""
+    """Not checked here: the check of the scheduler configuration fails where it can't be read."""
     EVICTION = "actions that evict"
     QUEUE_GATES = "gates opened by queues"
     CARDS = "cards known from a ConfigMap"
@@ -58,7 +58,8 @@ class Right:
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """A rule: all these verbs on all these resources of a group, for objects of these names where there are any."""
+    """A rule: all these verbs on all these resources of a group, limited to objects of these names where there are
+    any."""
 
     group: str
     resources: Sequence[str]
@@ -207,7 +208,8 @@ WEBHOOKS: Sequence[Rights] = (
 def needed(
     rights: Sequence[Rights], features: Collection[Feature], *, renamed: Mapping[str, str] | None = None
 ) -> Sequence[Right]:
-    """What a program needs with these features on. `renamed`: objects that have other names here, such as a Lease."""
+    """The permissions that a program needs with these features on. `renamed`: objects with other names, such as a
+    Lease."""
     other = renamed or {}
     return [
         Right(each.group, resource, verb, other.get(name, name))
@@ -220,7 +222,7 @@ def needed(
 
 
 def lacking(wanted: Sequence[Right], rules: Sequence[Any]) -> Sequence[Right]:
-    """Those that none of the rules grants. `rules` are the `resourceRules` of a SelfSubjectRulesReview."""
+    """The permissions that no rule grants. `rules` are the `resourceRules` of a SelfSubjectRulesReview."""
     known = [cast("Json", rule) for rule in rules if isinstance(rule, dict)]
     return [right for right in wanted if not any(_grants(rule, right) for rule in known)]
 
@@ -240,6 +242,6 @@ def _texts(rule: Json, key: str) -> set[str]:
 
 
 def _covering(resource: str) -> set[str]:
-    """What may stand in a rule for it: `*` is every resource and subresource, `*/status` that one of every resource."""
+    """The values in a rule that cover it: `*` is every resource and subresource, `*/status` that of every resource."""
     _, slash, subresource = resource.partition("/")
     return {resource, "*", *([f"*/{subresource}"] if slash else [])}

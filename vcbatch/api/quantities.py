@@ -1,4 +1,4 @@
-"""Quantities as they stand in objects: text or number, compared exactly and written canonically."""
+"""Quantities as stored in objects: text or number, compared exactly and written canonically."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from vcbatch.api.quantity import ZERO, MalformedQuantity, Quantity, parse_quanti
 
 
 def read(value: Any) -> Quantity:
-    """A stored quantity; zero for what isn't one, which decoding has refused before."""
+    """A stored quantity; zero for a malformed one, which decoding has rejected before."""
     try:
         return parse_quantity(value) if isinstance(value, (str, int, float)) else ZERO
     except MalformedQuantity:

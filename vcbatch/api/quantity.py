@@ -1,7 +1,8 @@
 """Exact Kubernetes quantities (`k8s.io/apimachinery/pkg/api/resource`): `100m`, `1.5Gi`, `2e3`, `-4k`.
 
-An amount is an integer number of billionths (nano), the finest that Kubernetes knows: everything finer is rounded away
-from zero, so that who asks for something never gets nothing. Amounts in binary units are capped at 2**63 - 1, as there.
+A quantity is an integer number of billionths (nano), the smallest unit of Kubernetes: finer fractions are rounded away
+from zero, so that a request above zero never becomes zero. Quantities in binary units are capped at 2**63 - 1, as
+there.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ _LARGEST_EXPONENT = 1000
 
 
 class MalformedQuantity(ValueError):
-    """Text that is no quantity."""
+    """Text that isn't a quantity."""
 
 
 class Notation(StrEnum):
-    """The family of suffixes that a quantity was written with and is written back in."""
+    """The family of suffixes that a quantity was written with and is formatted in."""
 
     BINARY_SI = "BinarySI"
     DECIMAL_SI = "DecimalSI"
@@ -39,7 +40,7 @@ class Notation(StrEnum):
 @total_ordering
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """An exact amount of `nano` billionths. Two of the same amount are equal, however they are written."""
+    """An exact quantity of `nano` billionths. Two of the same value are equal in any notation."""
 
     nano: int
     notation: Notation = field(default=Notation.DECIMAL_SI, compare=False)
@@ -86,7 +87,7 @@ ZERO = Quantity(0)
 
 
 def parse_quantity(given: str | float) -> Quantity:
-    """Read a quantity as Kubernetes does from JSON: text or a number. Raises `MalformedQuantity`."""
+    """Parse a quantity as Kubernetes does from JSON: text or a number. Raises `MalformedQuantity`."""
     if isinstance(given, bool):
         raise MalformedQuantity("a boolean is no quantity")
     if isinstance(given, int):
@@ -95,12 +96,12 @@ def parse_quantity(given: str | float) -> Quantity:
 
 
 def of_value(value: int, *, notation: Notation = Notation.DECIMAL_SI) -> Quantity:
-    """So many whole units."""
+    """A quantity of `value` whole units."""
     return Quantity(value * NANO, notation)
 
 
 def of_milli(milli: int) -> Quantity:
-    """So many thousandths, as CPU is counted."""
+    """A quantity of `milli` thousandths, the unit of CPU."""
     return Quantity(milli * 10**6)
 
 
@@ -136,28 +137,28 @@ def _decimal_exponent(text: str, suffix: str) -> tuple[int, Notation]:
 def _scale(mantissa: int, exponent: int) -> int:
     if exponent >= 0:
         return mantissa * 10**exponent
-    if -exponent > _MOST_CHARACTERS:  # certainly less than the smallest amount
+    if -exponent > _MOST_CHARACTERS:  # certainly less than the smallest quantity
         return 1 if mantissa else 0
     return _round_up(mantissa, 10**-exponent)
 
 
 def _round_up(value: int, unit: int) -> int:
-    """`value / unit`, away from zero."""
+    """`value / unit`, rounded away from zero."""
     return -(-value // unit) if value >= 0 else value // unit
 
 
 def milli_text(milli: int) -> str:
-    """So many thousandths as canonical text, without a `Quantity` in between: `1500m`, `4`."""
+    """Thousandths as canonical text, without an intermediate `Quantity`: `1500m`, `4`."""
     return _decimal_text(milli, -3)
 
 
 def decimal_text(units: int) -> str:
-    """So many whole units: `999`, `2k`."""
+    """Whole units as text: `999`, `2k`."""
     return _decimal_text(units, 0)
 
 
 def binary_text(units: int) -> str:
-    """So many whole units in powers of 1024, those below the first as decimals: `8Gi`, `1k`."""
+    """Whole units as text in powers of 1024, those below the first as decimals: `8Gi`, `1k`."""
     if -1024 < units < 1024:
         return _decimal_text(units, 0)
     exponent = 0

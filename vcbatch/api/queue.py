@@ -1,4 +1,4 @@
-"""The Queue (`scheduling.volcano.sh/v1beta1`, cluster-scoped): who may use how much of the cluster."""
+"""The Queue (`scheduling.volcano.sh/v1beta1`, cluster-scoped): a share of the cluster's resources and its limits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DEFAULT = names.DEFAULT_QUEUE
 
 
 class DequeueStrategy(StrEnum):
-    """What a job at the head of the queue that doesn't fit does to those behind it: `fifo` blocks them."""
+    """How a job at the head of the queue that doesn't fit affects those behind it: `fifo` blocks them."""
 
     FIFO = "fifo"
     TRAVERSE = "traverse"
@@ -36,7 +36,7 @@ class Affinity(Model):
 
 
 class Cluster(Model):
-    """A cluster that jobs may be forwarded to."""
+    """A cluster to which jobs may be forwarded."""
 
     name: str = ""
     weight: int = 0
@@ -63,7 +63,7 @@ class Reservation(Model):
 
 
 class QueueStatus(Model):
-    """Counts are PodGroups by phase; `allocated` is what their pods hold."""
+    """Counts are PodGroups by phase; `allocated` is the usage of their pods."""
 
     state: str = ""
     unknown: int = 0

@@ -1,4 +1,4 @@
-"""The scheduling gate behind which a pod waits for room in its queue, as admission puts it on.
+"""The scheduling gate behind which a pod waits for capacity in its queue, as admission adds it.
 
 Source: volcano-sh/volcano `pkg/webhooks/admission/pods/mutate`, feature SchedulingGatesQueueAdmission.
 """
@@ -13,8 +13,8 @@ from vcbatch.api.model import Json
 
 
 def gated_pod(pod: Json, schedulers: Collection[str]) -> Json:
-    """A new pod with the gate, where it asks for it by annotation and one of these schedulers will take it off. The
-    given pod where it doesn't, has the gate, or has its node already."""
+    """A new pod with the gate, where its annotation requests it and one of these schedulers will remove it. The
+    unchanged pod where it doesn't, has the gate, or has a node already."""
     spec = part(pod, "spec")
     asked = part(part(pod, "metadata"), "annotations").get(names.QUEUE_ALLOCATION_GATE) == "true"
     if not asked or spec.get("nodeName") or spec.get("schedulerName") not in schedulers:

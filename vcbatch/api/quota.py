@@ -1,4 +1,4 @@
-"""ResourceQuotas as a controller reads them: trimmed to what tells whether there is more room than before."""
+"""ResourceQuotas as a controller reads them: reduced to the fields that show whether more capacity is left."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Amounts = Mapping[str, str | int | float]
 
 
 class QuotaStatus(Wire):
-    """What the quota allows, and what of it is in use, by resource."""
+    """The limits of the quota, and the usage, by resource."""
 
     hard: dict[str, str | int | float] | None = None
     used: dict[str, str | int | float] | None = None
@@ -25,7 +25,7 @@ class Quota(Wire):
 
 
 def has_more_room(new: Quota, old: Quota) -> bool:
-    """Whether something that was refused before may be allowed by now."""
+    """Whether a request that was rejected before may be allowed now."""
     was, now = old.status.hard or {}, new.status.hard or {}
     return any(name not in now or _room(new, name) > _room(old, name) for name in was)
 

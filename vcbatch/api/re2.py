@@ -1,8 +1,8 @@
-"""RE2 patterns (Go's `regexp`), by which HyperNodes select.
+"""RE2 patterns (Go's `regexp`), with which HyperNodes select members.
 
-google-re2 alone judges and matches them, so that a pattern means the same for us as for every other reader of the
-object. Where that isn't installed, as with the bare client, Python's `re` matches what it can read, which takes
-exponential time for some patterns: no server runs without google-re2.
+Only google-re2 validates and matches them, so that a pattern means the same for vcbatch as for every other reader of
+the object. Where google-re2 isn't installed, as with the bare client, Python's `re` matches the patterns that it can
+parse, which takes exponential time for some: no server runs without google-re2.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Pattern(Protocol):
 
 
 class MalformedPattern(ValueError):
-    """A pattern that RE2 refuses."""
+    """A pattern that RE2 rejects."""
 
 
 def compile_pattern(pattern: str) -> Pattern:
@@ -39,7 +39,7 @@ def compile_pattern(pattern: str) -> Pattern:
 
 
 def cost_of(compiled: Pattern | MalformedPattern) -> int:
-    """What compiling the pattern took, or finding out that it is refused, in instructions of RE2 (about 1 us each)."""
+    """The cost of compiling the pattern, or of rejecting it, in instructions of RE2 (about 1 us each)."""
     if isinstance(compiled, MalformedPattern):
         return _TOO_LARGE_COST if "too large" in str(compiled) else _LEAST_COST
     size: object = getattr(compiled, "programsize", 0)

@@ -1,5 +1,5 @@
 """Every reason that users, dashboards and autoscalers match on: of events, conditions and pods. The only place with
-these strings, which are closed sets; the sentences that go with them are `messages`."""
+these strings, which are closed sets; the messages that belong to them are in `messages`."""
 
 from __future__ import annotations
 
@@ -28,61 +28,61 @@ class JobReason(StrEnum):
     SUCCESSFUL_CREATE = "SuccessfulCreate"
     SUCCESSFUL_DELETE = "SuccessfulDelete"
     UNSUPPORTED = "Unsupported"
-    """Not one of Volcano's: the job uses what this version can't run yet."""
+    """Not one of Volcano's: the job uses a feature that this version doesn't support yet."""
     POD_FAILED = "PodFailed"
-    """Not one of Volcano's: a pod failed, and why."""
+    """Not one of Volcano's: a pod failed; the message has the cause."""
     POD_EVICTED = "PodEvicted"
-    """Not one of Volcano's: a pod was taken from the job (evicted, preempted, deleted, lost with its node), and why."""
+    """Not one of Volcano's: a pod was evicted, preempted, deleted or lost with its node; the message has the cause."""
     RETRIES_EXHAUSTED = "RetriesExhausted"
-    """Not one of Volcano's: a policy asked for a restart and the budget is used up."""
+    """Not one of Volcano's: a policy requested a restart and the budget is used up."""
     COMMAND_REJECTED = "CommandRejected"
-    """Not one of Volcano's: a Command was removed without effect, and why."""
+    """Not one of Volcano's: a Command was removed without effect; the message has the cause."""
     QUEUE_NOT_FOUND = "QueueNotFound"
     """Not one of Volcano's: the job waits for a queue that doesn't exist."""
     DEPENDENCY_NOT_READY = "DependencyNotReady"
     """Not one of Volcano's: a task waits for another that it depends on."""
     BACK_OFF = "BackOff"
-    """Not one of Volcano's: the job waits a while before it starts again after losses by the infrastructure."""
+    """Not one of Volcano's: the job waits for a backoff before it restarts after losses by the infrastructure."""
     DEADLINE_EXCEEDED = "DeadlineExceeded"
-    """Not one of Volcano's: the job ran for as long as it may."""
+    """Not one of Volcano's: the job has used up its time limit."""
     POD_TERMINATING = "PodTerminating"
-    """Not one of Volcano's: the job waits for a pod whose deletion was asked for, and what holds it."""
+    """Not one of Volcano's: the job waits for a pod that is being deleted; the message says what delays it."""
     OBJECTS_MISSING = "ObjectsMissing"
-    """Not one of Volcano's: pods name claims, ConfigMaps, Secrets and the like that don't exist, and which."""
+    """Not one of Volcano's: pods name claims, ConfigMaps, Secrets and the like that don't exist."""
     POD_NOT_STARTED = "PodNotStarted"
-    """Not one of Volcano's: a pod has its node, but a container of it can't be started, and why."""
+    """Not one of Volcano's: a pod has its node, but a container of it can't start; the message has the cause."""
 
 
 BEFORE_MISSING: Final = frozenset({JobReason.QUEUE_NOT_FOUND, JobReason.BACK_OFF, JobReason.UNSUPPORTED})
-"""Reasons that come before `OBJECTS_MISSING`: as long as one holds it doesn't matter that objects are missing."""
+"""Reasons that precede `OBJECTS_MISSING`: while one of them applies, missing objects don't matter."""
 BESIDE_MISSING: Final = frozenset(
     {JobReason.PVC_ERROR, JobReason.FAILED_CREATE, JobReason.PLUGIN_ERROR, JobReason.POD_GROUP_ERROR}
 )
-"""Reasons that stay true once the missing objects exist, so that they are kept beside these."""
+"""Reasons that still apply once the missing objects exist, so that they are reported together."""
 
 
 class LossCause(StrEnum):
-    """Why a pod was lost: one cause per loss. The infrastructure's causes never use up a job's own retries."""
+    """Why a pod was lost: one cause per loss. Causes by the infrastructure never use up a job's own retries."""
 
     EVICTED = "Evicted"
     PREEMPTED = "Preempted"
     NODE_LOST = "NodeLost"
     NODE_SHUTDOWN = "NodeShutdown"
     STATUS_UNKNOWN = "ContainerStatusUnknown"
-    """Its containers are gone, and the node's kubelet doesn't know how they ended."""
+    """Its containers no longer exist, and the node's kubelet doesn't know how they ended."""
     REJECTED = "Rejected"
-    """The node's kubelet refused the pod after it was placed there."""
+    """The node's kubelet rejected the pod after it was placed there."""
     DELETED = "Deleted"
-    """Somebody other than the job controller deleted the pod."""
+    """A client other than the job controller deleted the pod."""
     OOM_KILLED = "OOMKilled"
     DEADLINE_EXCEEDED = "DeadlineExceeded"
     EXITED = "Exited"
     FAILED = "Failed"
-    """Failed with no exit code to tell why."""
+    """It failed without an exit code as the cause."""
 
     @property
     def infrastructure(self) -> bool:
-        """Whether the cluster, not the program, is to blame."""
+        """Whether the cluster, not the program, caused the loss."""
         return self in _INFRASTRUCTURE
 
 
@@ -107,24 +107,24 @@ class QueueReason(StrEnum):
 
 
 class JobFlowReason(StrEnum):
-    """Reasons of events on a JobFlow. Volcano has the first one."""
+    """Reasons of events on a JobFlow. Only the first one is Volcano's."""
 
     CREATED = "Created"
     FAILED_CREATE = "FailedCreate"
     FAILED_DELETE = "FailedDelete"
     INVALID_FLOW = "InvalidFlow"
-    """What it says can't be an order of jobs; nothing is made until it is corrected."""
+    """Its dependencies are invalid; no job is created until they are corrected."""
     TEMPLATE_NOT_FOUND = "JobTemplateNotFound"
     TEMPLATE_CHANGED = "JobTemplateChanged"
-    """A job that was made from it before stays as it was made."""
+    """A job that was created from it before isn't changed."""
     FOREIGN_JOB = "ForeignJob"
     JOB_FAILED = "JobFailed"
-    """A job failed, so the flow did; which jobs are never made."""
+    """A job failed, so the flow did; the message names the jobs that are never created."""
     TERMINATED = "Terminated"
     """The flow was ended by a Command, with no job that failed or was terminated."""
     SUSPENDED = "Suspended"
     JOB_SUSPENDED = "JobSuspended"
-    """A job of a flow that goes on is suspended, and the flow waits until somebody resumes it."""
+    """A job of a flow that continues is suspended, and the flow waits until it is resumed."""
     PROBE_PENDING = "ProbePending"
     COMMAND_ISSUED = "CommandIssued"
     COMMAND_REJECTED = "CommandRejected"
@@ -171,13 +171,13 @@ class CronJobReason(StrEnum):
     INVALID_TIME_ZONE = "InvalidTimeZone"
     UNPARSEABLE_SCHEDULE = "UnParseableCronJobSchedule"
     MISS_SCHEDULE = "MissSchedule"
-    """Kubernetes' word; Volcano says nothing."""
+    """Kubernetes' reason; Volcano emits no such event."""
     CLOCK_SKEW = "ClockSkew"
     """Not one of Volcano's: the last slot that was acted on is far in the future."""
 
 
 class WorkloadReason(StrEnum):
-    """Reasons of events on Kubernetes' own workloads, as their controllers there have them."""
+    """Reasons of events on Kubernetes' own workloads, as their controllers emit them."""
 
     SUCCESSFUL_CREATE = "SuccessfulCreate"
     SUCCESSFUL_DELETE = "SuccessfulDelete"
@@ -212,7 +212,7 @@ class SchedulingEvent(StrEnum):
     UNSCHEDULABLE = "Unschedulable"
     EVICT = "Evict"
     WAITING_FOR_DEVICES = "WaitingForDevices"
-    """Pods have their nodes and are bound once devices by claim are ready; Volcano says nothing meanwhile."""
+    """Pods have their nodes and are bound once devices by claim are ready; Volcano emits no such event."""
 
 
 class NodeShardReason(StrEnum):
@@ -228,7 +228,7 @@ class ConfigurationEvent(StrEnum):
 
 
 class PolicyEvent(StrEnum):
-    """Reasons of the scheduler's events about its own policy: on the ConfigMap, or on its Lease."""
+    """Reasons of the scheduler's events about its own configuration: on the ConfigMap, or on its Lease."""
 
     APPLIED = "PolicyApplied"
     REFUSED = "PolicyRefused"
@@ -260,99 +260,101 @@ class PodGroupReason(StrEnum):
     NOT_ENOUGH_RESOURCES = "NotEnoughResources"
     NOT_ENOUGH_TASKS = "NotEnoughTasks"
     READY = "tasks in gang are ready to be scheduled"
-    """Of the condition Scheduled; Volcano puts a sentence where a reason belongs, and tools show it."""
+    """Of the condition Scheduled; Volcano uses a sentence in place of a reason, and tools show it."""
 
 
 class WaitReason(StrEnum):
     """Why a gang waits. A closed vocabulary: the same words in explanations, metrics and tools."""
 
     NOT_ENOUGH_PODS = "NotEnoughPods"
-    """Fewer pods exist than the gang's minimum (in total, or of one role)."""
+    """Fewer pods exist than the gang's minimum (in total, or of one task)."""
     POD_GROUP_MISSING = "PodGroupMissing"
-    """Of pods, as there is no gang: the PodGroup that they name doesn't exist."""
+    """A reason of pods without a gang: the PodGroup that they name doesn't exist."""
     QUEUE_MISSING = "QueueMissing"
     QUEUE_NOT_OPEN = "QueueNotOpen"
     QUEUE_INVALID = "QueueInvalid"
-    """The queue's place in the tree of queues is wrong, or it has queues below it."""
+    """The queue's position in the hierarchy is invalid, or it has child queues."""
     QUEUE_LIMIT = "QueueLimit"
-    """The queue may not hold more now."""
+    """The queue has reached its limit."""
     RESOURCE_QUOTA = "ResourceQuota"
-    """Admission: a ResourceQuota of the namespace leaves no room for the gang's pods."""
+    """Admission: a ResourceQuota of the namespace is too small for the gang's pods at present."""
     ADMISSION_REFUSED = "AdmissionRefused"
-    """Admission: a plugin of the policy refuses the gang."""
+    """Admission: a plugin of the scheduler configuration rejects the gang."""
     CLUSTER_OVERCOMMITTED = "ClusterOvercommitted"
-    """Admission: what is admitted already fills the cluster."""
+    """Admission: the admitted gangs already fill the cluster."""
     IMPOSSIBLE = "Impossible"
-    """A pod asks for more than any node has at all, or no node passes its constraints: waiting won't help."""
+    """A pod requests more than any node has in all, or no node passes its constraints: waiting won't help."""
     INSUFFICIENT = "InsufficientResources"
-    """The nodes that would do don't have enough left."""
+    """The suitable nodes don't have enough left."""
     WAITING_FOR_RELEASE = "WaitingForRelease"
-    """It fits as soon as pods that are ending are gone; what it found is held for it."""
+    """It fits once terminating pods are deleted; its nodes are reserved for it (pipelined)."""
     VICTIMS_PROTECTED = "VictimsProtected"
-    """It would fit if pods were evicted that the policy protects for now (the plugins disruption and cdp)."""
+    """It would fit if pods were evicted that plugins protect at present (disruption and cdp)."""
     RECLAIM_BLOCKED = "ReclaimBlocked"
-    """Pods of another queue would be evicted for it, if that did not leave that queue less than it deserves."""
+    """Pods of another queue would be evicted for it, if that didn't leave that queue less than its deserved share."""
     UNSUPPORTED = "UnsupportedConstraint"
-    """A pod asks for something that this scheduler doesn't understand, so it isn't placed."""
+    """A pod has a constraint that this scheduler doesn't support, so it isn't placed."""
     TOO_MANY_PODS = "TooManyPods"
-    """The nodes that would do have no place left in their number of pods."""
+    """The suitable nodes have reached their maximum number of pods."""
     NODE_PORTS = "NodePorts"
-    """Host ports that a pod asks for are taken on the nodes with room for it."""
+    """Host ports that a pod requests are in use on the nodes with enough resources."""
     INTER_POD_AFFINITY = "InterPodAffinity"
-    """The nodes with room for a pod are ruled out by which pods are near: its own rules, or those of others."""
+    """The nodes with enough resources are excluded by inter-pod affinity: the pod's own terms, or those of other
+    pods."""
     POD_TOPOLOGY_SPREAD = "PodTopologySpread"
-    """On the nodes with room a pod would be spread less evenly than its constraints allow."""
+    """On the nodes with enough resources the pod would violate its topology spread constraints."""
     NODE_AFFINITY = "NodeAffinity"
     TAINT_TOLERATION = "TaintToleration"
     NODE_UNSCHEDULABLE = "NodeUnschedulable"
     """Nodes are cordoned."""
     VOLUME_RESTRICTIONS = "VolumeRestrictions"
-    """Another pod uses a claim that only one pod may."""
+    """Another pod uses a claim that only one pod may use."""
     VOLUME_BINDING = "VolumeBinding"
-    """No volume for a claim can be bound, or reached, on the nodes with room."""
+    """No volume for a claim can be bound, or accessed, on the nodes with enough resources."""
     VOLUME_ZONE = "VolumeZone"
     NODE_VOLUME_LIMITS = "NodeVolumeLimits"
-    """The nodes with room attach no more volumes of the driver."""
+    """The nodes with enough resources have reached their limit of attached volumes of the driver."""
     DYNAMIC_RESOURCES = "DynamicResources"
-    """The nodes with room have no devices left for the claims of a pod."""
+    """The nodes with enough resources have no devices left for the claims of a pod."""
     DEVICE_SHARE = "DeviceShare"
-    """The nodes with room have no cards, or too little left of them."""
+    """The nodes with enough resources have no cards, or too little left of them."""
     NUMA = "NUMAAware"
-    """The nodes with room can't align the cpus of a pod."""
+    """The nodes with enough resources can't align the cpus of a pod."""
     NODE_GROUP = "NodeGroup"
-    """The queue may hold no more on its groups of nodes, or isn't for those with room."""
+    """The queue has reached its limit on its groups of nodes, or may not use the nodes with enough resources."""
     NODE_USAGE = "NodeUsage"
-    """More of the nodes with room is in use, as measured, than the policy allows."""
+    """The measured usage of the nodes with enough resources is above the configured threshold."""
     REVOCABLE_ZONE = "RevocableZone"
-    """The nodes with room are lent to pods that may be evicted, at certain times."""
+    """The nodes with enough resources are available only to preemptable pods, at certain times."""
     PROPORTIONAL = "ResourceProportion"
-    """On the nodes with room too little would be left beside idle devices."""
+    """On the nodes with enough resources too little would be left for the idle devices."""
     EXTENDER = "Extender"
-    """The server of the extender plugin refuses the nodes with room, or doesn't answer."""
+    """The server of the extender plugin rejects the nodes with enough resources, or doesn't answer."""
     NODES_REFUSED = "NodesRefused"
-    """A plugin of the policy refuses the nodes with room."""
+    """A plugin of the scheduler configuration rejects the nodes with enough resources."""
     VOLUMES = "VolumesNotReady"
-    """A claim of a pod isn't there, is going, or isn't bound."""
+    """A claim of a pod doesn't exist, is being deleted, or isn't bound."""
     DEVICES = "DevicesNotReady"
-    """A claim of a pod for devices isn't there, is going, or asks for what can't be given."""
+    """A claim of a pod for devices doesn't exist, is being deleted, or requests something that can't be allocated."""
     RESERVED = "RoomReserved"
-    """There is room, but it is kept for a gang before it, whose start it would put off."""
+    """There are enough resources, but they are reserved for a gang ahead of it, whose start it would delay."""
     GATED = "SchedulingGated"
     PLUGIN_FAILED = "PluginFailed"
-    """A plugin of the user's own raised when it was asked about the gang."""
+    """A plugin of the user's own raised when it was called for the gang."""
     TOPOLOGY = "TopologyPlacementFailed"
-    """No domain of the network that its topology allows has room now, though some would be large enough."""
+    """No allowed network topology domain has enough resources now, though some would be large enough."""
     TOPOLOGY_INCONSISTENT = "TopologyInconsistent"
-    """The HyperNodes make no tree, so that nobody knows where it may be; or it names a tier that there isn't."""
+    """The HyperNodes form no tree, so that the allowed domains are unknown; or it names a tier that doesn't exist."""
 
     @property
     def hopeless(self) -> bool:
-        """Whether nothing that ends lets the gang start: only another cluster, queue or gang does."""
+        """Whether the end of other pods never lets the gang start: only a change of the cluster, the queue or the gang
+        does."""
         return self in (WaitReason.IMPOSSIBLE, WaitReason.UNSUPPORTED)
 
 
 class DisruptionLimit(StrEnum):
-    """What keeps pods from being evicted for now: arguments of the plugin disruption, or what the pods ask for."""
+    """What protects pods from eviction at present: arguments of the plugin disruption, or the pods' own budgets."""
 
     MIN_RUNTIME = "minRuntime"
     PER_GANG_AND_HOUR = "maxDisruptionsPerGangPerHour"
@@ -374,13 +376,13 @@ class PodReason(StrEnum):
 
     UNSCHEDULABLE = "Unschedulable"
     SCHEDULABLE = "Schedulable"
-    """Would fit, and waits for the rest of its gang: a new node wouldn't help."""
+    """It would fit, and waits for the rest of its gang: a new node wouldn't help."""
     SCHEDULER_ERROR = "SchedulerError"
     EVICT = "Evict"
     PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
 
 
-# What the local API server says --------------------------------------------------------------------------------------
+# Local API server ---------------------------------------------------------------------------------------------------
 
 
 class NamespaceReason(StrEnum):
@@ -411,12 +413,12 @@ class DefinitionReason(StrEnum):
 
 
 EVICTION_BY_API: Final = "EvictionByEvictionAPI"
-"""`reason` of the DisruptionTarget condition of a pod that the Eviction API takes away."""
+"""`reason` of the DisruptionTarget condition of a pod that the Eviction API evicts."""
 POD_GC: Final = "DeletionByPodGC"
-"""`reason` of the DisruptionTarget condition of a pod whose node is gone."""
+"""`reason` of the DisruptionTarget condition of a pod whose node doesn't exist."""
 
 
-# What the kubelet says -----------------------------------------------------------------------------------------------
+# Kubelet ------------------------------------------------------------------------------------------------------------
 
 
 class ContainerReason(StrEnum):
@@ -428,7 +430,7 @@ class ContainerReason(StrEnum):
     ERR_IMAGE_PULL = "ErrImagePull"
     IMAGE_PULL_BACK_OFF = "ImagePullBackOff"
     CONFIG_ERROR = "CreateContainerConfigError"
-    """Also: what this node can't do for a container, and what to write instead."""
+    """Also for a feature that this node doesn't support, with an alternative in the message."""
     COMPLETED = "Completed"
     ERROR = "Error"
     OOM_KILLED = "OOMKilled"
@@ -437,7 +439,7 @@ class ContainerReason(StrEnum):
 
 
 class PodStatusReason(StrEnum):
-    """`status.reason` of a pod that the kubelet ended or refused."""
+    """`status.reason` of a pod that the kubelet terminated or rejected."""
 
     DEADLINE_EXCEEDED = "DeadlineExceeded"
     TERMINATED = "Terminated"
@@ -472,6 +474,6 @@ class KubeletEvent(StrEnum):
     FAILED_POST_START_HOOK = "FailedPostStartHook"
     FAILED_PRE_STOP_HOOK = "FailedPreStopHook"
     PORT_REMAPPED = "PortRemapped"
-    """Not one of Kubernetes': the port that the job names is taken on this machine, so it was given another."""
+    """Not one of Kubernetes': the port that the job names is in use on this machine, so it was mapped to another."""
     NOT_ISOLATED = "NotIsolated"
     """Not one of Kubernetes': part of the pod's specification has no effect on this machine."""

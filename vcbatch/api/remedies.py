@@ -1,5 +1,5 @@
-"""What would let a gang start that waits, as data: each a change of one object. The scheduler writes them on the
-PodGroup, and programs read them there.
+"""Remedies for a waiting gang as data: each is a change of one object. The scheduler writes them on the PodGroup, where
+programs read them.
 
 All remedies of a reason together let the gang start.
 """
@@ -12,30 +12,30 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple, cast
 
 CLUSTER: Final = "cluster"
-"""As the object of a remedy: all nodes together."""
+"""The object of a remedy for all nodes together."""
 
 
 class RemedyAction(StrEnum):
-    """What is to be done."""
+    """The action of a remedy."""
 
     FREE = "Free"
-    """Free so much of a resource on a node or in the cluster, or add it there."""
+    """Free this quantity of a resource on a node or in the cluster, or add it there."""
     RAISE = "Raise"
-    """Raise a limit (the capability of a queue, what a ResourceQuota allows) by so much of a resource."""
+    """Raise a limit (the capability of a queue, the limit of a ResourceQuota) by this quantity of a resource."""
     LOWER = "Lower"
-    """Lower the guarantee of a queue by so much of a resource."""
+    """Lower the guarantee of a queue by this quantity of a resource."""
     WAIT = "Wait"
-    """Wait until a gang is through, or a queue has room."""
+    """Wait until a gang has started, or a queue has capacity."""
     OPEN = "Open"
     """Open a queue."""
     CREATE = "Create"
-    """Create an object that is missing, or so many pods of a gang."""
+    """Create a missing object, or this number of pods of a gang."""
     CHANGE = "Change"
-    """Change, or leave out, a field of an object; of a PodGroup also in its pods."""
+    """Change or remove a field of an object; of a PodGroup also in its pods."""
 
 
 class Remedy(NamedTuple):
-    """One change. `object` is KIND/NAME or KIND/NAMESPACE/NAME in small letters, `amount` a canonical quantity of
+    """One change. `object` is KIND/NAME or KIND/NAMESPACE/NAME in lower case, `amount` a canonical quantity of
     `resource`, or a number of pods."""
 
     action: RemedyAction
@@ -55,28 +55,28 @@ _SENTENCES: Final = {
     RemedyAction.CHANGE: "change {field} of {object}",
 }
 _MOST_WRITTEN: Final = 32
-"""Of more remedies than this none is written on the PodGroup, as some of them would not do."""
+"""With more remedies than this, none is written on the PodGroup, since a part of them wouldn't suffice."""
 
 
 def sentence_of(remedy: Remedy) -> str:
-    """For people: `free cpu 2 on node/n1`."""
+    """A sentence for messages: `free cpu 2 on node/n1`."""
     return _SENTENCES[remedy.action].format_map(remedy._asdict())
 
 
 def remedy_json(remedy: Remedy) -> dict[str, str]:
-    """By the names of the fields, those that say something."""
+    """The fields that aren't empty, by name."""
     return {name: str(value) for name, value in remedy._asdict().items() if value}
 
 
 def written(remedies: Sequence[Remedy]) -> str:
-    """As an annotation of the PodGroup; empty where there is nothing to write."""
+    """The value of the PodGroup's annotation; empty where there are no remedies, or too many."""
     if not remedies or len(remedies) > _MOST_WRITTEN:
         return ""
     return json.dumps([remedy_json(remedy) for remedy in remedies], separators=(",", ":"))
 
 
 def read_remedies(text: str) -> list[Remedy]:
-    """The remedies of such an annotation; none where its text isn't in the form of `written`."""
+    """The remedies in such an annotation; empty where the text doesn't have the format of `written`."""
     try:
         entries: Any = json.loads(text) if text else []
         return [_read(one) for one in cast("list[dict[str, Any]]", entries)]

@@ -1,4 +1,4 @@
-"""Groups of nodes that pods are sent to by their namespace or annotations: the file `volcano-admission.conf`.
+"""Groups of nodes to which pods are sent by their namespace or annotations: the file `volcano-admission.conf`.
 
 Source: volcano-sh/volcano `pkg/webhooks/config` and `pkg/webhooks/admission/pods/mutate`.
 """
@@ -42,13 +42,13 @@ _SCHEMA: Final[Json] = {
 
 
 class MalformedResourceGroups(ValueError):
-    """A configuration that can't be used; the message names each place."""
+    """An invalid configuration; the message names each field."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceGroup:
-    """One group. `namespaces` and `annotations` (key and value) say whose pods go there; a pod may also name the group
-    itself where `by_name`."""
+    """One group. `namespaces` and `annotations` (key and value) select its pods; with `by_name`, a pod may also name
+    the group itself."""
 
     name: str
     namespaces: frozenset[str] = frozenset()
@@ -60,14 +60,14 @@ class ResourceGroup:
     affinity: Json | None = None
 
     def takes(self, *, namespace: str, annotations: Mapping[str, Any]) -> bool:
-        """Whether a pod goes there."""
+        """Whether the group takes the pod."""
         if namespace in self.namespaces or any(annotations.get(key) == value for key, value in self.annotations):
             return True
         return self.by_name and bool(self.name) and annotations.get(names.RESOURCE_GROUP) == self.name
 
 
 def parse_resource_groups(document: Any) -> tuple[ResourceGroup, ...]:
-    """The groups of a decoded configuration file, in their order. Raises `MalformedResourceGroups`."""
+    """Parse a decoded configuration file and return its groups in order. Raises `MalformedResourceGroups`."""
     if document is None:
         return ()
     errors = [str(error) for error in shape_errors(document, _SCHEMA, "config")]
@@ -122,8 +122,8 @@ def _affinity(text: str, path: str) -> Json | None:
 
 
 def default_pod(pod: Json, groups: Sequence[ResourceGroup], *, namespace: str) -> Json:
-    """The pod as it goes to the first group that takes it: the group's labels in its node selector, its affinity where
-    the pod has none, its tolerations besides the pod's, its scheduler. The given pod where none takes it."""
+    """The pod as changed by the first group that takes it: the group's labels in its node selector, its affinity where
+    the pod has none, its tolerations in addition to the pod's, its scheduler. The unchanged pod where none takes it."""
     annotations = part(part(pod, "metadata"), "annotations")
     group = next((each for each in groups if each.takes(namespace=namespace, annotations=annotations)), None)
     if group is None:

@@ -1,4 +1,4 @@
-"""Names of resources that are probably misspelt: no node offers them, so that a limit on them limits nothing."""
+"""Resource names that are probably misspelt: no node offers them, so that a limit on them has no effect."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _COUNTED: Final = ("gpu", "gaudi")
 
 
 def doubt(name: str) -> str:
-    """Why a resource of this name is probably a mistake, and what may be meant; empty where it isn't."""
+    """Why this resource name is probably a mistake, and a suggestion; empty where it isn't."""
     meant = _meant(name)
     if meant == name:
         return ""
@@ -41,7 +41,7 @@ def doubts(resources: Iterable[str], path: str) -> Iterator[str]:
 
 
 def _meant(name: str) -> str:
-    """The name that is probably meant: the same where it is good, and empty where nothing is like it."""
+    """The name that is probably meant: the same name where it is valid, and empty where no known name is similar."""
     domain, slash, rest = name.partition("/")
     if slash:
         known = _VENDORS.get(domain.lower(), domain)

@@ -1,4 +1,4 @@
-"""Which resources vcbatch speaks of, and where they live on the wire."""
+"""The resource types that vcbatch uses, and their paths on the wire."""
 
 from __future__ import annotations
 
@@ -74,9 +74,9 @@ CUSTOM_RESOURCES = (
 NODE_USAGES = Resource(
     group=names.METRICS_GROUP, version="v1beta1", plural="nodes", kind="NodeMetrics", namespaced=False
 )
-"""What the metrics server measured of nodes."""
+"""The usage of nodes, as the metrics server measured it."""
 POD_USAGES = Resource(group=names.METRICS_GROUP, version="v1beta1", plural="pods", kind="PodMetrics")
-"""What it measured of pods."""
+"""The usage of pods, as the metrics server measured it."""
 VALIDATING_WEBHOOKS = Resource(
     group="admissionregistration.k8s.io",
     version="v1",
@@ -91,7 +91,7 @@ ACCESS_REVIEWS = Resource(
     kind="SelfSubjectAccessReview",
     namespaced=False,
 )
-"""The question whether one may do something."""
+"""The review of a user's permission."""
 
 PODS = Resource(group="", version="v1", plural="pods", kind="Pod")
 NODES = Resource(group="", version="v1", plural="nodes", kind="Node", namespaced=False)

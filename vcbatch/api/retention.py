@@ -1,4 +1,4 @@
-"""How long a finished JobFlow is kept, as its annotation says."""
+"""How long a finished JobFlow is kept, from its annotation."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from vcbatch.api.time_limit import LONGEST
 
 
 def retention(annotations: Mapping[str, str]) -> int | None:
-    """Seconds from the end of the flow to its deletion; None where it stays, and where what is written there is no
-    number of seconds (admission refuses it)."""
+    """Seconds from the end of the flow to its deletion; None where it is kept, and where the annotation is malformed
+    (admission rejects it)."""
     return number_in(annotations, TTL_AFTER_FINISHED, least=0, most=LONGEST)
 
 
 def retention_error(annotations: Mapping[str, str]) -> str:
-    """What is wrong with the annotation; empty where it is absent or fine."""
+    """The error of the annotation; empty where it is absent or valid."""
     if TTL_AFTER_FINISHED not in annotations or retention(annotations) is not None:
         return ""
     given = annotations[TTL_AFTER_FINISHED]

@@ -1,7 +1,7 @@
 """Permissions that a user lacks, parsed from the message of an API server's 403 response.
 
-The sentence is Kubernetes' own (`staging/src/k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go`); what
-admission, a quota or a namespace that ends refuses has others.
+The sentence is Kubernetes' own (`staging/src/k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go`);
+rejections by admission, a quota or a terminating namespace have others.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _REFUSAL: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingRight:
-    """What would have to be allowed. `namespace` is empty for all of them, and for kinds that have none."""
+    """The missing permission. `namespace` is empty for all of them, and for cluster-scoped kinds."""
 
     user: str
     verb: str
@@ -39,14 +39,14 @@ class MissingRight:
 
     @property
     def rule(self) -> str:
-        """The rule of RBAC that allows it, as YAML in one line."""
+        """The RBAC rule that grants it, as YAML in one line."""
         resource = f"{self.plural}/{self.subresource}" if self.subresource else self.plural
         group = self.group or '""'
         return f"{{apiGroups: [{group}], resources: [{resource}], verbs: [{self.verb}]}}"
 
     @property
     def remedy(self) -> str:
-        """Who can allow it, and how."""
+        """Which user can grant it, and how."""
         role = f"a Role in namespace {self.namespace}" if self.namespace else "a ClusterRole"
         return f"Ask your cluster administrator for {role} with this rule:\n    {self.rule}"
 
@@ -57,7 +57,7 @@ class MissingRight:
 
 
 def missing_right(refusal: str) -> MissingRight | None:
-    """The right that the sentence names; None where it says something else."""
+    """The permission that the sentence names; None for any other message."""
     found = _REFUSAL.search(refusal)
     if found is None:
         return None

@@ -1,7 +1,7 @@
-"""The scheduling kinds as the scheduler reads them: trimmed structs that decode straight from the wire.
+"""The scheduling kinds as the scheduler reads them: reduced structs that decode directly from the wire.
 
-The full models of the same kinds are in `podgroup.py` and `queue.py`; thousands of PodGroups per second come and go
-with their counts only, and the scheduler has no use for the rest.
+The full models of the same kinds are in `podgroup.py` and `queue.py`; thousands of PodGroups per second are updated
+with changed counts only, and the scheduler doesn't need the rest.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class PodGroupSpecView(Wire):
 
 
 class PodGroupStatusView(Wire):
-    """`conditions` stay as decoded JSON, so that a condition of somebody else's is written back as it came."""
+    """`conditions` stay as decoded JSON, so that conditions of other clients are written back unchanged."""
 
     phase: str = ""
     conditions: list[dict[str, Any]] | None = None

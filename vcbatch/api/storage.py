@@ -1,4 +1,5 @@
-"""Claims, volumes and storage classes as controllers and the scheduler read them: trimmed to what decides something."""
+"""Claims, volumes and storage classes as controllers and the scheduler read them: reduced to the fields that they
+need."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ class ClaimPhase(StrEnum):
 
 
 class AccessMode(StrEnum):
-    """How many nodes or pods a volume may be mounted by at once."""
+    """By how many nodes or pods a volume may be mounted at once."""
 
     READ_WRITE_ONCE = "ReadWriteOnce"
     READ_ONLY_MANY = "ReadOnlyMany"
@@ -29,18 +30,18 @@ class AccessMode(StrEnum):
 
 
 class BindingMode(StrEnum):
-    """When a claim of a storage class gets its volume."""
+    """When a claim of a storage class is bound to a volume."""
 
     IMMEDIATE = "Immediate"
     WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
 
 
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
-"""The provisioner of a class whose volumes are made by people."""
+"""The provisioner of a class whose volumes administrators create."""
 
 
 class ClaimSpec(Wire):
-    """`storage_class_name` is None where it isn't said, and empty where no class is wanted."""
+    """`storage_class_name` is None where it isn't set, and empty where no class is wanted."""
 
     access_modes: list[str] | None = None
     resources: ResourceRequirements | None = None
@@ -117,7 +118,7 @@ class CsiNodeSpec(Wire):
 
 
 class CsiNode(Wire):
-    """What the storage drivers of the node of the same name say of it."""
+    """The storage drivers of the node of the same name, as they report themselves."""
 
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     spec: CsiNodeSpec = msgspec.field(default_factory=CsiNodeSpec)
@@ -128,14 +129,14 @@ class CsiDriverSpec(Wire):
 
 
 class CsiDriver(Wire):
-    """A storage driver; whether it publishes how much storage is left."""
+    """A storage driver; whether it publishes its remaining capacity."""
 
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     spec: CsiDriverSpec = msgspec.field(default_factory=CsiDriverSpec)
 
 
 class CsiStorageCapacity(Wire):
-    """How much storage is left for volumes of a class on the nodes that the topology selects; no topology is no
+    """The remaining capacity for volumes of a class on the nodes that the topology selects; without a topology, on no
     node."""
 
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)

@@ -1,4 +1,4 @@
-"""Which queues an object submits something to, and the fields in which it says so."""
+"""The queues to which an object submits, and the fields that name them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from vcbatch.api.resources import CRONJOBS, JOBFLOWS, JOBS, JOBTEMPLATES, PODGRO
 
 
 def submitted(resource: Resource, given: Json | None, schedulers: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Pairs of field and queue: of a job or PodGroup, of the jobs that are made of a CronJob or JobTemplate, of what a
-    JobFlow lays over its templates, and of a pod of one of `schedulers` that names the queue of the PodGroup made for
-    it. Nothing is presumed of the object's shape."""
+    """Pairs of field and queue: of a job or PodGroup, of the jobs that are created from a CronJob or JobTemplate, of a
+    JobFlow's patches of its templates, and of a pod of one of `schedulers` that names the queue of its generated
+    PodGroup. The object may have any shape."""
     if given is None:
         return
     spec = part(given, "spec")

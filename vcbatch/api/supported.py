@@ -1,7 +1,7 @@
-"""What Volcano's API has and this version doesn't run yet.
+"""Parts of Volcano's API that this version doesn't support yet.
 
-A kind that is stored and not acted on is told of at admission. The rules for these kinds are in `vcbatch.api.validate`
-all the same; one that is done loses its entry here.
+Admission warns about a kind that is stored and not acted on. The rules for these kinds are in `vcbatch.api.validate`
+all the same; a kind that becomes supported is removed from this list.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 
 def parse_time(text: str) -> datetime:
-    """The instant, UTC-aware. Raises ValueError for what isn't an RFC 3339 time with an offset."""
+    """The instant, UTC-aware. Raises ValueError for text that isn't an RFC 3339 time with an offset."""
     instant = datetime.fromisoformat(text)
     if instant.tzinfo is None:
         raise ValueError(f"{text!r} has no time zone")
@@ -14,10 +14,10 @@ def parse_time(text: str) -> datetime:
 
 
 def format_time(instant: datetime) -> str:
-    """`2026-11-20T12:00:00Z`, fractions of a second cut off. `instant` has to be aware."""
+    """`2026-11-20T12:00:00Z`, with fractions of a second truncated. `instant` has to be aware."""
     return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def format_micro_time(instant: datetime) -> str:
-    """`metav1.MicroTime`, as leases and new-style events carry it."""
+    """`metav1.MicroTime`, the format in leases and new-style events."""
     return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,7 +1,7 @@
-"""Which nodes a HyperNode stands for, and whether the HyperNodes of a cluster make a tree.
+"""The nodes of each HyperNode, and whether the HyperNodes of a cluster form a tree.
 
-Members are chosen by name, by pattern or by label. What each selector matches is kept, so that one node or HyperNode
-that comes, changes or goes costs a test against the selectors that there are, and not all against all.
+Members are selected by name, by pattern or by label. The matches of each selector are kept, so that one added, changed
+or deleted node or HyperNode costs one test against the selectors, and not all against all.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Patterned(Protocol):
 
 
 class Choice(Protocol):
-    """One of the three says which objects are members."""
+    """One of the three fields says which objects are members."""
 
     @property
     def exact_match(self) -> Named | None: ...
@@ -44,7 +44,7 @@ class Choice(Protocol):
 
 
 class Chooser(Protocol):
-    """A member of a HyperNode: the kind of the objects, and which."""
+    """A member of a HyperNode: the kind of the objects, and their selector."""
 
     @property
     def type(self) -> str: ...
@@ -53,7 +53,7 @@ class Chooser(Protocol):
 
 
 class TierSpec(Protocol):
-    """The spec of a HyperNode as `vcbatch.api.hypernode` has it, or as the scheduler reads it."""
+    """The spec of a HyperNode as in `vcbatch.api.hypernode`, or as the scheduler reads it."""
 
     @property
     def tier(self) -> int: ...
@@ -63,7 +63,7 @@ class TierSpec(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """Something about a HyperNode that keeps the HyperNodes from being a tree, or that selects nothing."""
+    """An error of a HyperNode: it prevents a tree, or selects nothing."""
 
     reason: HyperNodeReason
     message: str
@@ -71,19 +71,19 @@ class Flaw:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A HyperNode in the tree."""
+    """A HyperNode's position in the tree."""
 
     tier: int
     nodes: frozenset[str]
-    """The nodes that exist, below it at any depth."""
+    """The existing nodes below it at any depth."""
     children: tuple[str, ...] = ()
-    """The HyperNodes directly below it, in the order of their names."""
+    """The HyperNodes directly below it, sorted by name."""
     flaws: tuple[Flaw, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class _Selector:
-    """One way of choosing: `how` is the field of the selector, `what` its content as text."""
+    """One selector: `how` is its field, `what` its content as text."""
 
     type: MemberType
     how: str
@@ -97,7 +97,7 @@ class _Entry:
 
 
 class Topology:
-    """The HyperNodes and the nodes of a cluster. Holds no more than it was told, in any order."""
+    """The HyperNodes and the nodes of a cluster. It knows only the objects that were set, in any order."""
 
     def __init__(self) -> None:
         self._nodes: dict[str, Labels] = {}
@@ -108,7 +108,7 @@ class Topology:
         self._places: Mapping[str, Place] | None = None
 
     def set_node(self, name: str, labels: Labels | None = None) -> None:
-        """A node is there, with these labels."""
+        """Add a node with these labels, or update its labels."""
         labels = labels or {}
         before = self._nodes.get(name)
         if before == labels:
@@ -118,12 +118,12 @@ class Topology:
         self._places = None
 
     def remove_node(self, name: str) -> None:
-        """A node is gone."""
+        """Remove a node."""
         if self._nodes.pop(name, None) is not None:
             self._forget(MemberType.NODE, name)
 
     def set_hyper_node(self, name: str, spec: TierSpec) -> None:
-        """A HyperNode is there, or its spec has changed."""
+        """Add a HyperNode, or update its spec."""
         entry = _Entry(tier=spec.tier, selectors=tuple(map(_selector, spec.members or ())))
         before = self._entries.get(name)
         if before == entry:
@@ -138,15 +138,15 @@ class Topology:
         self._places = None
 
     def remove_hyper_node(self, name: str) -> None:
-        """A HyperNode is gone."""
+        """Remove a HyperNode."""
         entry = self._entries.pop(name, None)
         if entry is not None:
             self._unuse(entry.selectors)
             self._forget(MemberType.HYPERNODE, name)
 
     def places(self) -> Mapping[str, Place]:
-        """Every HyperNode by name. Flaws never keep a HyperNode out: of a circle, each stands for what is below it
-        outside of the circle."""
+        """Every HyperNode by name. Flaws never exclude a HyperNode: those of a cycle have the nodes below them outside
+        of the cycle."""
         if self._places is None:
             self._places = self._tree()
         return self._places
@@ -255,8 +255,8 @@ def _selector(member: Chooser) -> _Selector:
 
 
 def _test_of(selector: _Selector) -> Callable[[str, Labels], bool]:
-    """Whether a node or HyperNode of that name and those labels is chosen. A pattern that is none chooses nothing, nor
-    does an empty label selector, nor one for HyperNodes (Volcano)."""
+    """Whether a node or HyperNode of that name and those labels is selected. An invalid pattern selects nothing, nor
+    does an empty label selector, nor one for HyperNodes (as in Volcano)."""
     if selector.how == "regexMatch":
         try:
             pattern = compile_pattern(selector.what)
@@ -270,7 +270,7 @@ def _test_of(selector: _Selector) -> Callable[[str, Labels], bool]:
 
 
 def _circles(children: Mapping[str, list[str]]) -> dict[str, tuple[str, ...]]:
-    """Of every HyperNode that is below itself, those of its circle (Tarjan's strongly connected components)."""
+    """For every HyperNode that is below itself, the members of its cycle (Tarjan's strongly connected components)."""
     found: dict[str, tuple[str, ...]] = {}
     numbers: dict[str, int] = {}
     lowest: dict[str, int] = {}
@@ -318,7 +318,8 @@ def _leave(name: str, path: list[str], on_path: set[str]) -> list[str]:
 def _nodes_below(
     children: Mapping[str, list[str]], own: Mapping[str, set[str]], circles: Mapping[str, tuple[str, ...]]
 ) -> dict[str, frozenset[str]]:
-    """Children before their parents, without recursion: a chain may be as long as there are HyperNodes."""
+    """The nodes below each HyperNode. Children precede their parents, without recursion: a chain may be as long as
+    there are HyperNodes."""
     done: dict[str, frozenset[str]] = {}
     for root in children:
         work = [root]
@@ -336,7 +337,7 @@ def _nodes_below(
 
 
 def _shared(own: Mapping[str, set[str]]) -> dict[str, dict[str, list[str]]]:
-    """Of every HyperNode, the others that have some of its nodes as members too."""
+    """For every HyperNode, the others that have some of its nodes as members too."""
     holders: dict[str, list[str]] = {}
     for name in sorted(own):
         for node in own[name]:

@@ -12,6 +12,6 @@ _FORM: Final = re.compile(r"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a
 
 
 def traceparent_of(annotations: Mapping[str, str] | None) -> str:
-    """The trace context among these annotations; empty where there is none that can be read."""
+    """The trace context among these annotations; empty where it is missing or malformed."""
     text: object = (annotations or {}).get(TRACEPARENT)
     return text if isinstance(text, str) and _FORM.fullmatch(text) else ""

@@ -1,8 +1,8 @@
 """Which objects still need their queue: unfinished Jobs, PodGroups that may have pods to run, and pods on nodes.
 
-The queue controller decides by it whether a queue is Closed, and admission whether a queue may be deleted. Nothing is
-presumed of an object's shape. An object that is being deleted never starts another pod, so it needs its queue only as
-long as pods of it hold nodes.
+The queue controller uses it to decide whether a queue is Closed, and admission whether a queue may be deleted. Objects
+may have any shape. An object that is being deleted never starts another pod, so it needs its queue only while its pods
+are on nodes.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class QueueWork:
 
     Attributes:
         groups: the number of unfinished PodGroups by phase.
-        members: what these PodGroups are of, such as `Job ns/a`, or the PodGroups themselves: `PodGroup ns/g`.
+        members: the owners of these PodGroups, such as `Job ns/a`, or the PodGroups themselves: `PodGroup ns/g`.
         jobs: the unfinished Jobs that have none of these PodGroups, as `namespace/name`, with their phases.
-        held: the number of pods that hold nodes though none of the above needs them, by what they are of: an object
-            that is being deleted, is gone or has ended.
-        placed: the number of pods of the queue that have a node, at least as far as its PodGroups say.
+        held: the number of pods on nodes that none of the above needs, by their owners: objects that are being deleted,
+        no longer exist or have ended.
+        placed: the number of pods of the queue that have a node, at least according to its PodGroups.
     """
 
     groups: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -45,8 +45,8 @@ class QueueWork:
 
     @property
     def text(self) -> str:
-        """What there is, such as `1 PodGroups (1 Running): Job ns/c and 1 unfinished Jobs (ns/a Aborted)`; empty where
-        there is nothing."""
+        """The work as text, such as `1 PodGroups (1 Running): Job ns/c and 1 unfinished Jobs (ns/a Aborted)`; empty
+        where there is none."""
         parts: list[str] = []
         if self.groups:
             phases = ", ".join(f"{count} {phase}" for phase, count in sorted(self.groups.items(), key=_order))
@@ -62,7 +62,7 @@ class QueueWork:
 
 
 def names_work(refusal: str) -> bool:
-    """Whether a queue's deletion was refused for the work in it, as `QueueWork.text` words it."""
+    """Whether a queue's deletion was rejected because of the work in it, in the words of `QueueWork.text`."""
     return any(words in refusal for words in (" PodGroups (", " unfinished Jobs (", " Pods that still hold nodes ("))
 
 
@@ -77,9 +77,10 @@ def work_in(
 ) -> QueueWork:
     """The unfinished work of a queue, of all Jobs, PodGroups and batch/v1 Jobs, and of the pods where they are given.
 
-    What is being deleted isn't counted, nor is what is in a namespace that is (`leaving`), nor the PodGroup of a Job
-    that has ended or is gone: the garbage collector or the Job's controller removes it. Their pods are, while they hold
-    nodes. The Completed PodGroup of an unfinished batch/v1 Job counts, as the Job's next pod may not exist yet.
+    Objects that are being deleted aren't counted, nor are those in a namespace that is being deleted (`leaving`), nor
+    the PodGroup of a Job that has ended or no longer exists: the garbage collector or the Job's controller deletes it.
+    Their pods are counted while they are on nodes. The Completed PodGroup of an unfinished batch/v1 Job counts, as the
+    Job's next pod may not exist yet.
     """
     stored = [job for job in jobs if is_unfinished_job(job) and not leaving(_namespace(job))]
     unfinished = {_uid(job) for job in stored}
@@ -151,7 +152,7 @@ def queue_of_pod(annotations: Mapping[str, Any]) -> str:
 
 
 def holds_node(pod: Json) -> bool:
-    """Whether the pod takes up room on a node: it is bound, and hasn't ended."""
+    """Whether the pod uses resources of a node: it is bound, and hasn't ended."""
     phase = part(pod, "status").get("phase")
     return bool(part(pod, "spec").get("nodeName")) and phase not in ("Succeeded", "Failed")
 
@@ -177,7 +178,7 @@ def is_unfinished_group(group: Json) -> bool:
 
 
 def is_unfinished_batch_job(job: Json) -> bool:
-    """Whether a batch/v1 Job may make another pod."""
+    """Whether a batch/v1 Job may create another pod."""
     conditions = _objects(part(job, "status"), "conditions")
     ended = any(one.get("type") in ("Complete", "Failed") and one.get("status") == "True" for one in conditions)
     return not ended and not being_deleted(job)
@@ -189,7 +190,7 @@ def being_deleted(obj: Json) -> bool:
 
 
 def controller_of(obj: Json, resource: Resource) -> str:
-    """The UID of the object of that kind that controls this one; empty where none does."""
+    """The UID of the controller of this object, if it is of that kind; else empty."""
     for owner in _objects(part(obj, "metadata"), "ownerReferences"):
         if owner.get("controller"):
             mine = (owner.get("apiVersion"), owner.get("kind")) == (resource.api_version, resource.kind)
@@ -198,7 +199,7 @@ def controller_of(obj: Json, resource: Resource) -> str:
 
 
 def _owner_of(obj: Json) -> str:
-    """Kind, namespace and name of what controls the object; empty where nothing does."""
+    """Kind, namespace and name of the controller of the object; empty where it has none."""
     for owner in _objects(part(obj, "metadata"), "ownerReferences"):
         if owner.get("controller"):
             return f"{owner.get('kind')} {_namespace(obj)}/{owner.get('name')}"

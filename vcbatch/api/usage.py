@@ -1,6 +1,6 @@
-"""How much of their cpu and memory nodes really use, as a metrics source measured it.
+"""The actual cpu and memory usage of nodes, as a metrics source measured it.
 
-No API serves these objects: the scheduler's runtime makes them of what the policy's `metrics` section names.
+No API serves these objects: the scheduler's runtime creates them from the `metrics` section of its configuration.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Kubernetes' own workloads as the PodGroup controller reads them: what their pods' PodGroup takes from them."""
+"""Kubernetes' own workloads as the PodGroup controller reads them: the fields from which it derives a PodGroup."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class WorkloadStatus(Wire):
 
 class Workload(Wire):
     """A ReplicaSet, StatefulSet, DaemonSet or batch/v1 Job. Only the first two have `replicas`; only a Job has
-    `completions`, `parallelism` and what is read of the status."""
+    `completions`, `parallelism` and the status fields."""
 
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     spec: WorkloadSpec = msgspec.field(default_factory=WorkloadSpec)
@@ -45,7 +45,7 @@ class Workload(Wire):
 
     @property
     def goes_on(self) -> bool:
-        """Whether it may make another pod: it isn't being deleted, isn't scaled to zero, and no condition says that it
-        has ended (`Complete` and `Failed` of a batch/v1 Job)."""
+        """Whether it may create another pod: it isn't being deleted, isn't scaled to zero, and no condition says that
+        it has ended (`Complete` and `Failed` of a batch/v1 Job)."""
         ended = any(one.type in _ENDS and one.status == "True" for one in self.status.conditions or ())
         return not (self.metadata.deletion_timestamp or self.scaled_to_zero or ended)

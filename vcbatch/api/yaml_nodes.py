@@ -1,7 +1,7 @@
-"""YAML text as nodes with their places, composed without recursion and within limits.
+"""YAML text as nodes with their positions, composed without recursion and within limits.
 
 PyYAML's composers call themselves for each level of nesting; the one of libyaml does so in C, where some 20,000 levels
-overflow the stack and end the process. Only PyYAML's parser is used here, which reports events one by one.
+overflow the stack and crash the process. Only PyYAML's parser is used here, which returns events one by one.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _ENDS: Final = (yaml.MappingEndEvent, yaml.SequenceEndEvent)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one text may hold at most. `size` counts characters or bytes, `nodes` all scalars and collections that are
-    written, `aliased` the values that aliases stand for in one document, on top of those."""
+    """The limits of one text. `size` counts characters or bytes, `nodes` all scalars and collections in the text,
+    `aliased` the values that aliases stand for in one document, in addition to those."""
 
     size: int
     depth: int = 200
@@ -33,7 +33,7 @@ class Limits:
 
 
 class YamlError(ValueError):
-    """Text that isn't YAML, or exceeds a limit. `line` and `column` count from 1."""
+    """Text that isn't YAML, or exceeds a limit. `line` and `column` start at 1."""
 
     def __init__(self, problem: str, line: int = 1, column: int = 1) -> None:
         super().__init__(problem)
@@ -43,7 +43,7 @@ class YamlError(ValueError):
 
 @dataclass(slots=True, kw_only=True)
 class Node:
-    """A value and where it begins, counted from 1. A sequence has `items`, a mapping `entries` in the order of the
+    """A value and its position, which starts at 1. A sequence has `items`, a mapping `entries` in the order of the
     text; both are empty for a scalar, whose text is `text`."""
 
     line: int
@@ -53,16 +53,16 @@ class Node:
     items: Sequence[Node] = ()
     entries: Sequence[tuple[Node, Node]] = ()
     size: int = 1
-    """How many values it stands for, with those of its aliases."""
+    """The number of values that it stands for, including those of its aliases."""
     height: int = 0
-    """How many levels of collections it has, 0 for a scalar."""
+    """The number of nested levels of collections, 0 for a scalar."""
     merges: bool = False
     """Whether it is the key `<<`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatedKey:
-    """A key that its mapping has had before. The last one counts."""
+    """A key that its mapping has more than once. The last one counts."""
 
     key: str
     line: int
@@ -71,7 +71,7 @@ class RepeatedKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """One document of a text. `node` is None where nothing is written."""
+    """One document of a text. `node` is None for an empty one."""
 
     value: Any
     node: Node | None
@@ -80,7 +80,7 @@ class Document:
 
 @dataclass(slots=True)
 class _Open:
-    """A collection whose end hasn't been read."""
+    """A collection whose end hasn't been parsed."""
 
     node: Node
     mapping: bool
@@ -108,7 +108,7 @@ class Composer:
         self._root: Node | None = None
 
     def documents(self, events: Iterator[Any]) -> Iterator[Document]:
-        """Raises `YamlError`, and `yaml.YAMLError` for what the parser finds."""
+        """The documents of the events. Raises `YamlError`, and `yaml.YAMLError` for errors of the parser."""
         for event in events:
             kind = type(cast("object", event))
             if kind is yaml.ScalarEvent:
@@ -177,7 +177,7 @@ class Composer:
         self._add(node, done.anchor)
 
     def _add(self, node: Node, anchor: str | None) -> None:
-        """Put a finished node where it belongs."""
+        """Add a finished node to its collection or document."""
         if anchor is not None:
             self._anchors[anchor] = node
         above = self._stack[-1] if self._stack else None
@@ -195,7 +195,7 @@ class Composer:
             above.key = None
 
     def _alias(self, event: Any) -> Node:
-        """A copy of the anchored value, so that no two places of a document share one."""
+        """A copy of the anchored value, so that no two parts of a document share one."""
         known = self._anchors.get(event.anchor)
         if known is None:
             raise _at(event, f"unknown anchor '{event.anchor}' referenced")
@@ -235,7 +235,7 @@ def _key(node: Node) -> str:
 
 
 def _merged(node: Node) -> dict[str, Any]:
-    """What `<<: NODE` brings: the entries of a mapping or of several, of which the first has precedence."""
+    """The entries that `<<: NODE` adds: those of a mapping or of several, of which the first has precedence."""
     parts = node.items or (node,)
     result: dict[str, Any] = {}
     for part in parts:
@@ -248,7 +248,7 @@ def _merged(node: Node) -> dict[str, Any]:
 
 
 def _copied(value: Any) -> Any:
-    """Bounded by `Limits.depth` in its recursion and by `Limits.aliased` in what it makes."""
+    """A copy. `Limits.depth` bounds its recursion and `Limits.aliased` its size."""
     if isinstance(value, dict):
         return {key: _copied(one) for key, one in cast("dict[str, Any]", value).items()}
     if isinstance(value, list):

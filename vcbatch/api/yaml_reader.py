@@ -1,7 +1,7 @@
-"""The one reader of YAML: manifests, policies, kubeconfigs, configuration files and request bodies.
+"""The only reader of YAML: manifests, policies, kubeconfigs, configuration files and request bodies.
 
-A text may nest only so deep, be only so large and stand for only so much (`Limits`), and what exceeds this is an error
-with its line and column, whoever wrote the text. No other module calls PyYAML's loaders.
+Size, nesting and expansion of a text are limited (`Limits`), and exceeding a limit is an error with its line and
+column, for texts of any author. No other module calls PyYAML's loaders.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ __all__ = ["CONFIGURATION", "MANIFESTS", "Document", "Limits", "Node", "Repeated
 MANIFESTS: Final = Limits(size=64 * 1024 * 1024)
 """Files that a user names on a command line."""
 CONFIGURATION: Final = Limits(size=1024 * 1024, nodes=200_000, aliased=100_000, documents=1)
-"""Policies and other configuration, of which one may arrive while a component runs."""
+"""Scheduler configurations and other configuration, which may change while a component runs."""
 
 # PyYAML may be built without libyaml; both parsers are iterative.
 _PARSER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def documents(text: str | bytes, limits: Limits = MANIFESTS, *, letters: bool = True) -> Iterator[Document]:
-    """The documents of a text in order, each read only when it is asked for; an empty one has the value None.
+    """The documents of a text in order, each read only when the iterator reaches it; an empty one has the value None.
 
     Bare `y`, `Y`, `n` and `N` are booleans, as for kubectl; without `letters` they are strings.
 
     Raises:
-        YamlError: the text isn't YAML from some place on, or exceeds a limit.
+        YamlError: the text isn't YAML from some position on, or exceeds a limit.
     """
     if len(text) > limits.size:
         raise YamlError(f"larger than {limits.size} bytes")
@@ -45,12 +45,12 @@ def documents(text: str | bytes, limits: Limits = MANIFESTS, *, letters: bool = 
         raise _malformed(error, data) from error
     except yaml.reader.ReaderError as error:
         raise _unreadable(error, data) from error
-    except yaml.YAMLError as error:  # there are no others
+    except yaml.YAMLError as error:  # PyYAML raises no others
         raise YamlError(" ".join(str(error).split())) from error
 
 
 def only(text: str | bytes, limits: Limits = CONFIGURATION) -> Document:
-    """The single document of a text, with the value None where nothing is written.
+    """The single document of a text, with the value None where it is empty.
 
     Raises:
         YamlError: the text isn't YAML, has a second document, or exceeds a limit.
@@ -62,7 +62,7 @@ def only(text: str | bytes, limits: Limits = CONFIGURATION) -> Document:
 
 
 def _malformed(error: yaml.MarkedYAMLError, data: bytes) -> YamlError:
-    """What is wrong, and where that begins which doesn't end there."""
+    """The parser's error, at the start of the construct that isn't closed where that is the cause."""
     problem = str(error.problem or error.context or "not valid YAML")
     mark, began = error.problem_mark or error.context_mark, error.context_mark
     if mark is None:
@@ -86,5 +86,5 @@ def _unreadable(error: yaml.reader.ReaderError, data: bytes) -> YamlError:
 
 
 def _place(before: str) -> tuple[int, int]:
-    """Line and column of what follows this text."""
+    """Line and column of the position after this text."""
     return before.count("\n") + 1, len(before) - before.rfind("\n")

@@ -1,8 +1,8 @@
-"""What a YAML scalar means, as `kubectl` reads it.
+"""The value of a YAML scalar, as `kubectl` reads it.
 
 The rules are those of `resolve` in sigs.k8s.io/yaml/goyaml.v2 (resolve.go) followed by the conversion to JSON in
 sigs.k8s.io/yaml: YAML 1.1 booleans (`y`, `no`, `on`), octal numbers with a leading zero, no numbers to the base of 60,
-dates as strings, and only what JSON has.
+dates as strings, and only values that JSON has.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _INTEGER: Final = re.compile(r"[-+]?(?:0|[1-9][0-9]*|0[xX][0-9a-fA-F]+|0[bB][01]
 _NUMBER: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _DOTTED: Final = re.compile(r"\.[0-9]+(?:[eE][-+]?[0-9]+)?")
 _LONGEST_INTEGER: Final = 80
-"""Characters: 64 binary digits, their prefix and sign, and some zeros. What is longer is read as a float."""
+"""The maximum of characters: 64 binary digits, prefix, sign, and some zeros. Longer numbers are read as floats."""
 _LEAST: Final = -(2**63)
 _MOST_SIGNED: Final = 2**63 - 1
 _MOST: Final = 2**64 - 1
@@ -49,12 +49,12 @@ _CATEGORIES: Final = {_NULL: "null", _BOOL: "bool", _INT: "int", _FLOAT: "float"
 
 
 class ScalarError(ValueError):
-    """The scalar isn't what its tag says, or JSON has no such value."""
+    """The scalar doesn't match its tag, or JSON has no such value."""
 
 
 def resolve(text: str, *, tag: str | None, plain: bool, letters: bool = True) -> Scalar:
-    """The value of a scalar. `tag` is the one written in front of it, None without one; `plain`: it isn't quoted;
-    `letters`: a bare `y` or `n` is a boolean, as for kubectl.
+    """The value of a scalar. `tag` is the explicit tag, None without one; `plain`: it isn't quoted; `letters`: a bare
+    `y` or `n` is a boolean, as for kubectl.
 
     Raises `ScalarError`.
     """
@@ -64,7 +64,7 @@ def resolve(text: str, *, tag: str | None, plain: bool, letters: bool = True) ->
         value = _decoded(text)
     elif tag in _CATEGORIES:
         value = _tagged(text, tag)
-    else:  # strings and dates, and what has a tag of somebody else's
+    else:  # strings and dates, and values with an unknown tag
         value = text
     if isinstance(value, float) and not math.isfinite(value):
         raise ScalarError(f"{text} isn't a number that JSON has")
@@ -72,7 +72,7 @@ def resolve(text: str, *, tag: str | None, plain: bool, letters: bool = True) ->
 
 
 def key_of(value: Scalar) -> str:
-    """A mapping's key as JSON has it. Raises `ScalarError` for null, which kubectl refuses too."""
+    """A mapping's key as in JSON. Raises `ScalarError` for null, which kubectl rejects too."""
     match value:
         case str():
             return value
@@ -87,7 +87,7 @@ def key_of(value: Scalar) -> str:
 
 
 def json_number(value: float) -> float | int:
-    """An integer where Go's encoder writes the float as one that has a place in 64 bits: `1e3` is 1000."""
+    """An integer where Go's encoder writes the float as one that fits into 64 bits: `1e3` is 1000."""
     return int(value) if value.is_integer() and _LEAST <= value < 2.0**63 else value
 
 
@@ -109,7 +109,7 @@ def _plain(text: str) -> Scalar:
 
 
 def _integer(digits: str) -> int | None:
-    """None for what has no place in 64 bits, or isn't an integer."""
+    """The integer; None where it doesn't fit into 64 bits, or isn't an integer."""
     if len(digits) > _LONGEST_INTEGER or not _INTEGER.fullmatch(digits):
         return None
     unsigned = digits.lstrip("+-")
@@ -156,7 +156,7 @@ def _decoded(text: str) -> str:
 
 
 def _shortest(value: float) -> str:
-    """As `strconv.FormatFloat(value, 'g', -1, 64)` writes it."""
+    """The number as `strconv.FormatFloat(value, 'g', -1, 64)` formats it."""
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
     assert isinstance(exponent, int)  # noqa: S101 - the number is finite
     power = len(digits) + exponent - 1

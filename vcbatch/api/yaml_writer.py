@@ -1,7 +1,7 @@
-"""The one writer of YAML: what it writes, `kubectl` and `vcbatch.api.yaml_reader` read as the same values.
+"""The only writer of YAML: `kubectl` and `vcbatch.api.yaml_reader` read its output as the same values.
 
-PyYAML quotes what it would not read as a string itself. `kubectl` reads more words and numbers than that: `n`, `1e3`
-and `0o17` are False, 1000 and 15 to it. Those are quoted as well.
+PyYAML quotes strings that it would not read as strings itself. `kubectl` reads more words and numbers as other types:
+`n`, `1e3` and `0o17` are False, 1000 and 15. Those are quoted as well.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def dump(
 
     Args:
         sort_keys: sort the keys of mappings, as Kubernetes does.
-        width: characters of a line, beyond which a text is folded at its next space.
-        flow: True writes `{...}` and `[...]` throughout, None in the innermost collections only.
+        width: characters of a line, beyond which a text is wrapped at its next space.
+        flow: True writes `{...}` and `[...]` everywhere, None in the innermost collections only.
         ascii_only: escape all other characters.
         block_if: texts that contain one of these characters are written as blocks.
     """
@@ -52,7 +52,7 @@ def _dumper(block_if: str) -> type[Any]:
             return True
 
     def string(dumper: Any, value: str) -> Any:
-        # Where PyYAML quotes by itself it is left to: a style would keep the collection from being written as `{...}`.
+        # Where PyYAML quotes by itself, no style is set: it would keep the collection from being written as `{...}`.
         bare = dumper.resolve(yaml.ScalarNode, value, (True, False)) == STR
         style = "'" if bare and _is_ambiguous(value) else "|" if any(one in value for one in block_if) else None
         return dumper.represent_scalar(STR, value, style=style)
@@ -62,7 +62,7 @@ def _dumper(block_if: str) -> type[Any]:
 
 
 def _is_ambiguous(value: str) -> bool:
-    """Whether kubectl reads the bare text as something else than this text."""
+    """Whether kubectl reads the bare text as something else than this string."""
     try:
         return not isinstance(resolve(value, tag=None, plain=True), str)
     except ScalarError:

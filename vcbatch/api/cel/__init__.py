@@ -1,7 +1,7 @@
 """The Common Expression Language as Kubernetes uses it: parsed, evaluated and bounded without any I/O.
 
-`compiled` gives a program, whose `run` takes what it costs from a `Budget`; `estimate` says beforehand what it may
-cost.
+`compiled` returns a program, whose `run` takes its cost from a `Budget`; `estimate` calculates the maximum cost in
+advance.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from vcbatch.api.cel.syntax import CelSyntaxError
 from vcbatch.api.cel.values import NO_OVERLOAD, CelError, Optional
 
 CALL_LIMIT = 1_000_000
-"""What one evaluation may cost. Source: k8s.io/apiserver `pkg/apis/cel/config.go`, PerCallLimit."""
+"""The cost limit of one evaluation. Source: k8s.io/apiserver `pkg/apis/cel/config.go`, PerCallLimit."""
 REQUEST_LIMIT = 10_000_000
-"""What all evaluations for one request may cost together. Source: there, RuntimeCELCostBudget."""
+"""The cost limit of all evaluations for one request together. Source: there, RuntimeCELCostBudget."""
 
 
 @lru_cache(maxsize=512)

@@ -1,7 +1,7 @@
-"""The most that an expression may cost, from the sizes that its variables may have.
+"""The maximum cost of an expression, from the maximum sizes of its variables.
 
-What Kubernetes calculates when a rule is declared, so that a rule that may cost too much is refused before there is any
-object. Source: cel-go `checker/cost.go`, k8s.io/apiserver `pkg/cel/library/cost.go`.
+Kubernetes calculates it when a rule is declared, so that a rule that may cost too much is rejected before any object
+exists. Source: cel-go `checker/cost.go`, k8s.io/apiserver `pkg/cel/library/cost.go`.
 """
 
 from __future__ import annotations
@@ -13,22 +13,23 @@ from vcbatch.api.cel.evaluate import COLLECT_COST, LIST_COST, LOOP_COST, MAP_COS
 from vcbatch.api.cel.syntax import Call, Ident, Index, ListOf, Literal, Macro, MapOf, Node, Select
 
 REQUEST_BYTES = 3 * 1024 * 1024
-"""What no value is larger than: the most that a request may have."""
+"""The maximum size of a request, and thereby of any value, in bytes."""
 LARGEST = 2**62
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What is known of a value: the most characters, elements or properties that it may have, and what is below."""
+    """The known bounds of a value: the maximum number of its characters, elements or properties, and the shapes of
+    these."""
 
     size: int = 0
     items: Shape | None = None
-    """Of elements, and of values of a map whose keys aren't known."""
+    """The shape of elements, and of the values of a map whose keys are unknown."""
     keys: Shape | None = None
     fields: Mapping[str, Shape] = field(default_factory=dict[str, "Shape"])
     text: bool = False
     anything: bool = False
-    """Whether it may have any form."""
+    """Whether the value may have any type."""
     weight: int = field(init=False, compare=False, default=0)
     """The cost of comparing a whole value."""
 
@@ -54,7 +55,7 @@ def capped(cost: int) -> int:
 
 
 def estimate(tree: Node, variables: Mapping[str, Shape]) -> int:
-    """The most that the expression may cost."""
+    """The maximum cost of the expression."""
     return capped(_estimate(tree, dict(variables))[0])
 
 
@@ -104,7 +105,7 @@ def _field_of(shape: Shape, name: str) -> Shape:
 
 
 def _widest(shapes: Sequence[Shape]) -> Shape:
-    """A shape that holds them all."""
+    """A shape that includes them all."""
     widest = SCALAR
     for shape in shapes:
         widest = _wider(widest, shape)
@@ -157,7 +158,7 @@ def _loop(node: Macro, known: _Known) -> Estimate:
 
 
 def _walk(shape: Shape) -> int:
-    """The cost of going over a value: see `functions.weight`."""
+    """The cost of traversing a value: see `functions.weight`."""
     return (shape.size + 9) // 10 if shape.text or shape.anything else shape.size
 
 
@@ -185,7 +186,7 @@ _SAME_SIZE = frozenset(
         "last",
     }
 )
-"""Functions whose result is no larger than what they are called on."""
+"""Functions whose result is no larger than their receiver."""
 
 
 def _call(node: Call, known: _Known) -> Estimate:

@@ -1,8 +1,8 @@
-"""Evaluates expressions, and counts what they cost while they run, as Kubernetes does.
+"""Evaluates expressions and counts their costs at run time, as Kubernetes does.
 
-A program is the tree of an expression as nested functions. Each step takes its cost from a `Budget`, before it is
-carried out, so that neither time nor memory grows beyond it. Source of the costs: cel-go `interpreter/runtimecost.go`,
-k8s.io/apiserver `pkg/cel/library/cost.go`.
+A program is the tree of an expression as nested functions. Each step takes its cost from a `Budget` before it is
+executed, which bounds time and memory. Source of the costs: cel-go `interpreter/runtimecost.go`, k8s.io/apiserver
+`pkg/cel/library/cost.go`.
 """
 
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -31,10 +31,10 @@ from vcbatch.api.cel.syntax import (
 from vcbatch.api.cel.values import NONE, CelError, Optional, TypeName, less, no_overload
 
 DEEPEST = 150
-"""The greatest height of a tree."""
+"""The maximum height of a tree."""
 LIST_COST, MAP_COST = 10, 30
 LOOP_COST, COLLECT_COST = 3, 12
-"""What each turn of a loop costs beside its body; of one that collects results."""
+"""The cost of each iteration of a loop besides its body; and of a loop that collects results."""
 TYPE_NAMES = frozenset(
     {"int", "uint", "double", "bool", "string", "bytes", "list", "map", "type", "null_type", "optional_type"}
 )
@@ -45,15 +45,15 @@ Function = Callable[["Budget", Sequence[Any]], Any]
 
 
 class OverBudget(CelError):
-    """The expression costs more than it may."""
+    """The expression exceeds its budget."""
 
     def __init__(self) -> None:
         super().__init__("operation cancelled: actual cost limit exceeded")
 
 
 class Budget:
-    """What may still be spent. `patterns` are the regular expressions that were paid for; evaluations for one request
-    share them."""
+    """The remaining cost. `patterns` are the regular expressions whose compilation was counted; evaluations for one
+    request share them."""
 
     __slots__ = ("left", "patterns")
 
@@ -62,7 +62,7 @@ class Budget:
         self.patterns: set[str] = set() if patterns is None else patterns
 
     def spend(self, cost: int) -> None:
-        """Raises `OverBudget`."""
+        """Take `cost` from the budget. Raises `OverBudget`."""
         self.left -= cost
         if self.left < 0:
             raise OverBudget
@@ -72,7 +72,7 @@ class Program:
     """A compiled expression. `functions` are those that it may call."""
 
     def __init__(self, text: str, functions: Mapping[str, Function]) -> None:
-        """Raises `CelSyntaxError`."""
+        """Compile an expression. Raises `CelSyntaxError`."""
         self.tree = parse(text)
         if _height(self.tree) > DEEPEST:
             raise CelSyntaxError(f"ERROR: <input>:1:1: Syntax error: expression nests deeper than {DEEPEST} levels")
@@ -83,7 +83,7 @@ class Program:
 
     @property
     def variables(self) -> frozenset[str]:
-        """The variables that it refers to."""
+        """The names of the variables that it refers to."""
         return frozenset(self._free - TYPE_NAMES)
 
     @property
@@ -91,7 +91,7 @@ class Program:
         return sorted(name for name in self._called if name not in self._functions)
 
     def run(self, variables: Mapping[str, Any], budget: Budget) -> Any:
-        """The value. Raises `CelError`."""
+        """Evaluate the program and return its value. Raises `CelError`."""
         try:
             return self._step(dict(variables), budget)
         except RecursionError:
@@ -254,7 +254,7 @@ def _height(tree: Node) -> int:
 
 
 def _logical(steps: Sequence[Step], decisive: bool) -> Step:
-    """`||` (`decisive` true) or `&&`: one decisive operand decides, whatever error the others end with."""
+    """`||` (`decisive` true) or `&&`: one decisive operand decides, even if the others end with an error."""
 
     def step(variables: Variables, budget: Budget) -> Any:
         first: CelError | None = None
@@ -369,8 +369,7 @@ def _map(pairs: Sequence[tuple[Step, Step]], optional: Sequence[bool]) -> Step:
 
 
 def _turns(value: Any, names: Sequence[str]) -> Iterable[tuple[Any, ...]]:
-    """What the variables of a loop over the value are, turn by turn. Nothing is copied: the first turn may be the
-    last."""
+    """The values of a loop's variables, by iteration. Nothing is copied, since the first iteration may be the last."""
     if isinstance(value, list):
         return enumerate(value) if len(names) > 1 else zip(value)
     if isinstance(value, dict):
@@ -477,7 +476,7 @@ def _opt_map(operand: Step, name: str, body: Step, *, flat: bool) -> Step:
 
 
 def smallest(budget: Budget, items: Sequence[Any], *, largest: bool = False) -> Any:
-    """The least or greatest of the items. Raises `CelError`."""
+    """The smallest or largest of the items. Raises `CelError`."""
     if not items:
         raise CelError(f"{'max' if largest else 'min'} called on empty list")
     budget.spend(len(items))

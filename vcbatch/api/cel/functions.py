@@ -1,5 +1,5 @@
-"""All functions and operators that expressions may call, by name. Each takes from the budget what it costs beyond the
-call itself, before it works; source of the costs: k8s.io/apiserver `pkg/cel/library/cost.go`."""
+"""All functions and operators that expressions may call, by name. Each takes its cost beyond the call itself from the
+budget before it computes; source of the costs: k8s.io/apiserver `pkg/cel/library/cost.go`."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ from vcbatch.api.cel.values import (
 
 
 def _kind(left: Any, right: Any) -> type:
-    """The one type of two numbers. Raises `CelError`."""
+    """The common type of two numbers. Raises `CelError`."""
     kinds = {UInt if isinstance(value, UInt) else type(value) for value in (left, right)}
     if len(kinds) != 1 or not is_number(left):
         raise no_overload()
@@ -216,7 +216,7 @@ _DURATION = re.compile(rf"[-+]?(?:0|(?:{_PART.pattern})+)", re.ASCII)
 
 
 def duration(value: Any) -> timedelta:
-    """As Go's `time.ParseDuration`. Raises `CelError`."""
+    """The duration, parsed as by Go's `time.ParseDuration`. Raises `CelError`."""
     if isinstance(value, timedelta):
         return value
     if len(value) > 100 or not _DURATION.fullmatch(value):

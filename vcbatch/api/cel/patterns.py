@@ -13,7 +13,8 @@ from vcbatch.api.cel.values import CelError
 from vcbatch.api.linear_patterns import NotInstalledError, linear_pattern
 
 COMPILE_COST = 5_000
-"""Of each pattern that the evaluations for one request use, once: about what compiling the most expensive one takes."""
+"""The cost of each pattern that the evaluations for one request use, counted once: that of compiling the most expensive
+one."""
 MISSING = "regular expressions need the package google-re2"
 
 

@@ -1,4 +1,4 @@
-"""What functions of expressions share: their costs, comparing at a cost, and whole numbers."""
+"""Helpers of functions of expressions: their costs, comparison with costs, and integers."""
 
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
 # pyright: reportUnknownVariableType=false
@@ -27,12 +27,12 @@ def whole(value: int, like: int) -> int:
 
 
 def weight(text: str | bytes | list[Any] | dict[Any, Any]) -> int:
-    """What going over a value once costs: a tenth of a text's length, or the number of elements."""
+    """The cost of traversing a value once: a tenth of a text's length, or the number of elements."""
     return (len(text) + 9) // 10 if isinstance(text, (str, bytes)) else len(text)
 
 
 def plain(function: Callable[..., Any]) -> Function:
-    """A function of Python that costs a walk over each of its arguments."""
+    """A Python function whose cost is a traversal of each of its arguments."""
 
     def call(budget: Budget, values: Sequence[Any]) -> Any:
         for value in values:
@@ -44,7 +44,7 @@ def plain(function: Callable[..., Any]) -> Function:
 
 
 def same(budget: Budget, left: Any, right: Any) -> bool:
-    """`values.equal`, at its cost."""
+    """`values.equal`, with its cost taken from the budget."""
     if isinstance(left, (list, dict)) and type(left) is type(right) and len(left) == len(right):
         budget.spend(len(left))
         if isinstance(left, list):

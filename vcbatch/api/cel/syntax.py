@@ -1,7 +1,7 @@
 """The syntax of the Common Expression Language: text to a tree, bounded in size and nesting.
 
 Source: cel-spec `doc/langdef.md`, with the macros and the optional syntax (`a.?b`, `a[?i]`, `[?a]`) that Kubernetes
-switches on (k8s.io/apiserver `pkg/cel/environment`).
+enables (k8s.io/apiserver `pkg/cel/environment`).
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Any
 from vcbatch.api.cel.values import UInt
 
 LONGEST = 20_000
-"""Code points of an expression, which take some 0.2 s to parse; cel-go takes five times as many."""
+"""The maximum of code points of an expression; parsing them takes some 0.2 s. cel-go allows five times as many."""
 DEEPEST = 48
-"""How deep brackets and conditionals may nest."""
+"""The maximum nesting of brackets and conditionals."""
 _LONGEST_CHAIN = 100
-"""How many operators or selections may follow each other, which nest to the left."""
+"""The maximum of operators or selections in a row, which nest to the left."""
 
 
 class CelSyntaxError(ValueError):
-    """A text that is no expression, worded as by cel-go: `ERROR: <input>:1:7: Syntax error: …`."""
+    """An invalid expression, in cel-go's words: `ERROR: <input>:1:7: Syntax error: …`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Ident:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """`operand.field`; `optional` for `.?`, `test` inside of `has()`."""
+    """`operand.field`; `optional` for `.?`, `test` within `has()`."""
 
     operand: Node
     field: str
@@ -53,7 +53,7 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function or operator. `target` is that of a method call."""
+    """A function or operator. `target` is the receiver of a method call."""
 
     function: str
     args: tuple[Node, ...]
@@ -122,7 +122,7 @@ _LOOPS = {
     "all": (1, 1), "exists": (1, 1), "exists_one": (1, 1), "existsOne": (1, 1), "map": (1, 2), "filter": (1, 1),
     "transformList": (1, 2), "transformMap": (1, 2),
 }  # fmt: skip
-"""Macros: fewest and most arguments after their variables."""
+"""Macros: the minimum and maximum number of arguments after their variables."""
 _TWO_VARIABLES = frozenset({"all", "exists", "existsOne", "transformList", "transformMap"})
 _RELATIONS = frozenset({"<", "<=", ">", ">=", "==", "!=", "in"})
 
@@ -194,7 +194,7 @@ class _Parser:
         return condition
 
     def _chain(self, mark: str, operand: Any) -> Node:
-        """Operands of a logical operator, as one call of them all: a chain isn't deep."""
+        """The operands of a logical operator as one call, since a chain doesn't count as nesting."""
         operands = [operand()]
         while self._take(mark):
             operands.append(operand())
@@ -210,7 +210,7 @@ class _Parser:
         return left
 
     def _longer(self, many: int) -> int:
-        """The length of a chain, after one more."""
+        """The length of a chain plus one. Raises `CelSyntaxError` where it is too long."""
         if many >= _LONGEST_CHAIN:
             raise self._error(f"more than {_LONGEST_CHAIN} operators in a row", self._tokens[self._at][2])
         return many + 1

@@ -64,7 +64,8 @@ def _replace(budget: Budget, values: Sequence[Any]) -> str:
 
 
 def _split(budget: Budget, values: Sequence[Any]) -> list[str]:
-    """Costs a walk over the text and one unit for each part, of which there may be one per character."""
+    """Split a text. The cost is a traversal of the text and one unit for each part, of which there may be one per
+    character."""
     text, separator, *rest = values
     limit = rest[0] if rest else -1
     budget.spend(weight(text) + weight(separator))
@@ -180,7 +181,7 @@ def _refuse() -> str:
 
 
 def _spend_on_text_of(budget: Budget, value: Any) -> None:
-    """Spend what it costs to write the value out, part by part: parts that lists share are written each time."""
+    """Take the cost of converting the value to text, part by part: parts that lists share are converted each time."""
     match value:
         case str() | bytes():
             budget.spend(1 + weight(value))

@@ -1,7 +1,7 @@
-"""Values of the Common Expression Language as Python has them, and what is equal or less among them.
+"""Values of the Common Expression Language as Python values, with their equality and order.
 
 null, bool, int, double, string, bytes, list, map, timestamp and duration are None, bool, int, float, str, bytes, list,
-dict, datetime and timedelta; the rest is below. Quantities, IP addresses and the like are objects of Python that
+dict, datetime and timedelta; the other types are below. Quantities, IP addresses and the like are Python objects that
 compare by `==`.
 """
 
@@ -22,7 +22,7 @@ _LARGEST_DOUBLE_DIGITS = 21
 
 
 class CelError(Exception):
-    """What an expression ends with that can't be evaluated, in the words of cel-go."""
+    """The error of an expression that can't be evaluated, in the words of cel-go."""
 
 
 class UInt(int):
@@ -33,14 +33,14 @@ class UInt(int):
 
 @dataclass(frozen=True, slots=True)
 class TypeName:
-    """A type as a value: what `type()` gives."""
+    """A type as a value: the result of `type()`."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Optional:
-    """A value that may be missing: `items` has it, or nothing."""
+    """A value that may be missing: `items` has one element, or none."""
 
     items: tuple[Any, ...] = ()
 
@@ -76,7 +76,7 @@ def is_number(value: Any) -> bool:
 
 
 def equal(left: Any, right: Any) -> bool:
-    """Values of different types differ; numbers compare by value."""
+    """Whether two values are equal. Values of different types differ; numbers compare by value."""
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if isinstance(left, list) and isinstance(right, list):
@@ -89,7 +89,7 @@ def equal(left: Any, right: Any) -> bool:
 
 
 def less(left: Any, right: Any) -> bool:
-    """Whether `left` comes before `right`. Raises `CelError` where they have no order."""
+    """Whether `left` is less than `right`. Raises `CelError` where they have no order."""
     if (is_number(left) and is_number(right)) or (
         type(left) is type(right) and isinstance(left, (str, bytes, bool, datetime, timedelta))
     ):
@@ -105,7 +105,7 @@ def contains(items: Iterable[Any], value: Any) -> bool:
 
 
 def shown(value: Any) -> str:
-    """What `string()` makes of a scalar. Raises `CelError` for others."""
+    """The result of `string()` for a scalar. Raises `CelError` for other values."""
     match value:
         case bool():
             return "true" if value else "false"
@@ -134,7 +134,7 @@ def shown(value: Any) -> str:
 
 
 def _shown_double(value: float) -> str:
-    """As Go's `strconv.FormatFloat(value, 'g', -1, 64)`."""
+    """The number as Go's `strconv.FormatFloat(value, 'g', -1, 64)` formats it."""
     if value != value or value in (float("inf"), float("-inf")):
         return "NaN" if value != value else "+Inf" if value > 0 else "-Inf"
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()

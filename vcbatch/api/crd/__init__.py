@@ -1,4 +1,4 @@
-"""The CustomResourceDefinitions of every kind, made from the models: `render` one, or all `documents` as YAML."""
+"""The CustomResourceDefinitions of every kind, generated from the models: `render` one, or all `documents` as YAML."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from vcbatch.api.resources import Resource
 __all__ = ["LARGEST_DOCUMENT", "documents", "render", "render_all"]
 
 LARGEST_DOCUMENT: Final = 256 * 1024
-"""Bytes of an annotation, where client-side `kubectl apply` keeps the last document."""
+"""The maximum size in bytes of an annotation, in which client-side `kubectl apply` keeps the last document."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,8 +156,8 @@ _BY_KIND: Final = {definition.resource.kind: definition for definition in _DEFIN
 
 @cache
 def render(kind: str) -> Json:
-    """The CustomResourceDefinition of a kind (`Job`, `Queue`, …). Parts are shared between kinds: don't change them.
-    Raises KeyError for a kind that isn't ours."""
+    """The CustomResourceDefinition of a kind (`Job`, `Queue`, …). Parts are shared between kinds: don't modify them.
+    Raises KeyError for an unknown kind."""
     definition = _BY_KIND[kind]
     resource = definition.resource
     version: Json = {
@@ -192,7 +192,7 @@ def render_all() -> list[Json]:
 
 
 def documents() -> dict[str, str]:
-    """File name to YAML text of every definition, each below `LARGEST_DOCUMENT`."""
+    """The YAML text of every definition by file name, each smaller than `LARGEST_DOCUMENT`."""
     return {
         f"{definition['metadata']['name']}.yaml": yaml_writer.dump(
             definition, width=1_000_000, flow=None, ascii_only=True

@@ -16,7 +16,7 @@ _NO_FACET = Facet()
 
 @cache
 def object_schema(model: type[Model]) -> Json:
-    """The structural schema of a model, properties in the order of their names."""
+    """The structural schema of a model, with properties sorted by name."""
     facets = FACETS.get(model, {})
     properties: Json = {}
     required: list[str] = []
@@ -54,7 +54,7 @@ def _property(annotation: Any, facet: Facet) -> Json:
 
 
 def _without_defaults(schema: Json) -> Json:
-    """The schema with no default for its own properties; those below are of what somebody did give."""
+    """The schema without defaults for its own properties; those of deeper levels apply only to given values."""
     bare = {
         name: {key: value for key, value in below.items() if key != "default"}
         for name, below in schema["properties"].items()

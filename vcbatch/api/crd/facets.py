@@ -1,4 +1,4 @@
-"""What a CRD says of a field beyond its type: bounds, enums, defaults and the sentence that `kubectl explain` shows.
+"""The properties of a field in a CRD beyond its type: bounds, enums, defaults and the sentence for `kubectl explain`.
 
 The types come from the models. Bounds are Volcano's (its CRDs after v1.15), field for field.
 """
@@ -38,7 +38,7 @@ from vcbatch.api.model import Json, Model, NetworkTopology, OwnerReference
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facet:
-    """`schema` replaces the type that the model gives, `limits` are added to it."""
+    """`schema` replaces the type that the model gives; `limits` are added to it."""
 
     description: str = ""
     required: bool = False
@@ -46,7 +46,8 @@ class Facet:
     limits: Json = field(default_factory=dict[str, Any])
     item_limits: Json = field(default_factory=dict[str, Any])
     without_defaults: bool = False
-    """For what is laid over something else: a default of one of its fields would be taken for somebody's wish."""
+    """For a patch of another object: a default of one of its fields would overwrite a value that the user didn't
+    set."""
 
 
 def _of(description: str, *, required: bool = False, schema: Json | None = None, **limits: Any) -> Facet:

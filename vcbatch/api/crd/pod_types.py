@@ -11,7 +11,7 @@ the definitions that Kubernetes publishes.
 from typing import Final
 
 KUBERNETES: Final = "1.36"
-"""The release whose pod template this is."""
+"""The Kubernetes release that this pod template is from."""
 
 POD_TYPES: Final = """
 PodTemplateSpec

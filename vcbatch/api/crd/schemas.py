@@ -1,6 +1,6 @@
 """OpenAPI v3 schemas of basic types and of the pod template (structural schemas, as a CRD holds them).
 
-Schemas are shared between the documents that contain them: read them, never change them.
+Schemas are shared between the documents that contain them: don't modify them.
 """
 
 from __future__ import annotations

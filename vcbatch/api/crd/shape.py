@@ -1,5 +1,5 @@
-"""Whether JSON has the types that a schema says: what a CRD's schema check refuses, for who judges an object before or
-without it. Unknown keys, enumerations and ranges aren't looked at."""
+"""Whether JSON has the types of a schema: the errors of a CRD's schema check, for callers that validate an object
+before or without it. Unknown keys, enumerations and ranges aren't checked."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _MOST: Final = 20
 
 
 def shape_errors(value: Any, schema: Json, path: str, *, given: Callable[[Any], Any] | None = None) -> list[FieldError]:
-    """Values of another type than `schema` wants, at most twenty. A null stands for an absent value. `given` says what
-    the message shows of a value; without it that is the name of its type, as in Kubernetes."""
+    """Errors for values of another type than `schema` requires, at most twenty. A null counts as an absent value.
+    `given` returns what the message shows for a value; without it that is the name of its type, as in Kubernetes."""
     found: list[FieldError] = []
     if _fits(value, schema):
         return found
@@ -35,7 +35,8 @@ def shape_errors(value: Any, schema: Json, path: str, *, given: Callable[[Any], 
 
 
 def _fits(value: Any, schema: Json) -> bool:
-    """Whether `_errors` would find nothing, which is nearly always so and found out without a path for every value."""
+    """Whether `_errors` would find nothing, which is nearly always so, and cheaper to check without a path for every
+    value."""
     if value is None:
         return True
     if schema.get("x-kubernetes-int-or-string"):

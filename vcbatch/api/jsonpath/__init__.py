@@ -1,6 +1,6 @@
-"""JSONPath in client-go's dialect (`util/jsonpath`): what kubectl's `-o jsonpath` and printer columns of CRDs speak.
+"""JSONPath in client-go's dialect (`util/jsonpath`), as in kubectl's `-o jsonpath` and printer columns of CRDs.
 
-It differs from RFC 9535: `{...}` inside of text, `range`/`end`, text literals, a backslash before a dot of a name, and
+It differs from RFC 9535: `{...}` within text, `range`/`end`, text literals, a backslash before a dot of a name, and
 `['a.b']` means `.a.b`.
 """
 
@@ -31,7 +31,7 @@ _LONGEST_TEXT: Final = 64 * 1024 * 1024
 
 
 class Path:
-    """A parsed path. `visits` limits how many values one evaluation may touch."""
+    """A parsed path. `visits` limits how many values one evaluation may visit."""
 
     __slots__ = ("_parts", "_visits", "text")
 
@@ -41,12 +41,12 @@ class Path:
         self._visits = visits
 
     def find(self, value: Any) -> list[Any]:
-        """All values at the path, none where a field on the way is missing. Raises `PathError`."""
+        """All values at the path; none where a field on the way is missing. Raises `PathError`."""
         found = Evaluation(self._parts, Budget(self._visits)).run(value)
         return found[0] if found else []
 
     def find_or_none(self, value: Any) -> list[Any]:
-        """The same, and none where the path does not apply to the value."""
+        """The same, and none where the path doesn't apply to the value."""
         try:
             return self.find(value)
         except PathError:
@@ -54,7 +54,7 @@ class Path:
 
 
 class Template:
-    """Text with `{paths}` in it, as `-o jsonpath=` takes it."""
+    """Text with `{paths}` in it, as `-o jsonpath=` accepts it."""
 
     __slots__ = ("_parts",)
 
@@ -76,8 +76,8 @@ class Template:
 
 
 def parse_path(text: str) -> Path:
-    """Read a path such as `.status.conditions[?(@.type=="Ready")].status`. The first dot may be left out and braces
-    may stand around it, as kubectl allows where one path is wanted. Raises `MalformedPath`."""
+    """Parse a path such as `.status.conditions[?(@.type=="Ready")].status`. The first dot may be omitted and braces may
+    enclose it, as kubectl allows where one path is wanted. Raises `MalformedPath`."""
     inner = text.strip()
     if inner.startswith("{") and inner.endswith("}"):
         inner = inner[1:-1].strip()
@@ -94,9 +94,11 @@ def parse_path(text: str) -> Path:
 
 
 def parse_template(text: str) -> Template:
-    """Read a template such as `{range .items[*]}{.metadata.name}{"\\n"}{end}`. One without any braces is a path alone.
+    """Parse a template such as `{range .items[*]}{.metadata.name}{"\\n"}{end}`. One without any braces is a single
+    path.
 
-    Raises `MalformedPath`, also for what can be parsed and never be evaluated."""
+    Raises `MalformedPath`, also for templates that can be parsed but never be evaluated.
+    """
     if not text:
         return Template(())
     parts = parse(text) if "{" in text else parse(f"{{{text if text[0] in '.[$@' else f'.{text}'}}}")
@@ -106,13 +108,13 @@ def parse_template(text: str) -> Template:
 
 
 def parse_column(text: str) -> Path:
-    """Read the `jsonPath` of a printer column (apiextensions-apiserver `tableconvertor.New`). Its values are those of
-    the first part only, and what cannot be evaluated shows with its first object. Raises `MalformedPath`."""
+    """Parse the `jsonPath` of a printer column (apiextensions-apiserver `tableconvertor.New`). Its values are those of
+    the first part only, and a path that can't be evaluated shows with its first object. Raises `MalformedPath`."""
     return Path(text, parse(f"{{{text}}}"), visits=_VISITS_OF_COLUMN)
 
 
 def _errors(parts: Sequence[Part]) -> Iterator[str]:
-    """What no object can be evaluated with."""
+    """Errors of parts that can't be evaluated with any object."""
     depth = 0
     for part in parts:
         for node in part.nodes if isinstance(part, Action) else ():

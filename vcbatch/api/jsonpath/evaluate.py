@@ -1,7 +1,7 @@
 """Evaluates parsed templates as client-go `util/jsonpath/jsonpath.go` does with `AllowMissingKeys(true)`.
 
-A field that is missing finds nothing. An index outside of a list, a comparison of different types or a filter on
-anything but a list is a `PathError`. Entries of objects come in the order of their keys, which Go leaves to chance.
+A missing field gives no value. An index outside of a list, a comparison of different types or a filter on anything but
+a list is a `PathError`. Entries of objects are in the order of their keys, which is random in Go.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ _ORDERED: Mapping[str, Callable[[Any, Any], bool]] = {
     ">=": operator.ge,
 }
 _NOTHING: Final = object()
-"""What a range without results is evaluated on, to find its end."""
+"""The value on which a range without results is evaluated, to find its end."""
 
 
 class BudgetExceeded(PathError):
-    """The evaluation was given up."""
+    """The evaluation was aborted."""
 
 
 class Budget:
-    """How many values an evaluation may visit. Without it a path of n `..` needs (size of the object)^n steps."""
+    """The number of values an evaluation may visit. Without it a path of n `..` needs (size of the object)^n steps."""
 
     __slots__ = ("_left", "_limit")
 
@@ -64,9 +64,10 @@ class Evaluation:
         self._last_end = -1
 
     def run(self, value: Any) -> list[list[Any]]:
-        """The values that each part finds, a list for each; parts inside of a range once for each of its values.
+        """The values that each part finds, a list for each; parts within a range once for each of its values.
 
-        Raises `PathError`."""
+        Raises `PathError`.
+        """
         return self._block(0, value)
 
     def _block(self, start: int, value: Any) -> list[list[Any]]:
@@ -137,7 +138,7 @@ class Evaluation:
         raise PathError(f"unrecognized identifier {name}")
 
     def _children(self, value: Any) -> list[Any]:
-        """What a value consists of; of a text its bytes, as in Go."""
+        """The elements of a value; for a text its bytes, as in Go."""
         match value:
             case dict():
                 fields = _object(cast("object", value))
@@ -153,7 +154,7 @@ class Evaluation:
         return children
 
     def _recursive(self, values: list[Any]) -> list[Any]:
-        """All values that have contents, each before what is in it."""
+        """All values that have contents, each before its contents."""
         found: list[Any] = []
         waiting = values[::-1]
         while waiting:
@@ -189,7 +190,7 @@ class Evaluation:
         return _holds(sides[0], node.operator, sides[1])
 
     def _exists(self, item: Any, nodes: Sequence[Node]) -> bool:
-        """Whether there is anything at the path. Where a step of it does not apply, Go goes by what the step was
+        """Whether there is any value at the path. Where a step doesn't apply, Go uses the value that the step was
         applied to."""
         values = [item]
         for node in nodes:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 
 class MalformedPath(ValueError):
-    """Text that cannot be parsed as a path or a template."""
+    """Text that can't be parsed as a path or a template."""
 
 
 class PathError(ValueError):
-    """A path that cannot be evaluated on a value, as an index outside of a list, or that needs too many steps."""
+    """A path that can't be evaluated on a value, such as an index outside of a list, or that needs too many steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Recursive:
 
 @dataclass(frozen=True, slots=True)
 class Identifier:
-    """`range`, `end`, or a word that has no meaning."""
+    """`range`, `end`, or an unknown word."""
 
     name: str
 
@@ -74,7 +74,7 @@ Node = Text | Field | Slice | Literal | Wildcard | Recursive | Identifier | Filt
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What stands in one pair of braces: the nodes apply one after the other."""
+    """The contents of one pair of braces: the nodes apply one after the other."""
 
     nodes: tuple[Node, ...]
 

@@ -1,4 +1,4 @@
-"""Reads JSONPath templates. Accepts exactly what client-go `util/jsonpath/parser.go` accepts, up to `LONGEST`."""
+"""Parses JSONPath templates. Accepts exactly what client-go `util/jsonpath/parser.go` accepts, up to `LONGEST`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from vcbatch.api.jsonpath.nodes import (
 )
 
 LONGEST: Final = 16_384
-"""Characters of a template."""
+"""The maximum number of characters of a template."""
 
 _MOST_DIGITS: Final = 18
 _DICT_KEY = re.compile(r"'([^']*)'", re.DOTALL)
@@ -42,7 +42,7 @@ def parse(text: str) -> tuple[Part, ...]:
 
 
 def _action(text: str) -> tuple[Node, ...]:
-    """What `{text}` means inside of brackets. What follows a brace that `text` closes is ignored."""
+    """The nodes of `{text}` within brackets. Text after a brace that `text` closes is ignored."""
     first = _Parser(f"{{{text}}}").template()[0]
     assert isinstance(first, Action)  # noqa: S101 - it begins with a brace
     return first.nodes
@@ -65,7 +65,7 @@ class _Parser:
         return tuple(parts)
 
     def _inside(self) -> tuple[Node, ...]:
-        """Up to and including the closing brace."""
+        """The nodes up to and including the closing brace."""
         nodes: list[Node] = []
         while True:
             if self._take("}"):
@@ -204,7 +204,7 @@ def _alphanumeric(letter: str) -> bool:
 
 
 def _unquoted(text: str, quote: str) -> str:
-    """A quoted text without its quotes, with the escapes of Go (`strconv.UnquoteChar`)."""
+    """A quoted text without its quotes, with Go's escapes (`strconv.UnquoteChar`)."""
     inner = text[1:-1]
     if "\\" not in inner and quote not in inner:
         return inner

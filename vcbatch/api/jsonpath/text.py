@@ -1,4 +1,4 @@
-"""Values as text, as Go's `fmt.Fprint` and `json.Marshal` write them."""
+"""Values as text, in the format of Go's `fmt.Fprint` and `json.Marshal`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def shown(value: Any) -> str:
             return value
         case dict() | list():
             text = json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False, default=str)
-            # Only floats are written otherwise than Go writes them.
+            # Only floats are formatted differently by Go.
             return _encoded(cast("object", value)) if _MAYBE_FLOAT.search(text) else text.translate(_HTML)
         case float():
             return _number(value, smallest=-4, largest=6)
@@ -42,7 +42,7 @@ def _encoded(value: object) -> str:
 
 
 def _number(value: float, *, smallest: int, largest: int) -> str:
-    """The fewest digits that mean this number, with an exponent outside of these powers of ten."""
+    """The number with the fewest digits, with an exponent outside of these powers of ten."""
     sign, digits, power = _digits(value)
     if value and (power < smallest or power >= largest):
         mantissa = digits[0] + (f".{digits[1:]}" if len(digits) > 1 else "")

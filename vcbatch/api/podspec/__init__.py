@@ -1,1 +1,1 @@
-"""Pod specs in plain JSON: the defaults that Kubernetes gives them, and what it refuses in them."""
+"""Pod specs in plain JSON: Kubernetes' defaults and validation."""

@@ -1,4 +1,4 @@
-"""Errors of requests and limits, and the service class they give a pod.
+"""Errors of requests and limits, and the QoS class that they give a pod.
 
 Source: kubernetes `pkg/apis/core/validation` (`validateResourceRequirements`) and `pkg/apis/core/helper/qos`.
 """
@@ -47,7 +47,7 @@ def name_errors(resource: str, path: str) -> list[FieldError]:
 
 
 def amount_errors(resource: str, amount: Any, path: str) -> list[FieldError]:
-    """Errors of an amount: none at all, negative, or a part of something that can't be parted."""
+    """Errors of a quantity: malformed, negative, or a fraction of an indivisible resource."""
     try:
         parse_quantity(amount)
     except MalformedQuantity as error:
@@ -60,7 +60,7 @@ def amount_errors(resource: str, amount: Any, path: str) -> list[FieldError]:
 
 
 def _page_errors(resource: str, amount: Any, path: str) -> list[FieldError]:
-    """Huge pages come whole."""
+    """Errors of a quantity of huge pages that isn't a multiple of the page size."""
     if not resource.startswith(_HUGE_PAGES):
         return []
     try:
@@ -135,8 +135,8 @@ def _claims_reported(claims: Collection[str]) -> str:
 
 
 def service_class(spec: Json) -> str:
-    """Guaranteed, Burstable or BestEffort, from CPU and memory: of the pod where it says so itself, else of its
-    containers."""
+    """The QoS class, Guaranteed, Burstable or BestEffort, from CPU and memory: pod-level resources where they are set,
+    else those of the containers."""
     own = part(spec, "resources")
     if own.get("limits") or own.get("requests"):
         return _class_of([own])

@@ -38,7 +38,7 @@ def claim_spec_errors(spec: Json, path: str) -> list[FieldError]:
 
 
 def _source_errors(source: Json, path: str) -> list[FieldError]:
-    """Errors of what a claim's contents come from."""
+    """Errors of the data source of a claim."""
     found = [field_errors.required(f"{path}.{key}") for key in ("name", "kind") if not source.get(key)]
     group, kind = source.get("apiGroup") or "", source.get("kind", "")
     if not group and kind != "PersistentVolumeClaim":

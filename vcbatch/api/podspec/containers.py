@@ -246,7 +246,7 @@ def _mounts_errors(container: Json, volumes: Mapping[str, Json], path: str) -> l
 
 
 def _sub_path_errors(mount: Json, place: str, path: str) -> list[FieldError]:
-    """Kubernetes reports a bad sub path at the list and not at its entry."""
+    """Errors of a sub path. Kubernetes reports them at the list and not at its entry."""
     found: list[FieldError] = []
     plain, expression = mount.get("subPath", ""), mount.get("subPathExpr", "")
     if plain:

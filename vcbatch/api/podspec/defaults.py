@@ -1,4 +1,4 @@
-"""What a pod spec says when its author doesn't. Source: kubernetes `pkg/apis/core/v1/defaults.go`."""
+"""Defaults of a pod spec. Source: kubernetes `pkg/apis/core/v1/defaults.go`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _IMAGE = re.compile(
 """The name of an image. Source: the grammar of github.com/distribution/reference."""
 _LONGEST_IMAGE = 255
 _LONGEST_WITH_DIGEST = 2048
-"""Beyond it no name is looked at: matching takes some hundred bytes of memory for each character."""
+"""Longer names aren't matched: matching takes some hundred bytes of memory for each character."""
 
 
 def spec_defaults(spec: Json) -> None:
@@ -47,7 +47,7 @@ def spec_defaults(spec: Json) -> None:
 
 
 def pod_defaults(spec: Json) -> None:
-    """Defaults that only a pod gets, after those of its spec."""
+    """Defaults of pods only, after those of the spec."""
     spec.setdefault("enableServiceLinks", True)
     for container in containers(spec, ephemeral=False):
         _requests_from_limits(container)
@@ -62,7 +62,7 @@ def pod_defaults(spec: Json) -> None:
 
 
 def containers(spec: Json, *, ephemeral: bool = True) -> Iterator[Json]:
-    """All containers of a pod spec: init containers first, as they run."""
+    """All containers of a pod spec, init containers first, as they run."""
     kinds = ("initContainers", "containers", "ephemeralContainers") if ephemeral else ("initContainers", "containers")
     for kind in kinds:
         yield from listed(spec, kind)
@@ -100,7 +100,7 @@ def _container_defaults(container: Json) -> None:
 
 
 def _is_latest(image: str) -> bool:
-    """Whether an image is named with the tag `latest`, or well and with neither tag nor digest."""
+    """Whether the image has the tag `latest`, or is well-formed and has neither tag nor digest."""
     name = _IMAGE.fullmatch(image) if len(image) <= _LONGEST_WITH_DIGEST else None
     if name is None or len(name["name"]) > _LONGEST_IMAGE:
         return False
@@ -116,7 +116,7 @@ def _probe_defaults(probe: Json) -> None:
         probe["grpc"].setdefault("service", "")
 
 
-# What isn't there reads as an empty object of its own, which these two fill in for nobody.
+# A missing object reads as an empty one of its own, so that these two set defaults in no part of the spec.
 
 
 def _http_defaults(action: Json) -> None:

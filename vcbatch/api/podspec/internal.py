@@ -1,7 +1,7 @@
-"""Pod specs in the form of Kubernetes' internal types, which is how some of its messages show them.
+"""Pod specs in the form of Kubernetes' internal types, as some of its messages show them.
 
 The internal types have no JSON tags: all fields are written, in the order of their definition, under their Go names.
-The table below gives that order; it differs from the API's where the internal types do (host namespaces belong to the
+The table below has that order; it differs from the API's where the internal types do (host namespaces belong to the
 security context). Source: kubernetes `pkg/apis/core/types.go`.
 """
 
@@ -128,7 +128,7 @@ _IN_SECURITY = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "h
 
 @lru_cache(maxsize=1)
 def _fields() -> dict[str, list[tuple[str, str, str]]]:
-    """Type to its fields: Go name, JSON name, kind."""
+    """A mapping from each type to its fields: Go name, JSON name, kind."""
     table: dict[str, list[tuple[str, str, str]]] = {}
     current = ""
     for word in _TABLE.split():
@@ -176,7 +176,7 @@ def _json_name(name: str) -> str:
 
 
 def _internal(value: Any, kind: str) -> Any:
-    """A value of the API as the internal type of this kind would be written."""
+    """A value of the API in the format of the internal type of this kind."""
     if kind.startswith("[]"):
         return [_internal(item, kind[2:]) for item in value] if value else None
     if kind == "map":
@@ -191,7 +191,7 @@ def _internal(value: Any, kind: str) -> Any:
 
 
 def internal(value: Json, type_name: str) -> Json:
-    """The value of a type of the table, complete, with its fields in order."""
+    """The value of a type of the table, with all fields in order."""
     if type_name == "PodSpec":
         moved = {key: value[key] for key in _IN_SECURITY if key in value}
         value = {**value, "securityContext": {**(value.get("securityContext") or {}), **moved}}

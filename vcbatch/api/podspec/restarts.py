@@ -1,4 +1,4 @@
-"""What becomes of a container that has ended: its own restart rules, its own policy, then its pod's.
+"""What happens to a container that has ended: its own restart rules, its own policy, then its pod's.
 
 Source: Kubernetes `pkg/api/v1/pod/util.go` (ContainerShouldRestart), KEP-5307 (rules and policies of containers) and
 KEP-5532 (RestartAllContainers).
@@ -34,7 +34,7 @@ def is_sidecar(container: Json) -> bool:
 
 
 def restarts(spec: Json, container: Json, exit_code: int) -> bool:
-    """Whether a container that ended so is started again by itself."""
+    """Whether a container with this exit code is restarted by itself."""
     if container.get("restartPolicy") and _action(container, exit_code) == RestartAction.RESTART:
         return True
     policy = container.get("restartPolicy") or spec.get("restartPolicy") or RestartPolicy.ALWAYS
@@ -42,19 +42,19 @@ def restarts(spec: Json, container: Json, exit_code: int) -> bool:
 
 
 def restarts_all(container: Json, exit_code: int) -> bool:
-    """Whether a container that ended so has all containers of its pod started anew, init containers first."""
+    """Whether all containers of the pod are restarted, init containers first, after this exit code of the container."""
     return bool(container.get("restartPolicy")) and _action(container, exit_code) == RestartAction.RESTART_ALL
 
 
 def may_restart_all(spec: Json) -> bool:
-    """Whether any container of the pod could have all of them restarted."""
+    """Whether a container of the pod has a rule that restarts all of them."""
     everyone: Sequence[Json] = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
     rules = (rule for container in everyone for rule in container.get("restartPolicyRules") or ())
     return any(rule.get("action") == RestartAction.RESTART_ALL for rule in rules)
 
 
 def _action(container: Json, exit_code: int) -> str | None:
-    """What the first rule says that the exit code meets; None where it meets none."""
+    """The action of the first rule that the exit code matches; None where it matches none."""
     rules: Sequence[Mapping[str, Any]] = container.get("restartPolicyRules") or ()
     return next((rule.get("action") for rule in rules if _meets(rule.get("exitCodes") or {}, exit_code)), None)
 

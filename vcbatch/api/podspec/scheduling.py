@@ -1,4 +1,4 @@
-"""Errors of what a pod says of where it may run: affinity, tolerations, spreading, gates.
+"""Errors of a pod's scheduling constraints: affinity, tolerations, topology spread, gates.
 
 Source: kubernetes `pkg/apis/core/validation`.
 """
@@ -138,7 +138,7 @@ def _pod_term_errors(term: Json, path: str) -> list[FieldError]:
 
 
 def _term_keys_errors(term: Json, path: str) -> list[FieldError]:
-    """Errors of the keys that stand for the pod's own labels."""
+    """Errors of the keys that are replaced by the pod's own labels."""
     found: list[FieldError] = []
     for kind in ("matchLabelKeys", "mismatchLabelKeys"):
         keys = listed(term, kind)

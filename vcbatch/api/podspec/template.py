@@ -1,4 +1,4 @@
-"""Pod specs inside other objects: what defaults there and what is refused there."""
+"""Pod specs inside other objects: their defaults and validation."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def template_defaults(template: Json) -> None:
 
 
 def written_template_errors(template: Json, path: str) -> list[FieldError]:
-    """Errors of a PodTemplateSpec as its author wrote it: without its defaults, which are given to a copy. Values of a
-    wrong type are told alone, since no rule can be asked about them."""
+    """Errors of a PodTemplateSpec as its author wrote it: without its defaults, which are set in a copy. Values of a
+    wrong type are the only errors reported, since the other rules need the right types."""
     misshapen = shape_errors(template, core_type("PodTemplateSpec"), path)
     if misshapen:
         return misshapen

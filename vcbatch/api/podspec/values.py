@@ -88,7 +88,7 @@ def port_name_errors(path: str, value: str) -> list[FieldError]:
 
 
 def port_errors(path: str, value: Any) -> list[FieldError]:
-    """Errors of a port that is a number or the name of one."""
+    """Errors of a port, which is a number or the name of one."""
     return port_name_errors(path, value) if isinstance(value, str) else port_number_errors(path, value or 0)
 
 
@@ -117,7 +117,7 @@ def relative_path_errors(path: str, value: str) -> list[FieldError]:
 
 
 def file_path_errors(path: str, value: str) -> list[FieldError]:
-    """Errors of a file's place inside a volume."""
+    """Errors of the path of a file within a volume."""
     found = relative_path_errors(path, value)
     if value.startswith("..") and not value.startswith("../"):
         found.append(field_errors.invalid(path, value, "must not start with '..'"))

@@ -26,7 +26,7 @@ _SECOND = "may not specify more than 1 volume type"
 
 
 def volumes_errors(volumes: list[Json], path: str, *, pod_name: str) -> tuple[dict[str, Json], list[FieldError]]:
-    """The sound volumes by name, and the errors of the others."""
+    """The valid volumes by name, and the errors of the others."""
     sound: dict[str, Json] = {}
     found: list[FieldError] = []
     made = {f"{pod_name}-{item.get('name')}" for item in volumes if item.get("ephemeral") is not None and pod_name}
@@ -183,7 +183,7 @@ def _projection(projection: Json, path: str, place: str, taken: set[str]) -> lis
 
 
 def _claimed(file: str, taken: set[str], path: str, *, shown: str) -> list[FieldError]:
-    """Two sources must not write one file."""
+    """Errors where two sources write the same file."""
     if not file:
         return []
     if file in taken:
@@ -256,10 +256,10 @@ _SOURCES: Mapping[str, Callable[[Any, str], list[FieldError]]] = {
     "ephemeral": _ephemeral,
     "image": _needs("reference"),
 }
-"""Every volume type, in the order in which Kubernetes looks at them."""
+"""Every volume type, in the order in which Kubernetes validates them."""
 
 _MISNAMED = {"downwardAPI": "downwarAPI", "cephfs": "cephFS"}
-"""Paths that Kubernetes itself writes differently here."""
+"""Paths that Kubernetes itself spells differently in this place."""
 
 
 def selector_key_errors(reference: Json, path: str) -> list[FieldError]:

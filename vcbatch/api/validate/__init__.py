@@ -1,4 +1,4 @@
-"""Whether an object can work: pure rules, each with all its errors at once."""
+"""Validation of objects: pure rules, each of which returns all its errors at once."""
 
 from vcbatch.api.validate.access import namespace_errors
 from vcbatch.api.validate.command import command_errors, commanded_queue

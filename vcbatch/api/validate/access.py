@@ -1,8 +1,8 @@
-"""Which namespaces may submit to a queue: its annotation `vcbatch.dev/allowed-namespaces`, and that of those above it.
+"""The namespaces that may submit to a queue: its annotation `vcbatch.dev/allowed-namespaces`, and its ancestors'.
 
-A comma-separated list of namespaces; `*` stands for any characters, so that `team-*` is each that starts so.
-Without the annotation everybody may. Every queue on the way to the root that has one must allow the namespace, so that
-the owner of a part of the tree can narrow what is allowed there, and not widen it.
+A comma-separated list of namespaces; `*` stands for any characters, so that `team-*` matches every name with that
+prefix. Without the annotation every namespace may submit. Every queue on the path to the root that has the annotation
+must allow the namespace, so that the owner of a subtree can restrict access to it, and not extend it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def allowed_namespaces(queue: Queue) -> list[str] | None:
 
 
 def annotation_errors(queue: Queue) -> Iterator[ValidationError]:
-    """The annotation is a list of names and patterns."""
+    """Errors of the annotation: it has to be a list of names and patterns."""
     patterns = allowed_namespaces(queue) or []
     if len(patterns) > MOST_ALLOWED:
         yield ValidationError(
@@ -41,7 +41,8 @@ def annotation_errors(queue: Queue) -> Iterator[ValidationError]:
 
 
 def namespace_errors(name: str, namespace: str, lookup: Lookup, field: str) -> Iterator[ValidationError]:
-    """Whether objects of `namespace` may go to the queue `name`. A queue that doesn't exist is another rule's."""
+    """Errors where `namespace` may not submit to the queue `name`. A queue that doesn't exist is covered by another
+    rule."""
     seen: set[str] = set()
     while name and name not in seen:
         seen.add(name)

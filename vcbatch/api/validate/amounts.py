@@ -1,4 +1,4 @@
-"""Amounts of resources, as queues are given them."""
+"""Resource quantities of queues."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ Amounts = Mapping[str, Quantity]
 
 
 def read(resources: ResourceList) -> dict[str, Quantity]:
-    """The amounts; a malformed one, which `amount_errors` reports, counts as nothing."""
+    """The quantities; a malformed one, which `amount_errors` reports, counts as zero."""
     return {name: _quantity(given) for name, given in resources.items()}
 
 
 def total(listed: Iterable[Amounts]) -> dict[str, Quantity]:
-    """Their sum, for each resource."""
+    """The sum for each resource."""
     result: dict[str, Quantity] = {}
     for amounts in listed:
         for name, amount in amounts.items():
@@ -26,7 +26,7 @@ def total(listed: Iterable[Amounts]) -> dict[str, Quantity]:
 
 
 def amount_errors(resources: ResourceList, path: str) -> Iterator[ValidationError]:
-    """Amounts are quantities, not negative, and whole where the resource only comes whole."""
+    """Errors of quantities: malformed, negative, or fractions of indivisible resources."""
     for name, given in resources.items():
         field = f"{path}.{name}"
         try:
@@ -41,7 +41,7 @@ def amount_errors(resources: ResourceList, path: str) -> Iterator[ValidationErro
 
 
 def shown(amounts: Amounts) -> str:
-    """As Volcano writes a vector of resources: cpu and everything but memory in thousandths."""
+    """The format of Volcano's resource vectors: cpu and everything but memory in thousandths."""
     parts = [f"cpu {_milli(amounts, 'cpu')}", f"memory {amounts.get('memory', ZERO).value()}.00"]
     parts += [f"{name} {_milli(amounts, name)}" for name in sorted(amounts) if name not in ("cpu", "memory")]
     return ", ".join(parts)
@@ -59,8 +59,8 @@ def _quantity(given: str | float) -> Quantity:
 
 
 def _is_whole(name: str) -> bool:
-    """Pods, object counts and extended resources (`domain/name`, not Kubernetes' own); not the capacity of devices by
-    claim (`memory.deviceclass/name`)."""
+    """Whether the resource is indivisible: pods, object counts and extended resources (`domain/name`, not Kubernetes'
+    own), but not the capacity of devices by claim (`memory.deviceclass/name`)."""
     domain, slash, _ = name.partition("/")
     if domain.endswith(".deviceclass"):
         return False

@@ -1,4 +1,4 @@
-"""The disruption budgets that the pods of a job would carry: judged with the job, since its pods aren't asked about."""
+"""The disruption budgets of a job's future pods, validated with the job, since pods aren't sent to the webhook."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from vcbatch.api.validate.pod import BUDGETS, pod_errors
 
 
 def budget_of_pods(annotations: Mapping[str, str]) -> dict[str, str]:
-    """What of a job's annotations its pods get as their budget: one of the two, the minimum first."""
+    """The part of a job's annotations that its pods get as their budget: one of the two, the minimum first."""
     name = next((name for name in BUDGETS if name in annotations), None)
     return {name: annotations[name]} if name is not None else {}
 
 
 def job_budget_errors(job: Job) -> Iterator[ValidationError]:
-    """What `/pods/validate` says of the budgets of the pods that the job would have. What the job gives counts more
-    than what a template has."""
+    """The errors of `/pods/validate` for the budgets that the job's pods would have. The job's annotations have
+    precedence over a template's."""
     given = budget_of_pods(job.metadata.annotations)
     own = pod_errors(given)
     yield from own

@@ -1,5 +1,5 @@
-"""Whether a Command to a queue may be made. Volcano judges no Commands: whoever may create one in any namespace opens
-and closes every queue there, and no UID is compared."""
+"""Validation of Commands to a queue. Volcano doesn't validate Commands: every user who may create one in any namespace
+can open and close every queue, and no UID is compared."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vcbatch.api.validate.errors import Cause, ValidationError
 
 
 def commanded_queue(command: Json | None) -> str:
-    """The queue that the Command is for, as the queue controller reads it; empty where it is for another object."""
+    """The queue that the Command targets, as the queue controller reads it; empty where it targets another object."""
     target = part(command or {}, "target")
     if (target.get("apiVersion"), target.get("kind")) != (QUEUES.api_version, QUEUES.kind):
         return ""
@@ -20,7 +20,8 @@ def commanded_queue(command: Json | None) -> str:
 
 
 def command_errors(command: Json) -> Iterator[ValidationError]:
-    """A Command to a queue names the UID of the queue, so that it is never carried out on another of the same name."""
+    """Errors where a Command to a queue has no UID of the queue: without it, it could be executed on another one of the
+    same name."""
     queue = commanded_queue(command)
     if queue and not part(command, "target").get("uid"):
         text = f"target.uid: Required value: want the UID of queue {queue} (kubectl get queue {queue} -o yaml)"

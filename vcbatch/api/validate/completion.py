@@ -12,8 +12,8 @@ _ENDS: Final = frozenset({Action.COMPLETE_JOB, Action.TERMINATE_JOB, Action.ABOR
 
 
 def restart_policy_warnings(spec: JobSpec, path: str) -> Iterator[str]:
-    """Tasks without a restart policy in a job that therefore never completes (volcano-sh/volcano#1075). Kubernetes'
-    default is Always: a container that ends well is started again, so the pod never succeeds."""
+    """Warnings about tasks without a restart policy in a job that therefore never completes (volcano-sh/volcano#1075).
+    Kubernetes' default is Always: a container that succeeds is restarted, so the pod never succeeds."""
     running = [(index, task) for index, task in enumerate(spec.tasks) if task.replicas > 0]
     unsaid = [index for index, task in running if not task.pod_spec.get("restartPolicy")]
     if not unsaid or _completes(spec, [task for _, task in running]):
@@ -24,7 +24,7 @@ def restart_policy_warnings(spec: JobSpec, path: str) -> Iterator[str]:
 
 
 def _completes(spec: JobSpec, running: Iterable[TaskSpec]) -> bool:
-    """Whether something other than the end of all pods can complete the job: enough of the tasks that end, or a
+    """Whether the job can complete before all its pods have ended: through enough tasks whose pods end, or by a
     policy."""
     ending = [task for task in running if _ends(task)]
     if spec.min_success is not None and sum(task.replicas for task in ending) >= spec.min_success:
@@ -35,7 +35,7 @@ def _completes(spec: JobSpec, running: Iterable[TaskSpec]) -> bool:
 
 
 def _answers(policy: LifecyclePolicy, ending: bool) -> bool:
-    """Whether the policy ends the job well. `ending`: pods that it is about end by themselves."""
+    """Whether the policy completes the job. `ending`: whether the pods it applies to end by themselves."""
     if Event.TASK_COMPLETED in policy.all_events or Event.ANY in policy.all_events:
         return ending and policy.action in _ENDS
     if policy.action != Action.COMPLETE_JOB:

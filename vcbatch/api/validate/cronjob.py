@@ -1,4 +1,4 @@
-"""Whether a CronJob can work (volcano-sh/volcano `pkg/webhooks/admission/cronjobs/validate`)."""
+"""Validation of CronJobs (volcano-sh/volcano `pkg/webhooks/admission/cronjobs/validate`)."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from vcbatch.api.validate.lookup import Lookup
 
 _LONGEST_LABEL: Final = 63
 LONGEST_NAME: Final = _LONGEST_LABEL - 11
-"""A job is called after its CronJob, a dash and ten digits."""
+"""The name of a job is that of its CronJob, a dash and ten digits."""
 
 _SOME_SLOT: Final = "29000000"
-"""Minutes since 1970, which end the names of a CronJob's jobs: eight digits until the year 2160."""
+"""An example of the suffix of a CronJob's jobs, minutes since 1970: eight digits until the year 2160."""
 
 _ZONE_PART = re.compile(r"[A-Za-z.\-_0-9+]{1,14}", re.ASCII)
 
 
 def cronjob_errors(cron_job: CronJob, lookup: Lookup) -> list[ValidationError]:
-    """Errors of name, schedule and time zone, and of the job that would be made each time."""
+    """Errors of name, schedule and time zone, and of the job that would be created each time."""
     errors = [*_name_errors(cron_job.name), *_schedule_errors(cron_job.spec.schedule)]
     errors += _zone_errors(cron_job.spec.time_zone, lookup)
-    # The job goes through admission itself, with its defaults; what can't ever pass is better said now.
+    # The created jobs pass admission themselves, with defaults; errors that would reject all of them are reported now.
     job = Job.parse(default_job({"spec": cron_job.spec.job_template.spec.dump()}))
     errors += spec_errors(job.spec, some_job_name(cron_job), path="spec.jobTemplate.spec")
     return errors
 
 
 def some_job_name(cron_job: CronJob) -> str:
-    """The name of a job that it makes, as long as they all are."""
+    """The name of one of its jobs; all have the same length."""
     return f"{cron_job.name[:LONGEST_NAME]}-{_SOME_SLOT}"
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with an object, as values."""
+"""Validation errors as values."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ValidationError:
-    """One error. `message` is a whole sentence that names what was given and what is allowed, in Volcano's words where
-    it has a rule of its own; `field` is the path in the object, for machines."""
+    """One error. `message` is a whole sentence with the given and the allowed values, in Volcano's words where it has
+    the same rule; `field` is the path in the object, for programs."""
 
     field: str
     message: str
@@ -36,11 +36,11 @@ class ValidationError:
 
 MOST_REPORTED: Final = 50
 LONGEST_REPORTED: Final = 16 * 1024
-"""What fits into the answer to a client, which nobody reads to its end."""
+"""The maximum of characters in the answer to a client; more would hardly be read."""
 
 
 def sentence(errors: Iterable[ValidationError]) -> str:
-    """All errors in one message, in their order, each once; of very many the first."""
+    """All errors in one message, in their order, each once; if there are very many, the first ones."""
     texts = list(dict.fromkeys(error.message.rstrip(";. ") for error in errors))
     text = "; ".join(texts[:MOST_REPORTED])
     if len(text) > LONGEST_REPORTED:

@@ -1,4 +1,4 @@
-"""Order graphs: tasks of a job, jobs of a flow."""
+"""Dependency graphs: tasks of a job, jobs of a flow."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def unknown_target(edges: Mapping[str, Collection[str]]) -> tuple[str, str] | No
 
 
 def cycle(edges: Mapping[str, Collection[str]]) -> list[str]:
-    """The nodes that can never start because they wait for each other or for one that does; empty for an order."""
+    """The nodes that can never start because they depend on each other or on such a node; empty without cycles."""
     waiting = {node: {target for target in targets if target in edges} for node, targets in edges.items()}
     waited_for_by: dict[str, list[str]] = {node: [] for node in edges}
     for node, targets in waiting.items():

@@ -1,4 +1,4 @@
-"""Whether the host lists that plugins make for a job fit where they go: a variable, a ConfigMap, a Secret."""
+"""Whether a job's host lists, which plugins write, fit into a variable, a ConfigMap and a Secret."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from vcbatch.api.names import Plugin
 from vcbatch.api.validate.errors import Cause, ValidationError
 
 LARGEST_CONFIG_MAP: Final = 1024 * 1024
-"""Bytes of all values, of a Secret's too (k8s.io/kubernetes `pkg/apis/core/validation`, `MaxSecretSize`)."""
+"""The maximum of bytes of all values, of a Secret's too (k8s.io/kubernetes `pkg/apis/core/validation`,
+`MaxSecretSize`)."""
 LARGEST_VARIABLE: Final = 128 * 1024 - 1
-"""Bytes of `NAME=value` (Linux `MAX_ARG_STRLEN`, the last byte being its end)."""
-_KEYS_SIZE: Final = 4096  # more than a key pair of the ssh plugin's has
+"""The maximum of bytes of `NAME=value` (Linux `MAX_ARG_STRLEN`, of which the last byte is the terminator)."""
+_KEYS_SIZE: Final = 4096  # more than the size of the ssh plugin's key pair
 _ROLES: Final = ("ps", "worker", "chief", "evaluator")
 
 
 def host_list_errors(spec: JobSpec, job: str, path: str) -> Iterator[ValidationError]:
-    """Lists that are too large for where a plugin of the job puts them, with their sizes."""
+    """Errors of lists that are too large for the objects or variables of the job's plugins, with their sizes."""
     lists = host_lists(spec, job)
     for plugin, check in ((Plugin.SVC, _svc), (Plugin.SSH, _ssh), (Plugin.MPI, _mpi), (Plugin.TENSORFLOW, _tensorflow)):
         arguments = spec.plugins.get(plugin)
@@ -46,7 +47,7 @@ def _svc(lists: Sequence[HostList], arguments: Sequence[str]) -> Iterator[str]:
 def _ssh(lists: Sequence[HostList], arguments: Sequence[str]) -> Iterator[str]:
     flags = _flags(Plugin.SSH, arguments)
     rest = len("Host \n  HostName \n  Port \n") + len(str(flags.number("ssh-port")))
-    # Each host has its first name and its whole name, which ends with a dot and the subdomain.
+    # Each host has its short name and its full name, which ends with a dot and the subdomain.
     config = sum(2 * each.size + each.count * (rest - 1 - len(each.subdomain.encode())) for each in lists)
     total = config + _KEYS_SIZE
     if total > LARGEST_CONFIG_MAP:

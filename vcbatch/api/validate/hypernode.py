@@ -1,4 +1,4 @@
-"""Whether a HyperNode selects anything (volcano-sh/volcano `pkg/webhooks/admission/hypernodes/validate`)."""
+"""Validation of HyperNodes (volcano-sh/volcano `pkg/webhooks/admission/hypernodes/validate`)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from vcbatch.api.re2 import MalformedPattern, compile_pattern, cost_of
 from vcbatch.api.validate.errors import Cause, ValidationError
 
 MOST_PATTERN_COST: Final = 200_000
-"""Of the different patterns of one HyperNode, in instructions of RE2: a fraction of a second, and some 1,500 patterns
-such as `^rack-12-node-[0-9]+$`."""
+"""The maximum cost of the different patterns of one HyperNode, in instructions of RE2: a fraction of a second, and some
+1,500 patterns such as `^rack-12-node-[0-9]+$`."""
 
 
 def hypernode_errors(hypernode: HyperNode) -> list[ValidationError]:
-    """There are members, and patterns are patterns. That each member is selected in exactly one way is a rule of the
-    schema (CEL), in Volcano as here."""
+    """Errors of missing members and of invalid patterns. That each member is selected in exactly one way is a rule of
+    the schema (CEL), as in Volcano."""
     if not hypernode.spec.members:
         text = "spec.members: Invalid value: []: member must have at least one member"
         return [ValidationError("spec.members", text, Cause.REQUIRED)]

@@ -1,6 +1,6 @@
-"""Whether a new Job can work (volcano-sh/volcano `pkg/webhooks/admission/jobs/validate`).
+"""Validation of new Jobs (volcano-sh/volcano `pkg/webhooks/admission/jobs/validate`).
 
-All errors are found at once. Sentences are Volcano's where it has the same rule, since tools and habits match on them.
+All errors are reported at once. Messages are Volcano's where it has the same rule, since tools and users match on them.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ TOPOLOGY_CONFLICT: Final = (
 )
 
 MOST_PODS: Final = 100_000
-"""Pods of one job, as many as an indexed Job of Kubernetes may have."""
+"""The maximum of pods of one job, as for an indexed Job of Kubernetes."""
 MOST_TASKS: Final = 10_000
-"""Tasks of one job, as many as can be judged in a moment."""
+"""The maximum of tasks of one job; so many can be validated quickly."""
 
 _REMEMBERED: Final = 128
 _REMEMBERED_BYTES: Final = 8 * 1024
-"""How many templates, of how many bytes at most, are known with their errors."""
+"""The maximum number of templates whose errors are cached, and the maximum of their bytes."""
 
 LONGEST_HOST_NAME: Final = 63
-"""Characters of a pod's host name; the kubelet cuts a longer name of a pod there."""
+"""The maximum length of a pod's host name; the kubelet truncates longer pod names to it."""
 
-# As k8s.io/apiserver `pkg/storage/names` makes them.
+# The length of the prefix in names that k8s.io/apiserver `pkg/storage/names` generates.
 _LONGEST_PREFIX: Final = 58
 _SUFFIX_LENGTH: Final = 5
 
 
 def job_errors(job: Job, lookup: Lookup) -> list[ValidationError]:
-    """Everything that keeps a new job from working. The job has its defaults already."""
+    """All errors of a new job, which has its defaults already."""
     name = job.name or generated_name(job.metadata.generate_name)
     errors = [*_name_errors(name), *spec_errors(job.spec, name)]
     errors += _queue_errors(job.spec.queue, lookup)
@@ -68,8 +68,8 @@ def job_errors(job: Job, lookup: Lookup) -> list[ValidationError]:
 
 
 def spec_errors(spec: JobSpec, name: str, *, path: str = "spec") -> list[ValidationError]:
-    """The errors of a job's spec by itself, whatever queue it goes to. `name` is the job's, as long as its pods' names
-    depend on it."""
+    """The errors of a job's spec by itself, independent of its queue. `name` is the job's; the names of its pods depend
+    on its length."""
     if not spec.tasks:
         return [ValidationError(f"{path}.tasks", "No task specified in job spec", Cause.REQUIRED)]
     if len(spec.tasks) > MOST_TASKS:
@@ -94,13 +94,14 @@ def spec_errors(spec: JobSpec, name: str, *, path: str = "spec") -> list[Validat
 
 
 def topology_errors(topology: NetworkTopology | None, path: str) -> Iterator[ValidationError]:
-    """The highest tier may be given by number or by name."""
+    """Errors of the highest tier, which may be given by number or by name, but not both."""
     if topology is not None and topology.highest_tier_allowed is not None and topology.highest_tier_name:
         yield ValidationError(path, TOPOLOGY_CONFLICT)
 
 
 def size_errors(spec: JobSpec, path: str) -> Iterator[ValidationError]:
-    """A job has no more pods than anything could start, or a slip of the keyboard takes the control plane down."""
+    """Errors of a job with more pods than a cluster can start, so that a typing mistake doesn't overload the control
+    plane."""
     if spec.total_replicas > MOST_PODS:
         yield ValidationError(
             f"{path}.tasks", f"{path}.tasks: {spec.total_replicas} pods in total, want at most {MOST_PODS}"
@@ -108,7 +109,7 @@ def size_errors(spec: JobSpec, path: str) -> Iterator[ValidationError]:
 
 
 def partition_errors(task: TaskSpec, job: str, path: str) -> Iterator[ValidationError]:
-    """Partitions cover the task's pods exactly."""
+    """Errors where the partitions don't cover the task's pods exactly."""
     policy = task.partition_policy
     if policy is None:
         return
@@ -132,8 +133,8 @@ def partition_errors(task: TaskSpec, job: str, path: str) -> Iterator[Validation
 
 
 def pod_name_errors(task: TaskSpec, spec: JobSpec, job: str, path: str) -> Iterator[ValidationError]:
-    """The name of the task's first pod is a qualified name, as Volcano has it. Where the pods' names become host names,
-    the longest of them is short enough for one."""
+    """Errors of pod names: the name of the task's first pod has to be a qualified name, as in Volcano. Where the pods'
+    names become host names, the longest of them has to be short enough for one."""
     pod = names.pod_name(job, task.name, max(task.replicas - 1, 0))
     complaints = qualified_name(pod)
     if complaints and (has_host_names(task, spec) or qualified_name(names.pod_name(job, task.name, 0))):
@@ -142,27 +143,28 @@ def pod_name_errors(task: TaskSpec, spec: JobSpec, job: str, path: str) -> Itera
 
 
 def has_host_names(task: TaskSpec, spec: JobSpec) -> bool:
-    """Whether the plugin svc makes the names of the task's pods their host names, which have 63 characters at most. A
-    longer name of a pod without one is cut by the kubelet."""
+    """Whether the plugin svc makes the names of the task's pods their host names, which have 63 characters at most.
+    Without svc, the kubelet truncates a longer name."""
     return Plugin.SVC in spec.plugins and not task.pod_spec.get("hostname")
 
 
 def time_limit_errors(job: Job) -> Iterator[ValidationError]:
-    """The annotation with the longest time that the job may run is a number of seconds."""
+    """Errors of the annotation with the time limit of the job: it has to be a number of seconds."""
     error = time_limit_error(job.metadata.annotations)
     if error:
         yield ValidationError(f"metadata.annotations[{names.MAX_RUN_SECONDS}]", error)
 
 
 def parallel_limit_errors(job: Job) -> Iterator[ValidationError]:
-    """The annotation with the most pods that are alive together is a number, and leaves room for the gang."""
+    """Errors of the annotation with the maximum of pods alive together: a number that isn't smaller than the gang."""
     error = parallel_limit_error(job.metadata.annotations, minimum=job.spec.min_available)
     if error:
         yield ValidationError(f"metadata.annotations[{names.MAX_PARALLEL_PODS}]", error)
 
 
 def generated_name(prefix: str) -> str:
-    """A name such as an API server makes of a `generateName`, for who judges an object before it has one."""
+    """An example of the name that an API server generates from a `generateName`, to validate an object before it has
+    one."""
     return f"{prefix[:_LONGEST_PREFIX]}{'x' * _SUFFIX_LENGTH}" if prefix else ""
 
 
@@ -186,8 +188,8 @@ def _task_errors(task: TaskSpec, index: int, job: str, spec: JobSpec, spec_path:
     yield from (ValidationError(f"{path}.name", f"{path}.name: {text}") for text in dns_label(task.name))
     yield from policy_errors(task.policies, f"{path}.policies")
     yield from pod_name_errors(task, spec, job, path)
-    # Volcano reports errors of templates under spec.task, which is not the field's name: the sentence is for people
-    # and tools that know it so, the field for the rest.
+    # Volcano reports errors of templates under spec.task, which isn't the field's name: the sentence has it for users
+    # and tools that match on it, `field` has the real path.
     reported = f"{spec_path}.task[{index}].template"
     for error in _template_errors(task.template, reported):
         yield ValidationError(error.field.replace(reported, f"{path}.template", 1), str(error), Cause(error.reason))
@@ -196,7 +198,8 @@ def _task_errors(task: TaskSpec, index: int, job: str, spec: JobSpec, spec_path:
 
 
 def _template_errors(template: Json, path: str) -> Sequence[FieldError]:
-    """Jobs that come by the thousand are mostly alike, and the rules of pods are most of what judging one costs."""
+    """Errors of a pod template. Cached: jobs that are created by the thousand are mostly alike, and the rules of pods
+    are most of the cost of validating one."""
     try:
         written = msgspec.json.encode(template)
     except (TypeError, ValueError, RecursionError):
@@ -212,7 +215,7 @@ def _known_template_errors(written: bytes, path: str) -> Sequence[FieldError]:
 
 
 def _whole_cpu_errors(task: TaskSpec, position: int, path: str) -> Iterator[ValidationError]:
-    """NUMA alignment hands out whole cores."""
+    """Errors of a task with NUMA alignment that doesn't request whole cores."""
     if task.topology_policy in ("", "none"):
         return
     for group in ("containers", "initContainers"):
@@ -220,7 +223,7 @@ def _whole_cpu_errors(task: TaskSpec, position: int, path: str) -> Iterator[Vali
             if not _asks_whole_cpus(container):
                 field = f"{path}.template.spec.{group}[{index}].resources.requests[cpu]"
                 name = cast(Json, container).get("name") if isinstance(container, dict) else None
-                # Volcano says container[i] of init containers too, which is another container.
+                # Volcano reports container[i] for init containers too, which is another container.
                 which = "container" if group == "containers" else group
                 where = f"spec.task[{position}] {which}[{index}] ({name})"
                 text = f"the cpu request isn't an integer in {where}, as topologyPolicy {task.topology_policy} needs"
@@ -245,7 +248,7 @@ def _plugin_errors(spec: JobSpec, job: str, path: str) -> Iterator[ValidationErr
         if name not in PLUGIN_FLAGS:
             yield ValidationError(field, f"unable to find job plugin: {name}; known plugins: {', '.join(PLUGIN_FLAGS)}")
             continue
-        # What can't be read of the arguments has its default, as in Volcano, and is warned about.
+        # Malformed arguments get their defaults, as in Volcano, and a warning.
         flags = parse_flags(arguments, PLUGIN_FLAGS[name])
         if name == Plugin.MPI and spec.task(flags.text("master")) is None:
             yield ValidationError(field, f"The specified mpi master task was not found: {flags.text('master')}")
@@ -257,7 +260,7 @@ def _plugin_errors(spec: JobSpec, job: str, path: str) -> Iterator[ValidationErr
                 "metadata.name", f'metadata.name: Invalid value: "{job}": {names.ray_head_service(job)} {reason}'
             )
         elif name == Plugin.SVC and dns_label(job):
-            # Its name becomes the pods' subdomain and, in front of the task's, their host name.
+            # The job's name becomes the pods' subdomain and, before the task's name, their host name.
             reason = f"{dns_label(job)[0]}, as the plugin svc makes host names of it"
             yield ValidationError("metadata.name", f'metadata.name: Invalid value: "{job}": {reason}')
 
@@ -281,7 +284,7 @@ def _queue_errors(name: str, lookup: Lookup) -> Iterator[ValidationError]:
         text = f'unable to find job queue: queue.scheduling.volcano.sh "{name}" not found'
         yield ValidationError(field, text, Cause.NOT_FOUND)
         return
-    # A queue without a state was made a moment ago, and its controller is about to open it.
+    # A queue without a state was just created, and its controller is about to open it.
     state = queue.status.state or QueueState.OPEN
     if state != QueueState.OPEN:
         yield ValidationError(
@@ -296,7 +299,8 @@ def _queue_errors(name: str, lookup: Lookup) -> Iterator[ValidationError]:
 
 
 def normalized(value: Any) -> Any:
-    """JSON without what Go's types can't tell from absence: nulls, empty strings, lists and objects."""
+    """JSON without the values that Go's types can't distinguish from absence: nulls, empty strings, lists and
+    objects."""
     if isinstance(value, dict):
         kept = {key: normalized(item) for key, item in cast(Json, value).items()}
         return {key: item for key, item in kept.items() if item not in (None, "", [], {})}

@@ -1,4 +1,4 @@
-"""Whether a Job may be changed so (volcano-sh/volcano `pkg/webhooks/admission/jobs/validate`)."""
+"""Validation of changes of Jobs (volcano-sh/volcano `pkg/webhooks/admission/jobs/validate`)."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _FROZEN = (
 
 
 def job_update_errors(new: Job, old: Job) -> list[ValidationError]:
-    """The size and the priority of a job may change, nothing else of its spec. Metadata is free, also that of a job
-    which was stored under older rules; a changed limit of time or of pods, or a changed budget, has to be one."""
+    """Errors of changes other than of the size and the priority of a job. Metadata may change, also on a job that was
+    stored under older rules; a changed time limit, limit of parallel pods or disruption budget has to be valid."""
     limits = (job.metadata.annotations.get(MAX_RUN_SECONDS) for job in (new, old))
     errors = list(time_limit_errors(new)) if len(set(limits)) > 1 else []
     bounds = ((job.metadata.annotations.get(MAX_PARALLEL_PODS), job.spec.min_available) for job in (new, old))
@@ -71,7 +71,7 @@ def job_update_errors(new: Job, old: Job) -> list[ValidationError]:
 
 
 def _grown_lists(new: Job, old: Job) -> Iterator[ValidationError]:
-    """More replicas make longer pod names and host lists. What was allowed before stays allowed."""
+    """Errors of the longer pod names and host lists of more replicas. Values that were allowed before stay allowed."""
     if new.spec.total_replicas > old.spec.total_replicas:
         yield from host_list_errors(new.spec, new.name, "spec")
     before = {task.name: task.replicas for task in old.spec.tasks}
@@ -81,12 +81,12 @@ def _grown_lists(new: Job, old: Job) -> Iterator[ValidationError]:
 
 
 def _frozen_part(spec: JobSpec) -> Json:
-    """The spec without what may change, zero values out, since Go's types can't tell these from absence."""
+    """The spec without its mutable fields and without zero values, which Go's types can't distinguish from absence."""
     wire: Json = normalized(spec.model_dump(by_alias=True))
     for path in changeable(JOBS):
         if path != FILLED_CLAIM_NAME:
             _clear(wire, path.split("."))
-    # Here an empty list isn't nothing: it is a plugin without arguments.
+    # Here an empty list isn't the same as absence: it is a plugin without arguments.
     wire["plugins"] = {name: list(arguments) for name, arguments in spec.plugins.items()}
     for volume in wire.get("volumes", ()):
         if "volumeClaim" in volume:

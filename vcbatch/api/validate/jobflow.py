@@ -1,4 +1,4 @@
-"""Whether a JobFlow is an order (volcano-sh/volcano `pkg/webhooks/admission/jobflows/validate`)."""
+"""Validation of JobFlows (volcano-sh/volcano `pkg/webhooks/admission/jobflows/validate`)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _NO_ORDER = "jobflow Flow is not DAG"
 
 
 def jobflow_errors(flow: JobFlow, *, old: JobFlow | None = None) -> list[ValidationError]:
-    """What is wrong with its order, and with the time that it is kept for when it is finished. What is as it was in
-    `old` stays, whatever rules there were when it was made."""
+    """Errors of its dependencies, and of its retention time. Fields that are unchanged from `old` pass, even under
+    rules that are newer than the object."""
     errors = list(_retention_errors(flow, old))
     return errors if old is not None and flow.spec == old.spec else [*order_errors(flow), *errors]
 
@@ -31,7 +31,7 @@ def _retention_errors(flow: JobFlow, old: JobFlow | None) -> Iterator[Validation
 
 
 def order_errors(flow: JobFlow) -> list[ValidationError]:
-    """Every target is a flow, and none waits for itself."""
+    """Errors where a target is no flow, or where a flow depends on itself."""
     errors = list(_name_errors(flow))
     edges = {each.name: each.depends_on.targets if each.depends_on else () for each in flow.spec.entries}
     unknown = graph.unknown_target(edges)
@@ -46,7 +46,7 @@ def order_errors(flow: JobFlow) -> list[ValidationError]:
 
 
 def _name_errors(flow: JobFlow) -> Iterator[ValidationError]:
-    """A flow's name is that of a JobTemplate, and a part of the name of the job made of it."""
+    """Errors of a flow's name, which is that of a JobTemplate, and a part of the name of its job."""
     for index, each in enumerate(flow.spec.flows):
         field = f"spec.flows[{index}].name"
         complaints = dns_subdomain(each.name) if each.name else ()

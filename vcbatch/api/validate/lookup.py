@@ -1,4 +1,4 @@
-"""What rules have to know of the world around the object that they judge."""
+"""The objects that rules read besides the object that they validate."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from vcbatch.api.unfinished import QueueWork
 
 
 class Lookup(Protocol):
-    """Answered from caches: a rule never waits."""
+    """Reads from caches: a rule never waits."""
 
     def queue(self, name: str) -> Queue | None:
-        """The queue of this name."""
+        """The queue of this name; None where it doesn't exist."""
         ...
 
     def queues(self) -> Sequence[Queue]:
@@ -22,7 +22,7 @@ class Lookup(Protocol):
         ...
 
     def has_priority_class(self, name: str) -> bool:
-        """Whether the PriorityClass exists; also True where that can't be known."""
+        """Whether the PriorityClass exists; True also where that is unknown."""
         ...
 
     def has_time_zone(self, name: str) -> bool:
@@ -31,8 +31,8 @@ class Lookup(Protocol):
 
 
 class WorkLookup(Lookup, Protocol):
-    """The same, for rules about queues and PodGroups. A refusal rests on what is stored when it is made, never on the
-    counts in a queue's status, which are written later."""
+    """The same, for rules about queues and PodGroups. A rejection is based on the stored objects, never on the counts
+    in a queue's status, which are written later."""
 
     def work(self, queue: str) -> QueueWork:
         """The unfinished work of a queue."""
@@ -43,9 +43,9 @@ class WorkLookup(Lookup, Protocol):
         ...
 
     def pod_group(self, namespace: str, name: str) -> Json | None:
-        """The PodGroup of this name; it is asked for where a pod is resized."""
+        """The PodGroup of this name; it is needed where a pod is resized."""
         ...
 
     def namespace_annotations(self, name: str) -> dict[str, str]:
-        """Annotations of a namespace; empty where it isn't known."""
+        """The annotations of a namespace; empty where it is unknown."""
         ...

@@ -1,7 +1,6 @@
-"""What of a stored object may be changed, field by field.
+"""Which fields of a stored object are mutable.
 
-The rule for jobs is made of this table, `docs/mutability.md` is printed from it, and a test changes every field and
-compares.
+The rule for jobs is generated from this table, as is `docs/mutability.md`, and a test changes every field and compares.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from vcbatch.api.resources import CRONJOBS, HYPERNODES, JOBFLOWS, JOBS, PODGROUP
 
 
 class Change(StrEnum):
-    """Whether a change is taken."""
+    """Whether a change is allowed."""
 
     YES = "yes"
     CHECKED = "if the result is valid"
@@ -28,11 +27,11 @@ class Field:
     path: str
     change: Change
     effect: str
-    """What comes of a change, or what to do where there can't be one."""
+    """The effect of a change, or an alternative where it isn't allowed."""
 
 
 FILLED_CLAIM_NAME: Final = "volumes[*].volumeClaimName"
-"""May change beside a `volumeClaim` only: there the controller fills it in, as Volcano's does."""
+"""May change only together with a `volumeClaim`: the controller sets it there, as Volcano's does."""
 
 _NEW_JOB: Final = "make a new job"
 _NEXT_CYCLE: Final = "holds from the next scheduling cycle"
@@ -106,11 +105,11 @@ FIELDS: Final[dict[Resource, tuple[Field, ...]]] = {
         Field("members", Change.CHECKED, "at least one; patterns are patterns"),
     ),
 }
-"""Every field of the specs. Metadata is free, except for what the annotations of vcbatch have to be."""
+"""Every field of the specs. Metadata is mutable, as long as the annotations of vcbatch are valid."""
 
 
 def changeable(resource: Resource) -> tuple[str, ...]:
-    """The fields that may change at all."""
+    """The paths of the mutable fields."""
     return tuple(field.path for field in FIELDS[resource] if field.change is not Change.NO)
 
 

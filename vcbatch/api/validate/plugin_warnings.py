@@ -1,4 +1,4 @@
-"""Warnings about job plugins: arguments that aren't read, and what a plugin does to a command of the author's."""
+"""Warnings about job plugins: arguments that aren't parsed, and commands of the author that a plugin replaces."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _LONGEST_SHOWN: Final = 40
 
 
 def argument_warnings(spec: JobSpec, path: str) -> Iterator[str]:
-    """Arguments that a plugin ignores. Go's flag package stops reading at the first that it doesn't know, that has a
-    wrong value or that is no flag, and Volcano goes on with what was read before it."""
+    """Arguments that a plugin ignores. Go's flag package stops parsing at the first one that is unknown, that has a
+    wrong value or that is no flag, and Volcano continues with those before it."""
     for name, arguments in spec.plugins.items():
         if name not in PLUGIN_FLAGS:
             continue
@@ -30,7 +30,7 @@ def argument_warnings(spec: JobSpec, path: str) -> Iterator[str]:
 
 
 def ray_warnings(spec: JobSpec, path: str) -> Iterator[str]:
-    """Commands of the author's that the plugin ray replaces, as Volcano's does."""
+    """The author's commands that the plugin ray replaces, as Volcano's does."""
     arguments = spec.plugins.get(Plugin.RAY)
     if arguments is None:
         return

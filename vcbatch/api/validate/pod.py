@@ -1,4 +1,4 @@
-"""Annotations of pods that go to our scheduler (volcano-sh/volcano `pkg/webhooks/admission/pods/validate`)."""
+"""Annotations of pods that our scheduler places (volcano-sh/volcano `pkg/webhooks/admission/pods/validate`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BUDGETS = (names.JDB_MIN_AVAILABLE, names.JDB_MAX_UNAVAILABLE)
 
 
 def pod_errors(annotations: Mapping[str, object]) -> list[ValidationError]:
-    """A disruption budget is a positive number or a percentage from 1% to 99%, and there is only one."""
+    """Errors of disruption budgets: only one, a positive number or a percentage from 1% to 99%, is allowed."""
     given = [name for name in BUDGETS if name in annotations]
     errors = [error for name in given for error in _budget_errors(name, annotations[name])]
     if len(given) > 1:
@@ -23,7 +23,8 @@ def pod_errors(annotations: Mapping[str, object]) -> list[ValidationError]:
 
 
 def pod_update_errors(annotations: Mapping[str, object], old: Mapping[str, object]) -> list[ValidationError]:
-    """The queue that the pod was admitted with stays: a PodGroup that is made for the pod later goes there."""
+    """Errors of a change of the queue after admission: the PodGroup that is created later for the pod has that
+    queue."""
     before, now = old.get(names.SCHEDULING_QUEUE_NAME), annotations.get(names.SCHEDULING_QUEUE_NAME)
     if before == now:
         return []

@@ -1,4 +1,4 @@
-"""Whether a PodGroup may be made (volcano-sh/volcano `pkg/webhooks/admission/podgroups/validate`)."""
+"""Validation of PodGroups (volcano-sh/volcano `pkg/webhooks/admission/podgroups/validate`)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from vcbatch.api.validate.lookup import WorkLookup
 
 
 def podgroup_errors(group: PodGroup, lookup: WorkLookup, *, old: PodGroup | None = None) -> list[ValidationError]:
-    """Its queue exists, is open and takes its namespace, and no topology is given twice. Of one that is changed only a
-    changed queue is judged: its status is written through the same resource, and has to pass when the queue is closed.
+    """Errors where its queue doesn't exist, isn't open or doesn't allow its namespace, or where a topology is given
+    twice. On an update only a changed queue is validated: the status is written through the same resource, and the
+    write has to pass when the queue is closed.
 
-    A Closing queue takes the new PodGroup of an unfinished Job that was admitted to it, since the Job may be between
-    two attempts. Volcano refuses it, and the Job waits for ever.
+    A Closing queue accepts the new PodGroup of an unfinished Job that was admitted to it, since the Job may be between
+    two attempts. Volcano rejects it, and the Job waits for ever.
     """
     if old is not None and old.spec.queue == group.spec.queue:
         return []
@@ -42,8 +43,8 @@ def podgroup_errors(group: PodGroup, lookup: WorkLookup, *, old: PodGroup | None
 
 
 def attempt_errors(group: PodGroup, lookup: WorkLookup) -> list[ValidationError]:
-    """The annotation of a later attempt, which is new, lets a PodGroup start in a Closing queue. Its value has to be
-    the number of retries that the status of the PodGroup's unfinished Job has."""
+    """Errors of a new annotation of a later attempt, with which a PodGroup may start in a Closing queue. Its value has
+    to be the number of retries in the status of the PodGroup's unfinished Job."""
     value = group.metadata.annotations.get(ATTEMPT)
     owner = group.metadata.controller_owner()
     job = lookup.job(group.namespace, owner.name) if owner is not None and _of_admitted_job(group, lookup) else None
@@ -55,7 +56,7 @@ def attempt_errors(group: PodGroup, lookup: WorkLookup) -> list[ValidationError]
 
 
 def _takes(state: str, group: PodGroup, lookup: WorkLookup, *, new: bool) -> bool:
-    """Whether a queue in that state takes the PodGroup."""
+    """Whether a queue in that state accepts the PodGroup."""
     if state in ("", QueueState.OPEN):
         return True
     return new and state == QueueState.CLOSING and _of_admitted_job(group, lookup)

@@ -1,4 +1,4 @@
-"""Lists of lifecycle policies (volcano-sh/volcano `pkg/webhooks/admission/jobs/validate`)."""
+"""Validation of lists of lifecycle policies (volcano-sh/volcano `pkg/webhooks/admission/jobs/validate`)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ POLICY_EVENTS: Final = (
     Event.TASK_FAILED,
     Event.JOB_UPDATED,
 )
-"""Events that a policy may name; the others are the controller's own."""
+"""Events that a policy may name; the others are internal to the controller."""
 
 POLICY_ACTIONS: Final = (
     Action.ABORT_JOB,
@@ -67,7 +67,7 @@ def _own_errors(policy: LifecyclePolicy, at: str) -> Iterator[ValidationError]:
     for event in policy.all_events:
         if event not in POLICY_EVENTS:
             yield ValidationError(f"{at}.event", f'{at}.event: Invalid value: "{event}": invalid policy event')
-    # A policy on an exit code may have any action, in Volcano too: one that it doesn't know does nothing.
+    # A policy on an exit code may have any action, as in Volcano: an unknown one does nothing.
     if policy.action not in POLICY_ACTIONS and policy.all_events:
         yield ValidationError(f"{at}.action", f'{at}.action: Invalid value: "{policy.action}": invalid policy action')
     if policy.exit_code == 0:

@@ -1,4 +1,5 @@
-"""Whether a Queue may be made, changed or deleted (volcano-sh/volcano `pkg/webhooks/admission/queues/validate`)."""
+"""Validation of Queues on creation, update and deletion (volcano-sh/volcano
+`pkg/webhooks/admission/queues/validate`)."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ _ANNOTATIONS: Final = "requestBody.metadata.annotations"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueRules:
-    """`max_depth`: levels of queues below the root. `keep_allocated`: why a queue isn't deleted says how many pods of
-    it are placed."""
+    """`max_depth`: the maximum of levels below the root. `keep_allocated`: the message about a queue that can't be
+    deleted has the number of its placed pods."""
 
     max_depth: int = 5
     protect_root: bool = True
@@ -35,8 +36,8 @@ DEFAULT_RULES: Final = QueueRules()
 def queue_errors(
     queue: Queue, lookup: WorkLookup, *, old: Queue | None = None, rules: QueueRules = DEFAULT_RULES
 ) -> list[ValidationError]:
-    """Errors of a new queue, or of a changed one if `old` is given. One that was stored under older rules and isn't
-    changed in what they are about passes."""
+    """Errors of a new queue, or of a changed one if `old` is given. A queue that was stored under older rules passes if
+    the fields that these apply to are unchanged."""
     if old is not None and queue.spec == old.spec and _asked(queue) == _asked(old):
         return list(annotation_errors(queue)) if _access(queue) != _access(old) else []
     errors = [
@@ -58,7 +59,7 @@ def queue_errors(
 
 
 def queue_deletion_errors(name: str, lookup: WorkLookup, *, rules: QueueRules = DEFAULT_RULES) -> list[ValidationError]:
-    """Why the queue has to stay."""
+    """Why the queue can't be deleted."""
     if name in (DEFAULT, ROOT):
         return [ValidationError("metadata.name", f"`{name}` queue can not be deleted", Cause.FORBIDDEN)]
     queue = lookup.queue(name)
@@ -88,7 +89,7 @@ def _not_found(name: str) -> str:
 
 
 def _asked(queue: Queue) -> tuple[str, ...]:
-    """What is asked for beside the spec."""
+    """The user-writable values besides the spec: the state and the hierarchy annotations."""
     annotations = queue.metadata.annotations
     return queue.status.state, annotations.get(names.HIERARCHY, ""), annotations.get(names.HIERARCHY_WEIGHTS, "")
 
@@ -102,7 +103,8 @@ def _limits(queue: Queue) -> tuple[amounts.Amounts, amounts.Amounts, amounts.Amo
 
 
 def _amount_errors(queue: Queue) -> Iterator[ValidationError]:
-    """guarantee <= deserved <= capability, where what is guaranteed has to be deserved too."""
+    """Errors where guarantee <= deserved <= capability is violated; a guarantee has to be part of the deserved
+    share."""
     spec = queue.spec
     yield from amounts.amount_errors(spec.capability, f"{_SPEC}.capability")
     yield from amounts.amount_errors(spec.deserved, f"{_SPEC}.deserved")
@@ -126,8 +128,8 @@ def _amount_errors(queue: Queue) -> Iterator[ValidationError]:
 
 
 def _state_errors(queue: Queue, old: Queue | None) -> Iterator[ValidationError]:
-    """The state that a user may write. What is stored isn't the user's: a change of the spec of a Closing queue is
-    fine, and carries the stored state along."""
+    """Errors of the state that a user writes. The stored state isn't the user's: a change of the spec of a Closing
+    queue is allowed, and contains the stored state."""
     state = queue.status.state
     if old is not None and state == old.status.state and state in set(QueueState):
         return
@@ -137,7 +139,7 @@ def _state_errors(queue: Queue, old: Queue | None) -> Iterator[ValidationError]:
 
 
 def _hierarchy_errors(queue: Queue, queues: Sequence[Queue]) -> Iterator[ValidationError]:
-    """The path of the hierarchy annotation and its weights have the same parts, and no other queue lies below it."""
+    """Errors where the hierarchy annotation and its weights differ in length, or where another queue lies below it."""
     path = queue.metadata.annotations.get(names.HIERARCHY, "")
     weights = queue.metadata.annotations.get(names.HIERARCHY_WEIGHTS, "")
     if not path and not weights:
@@ -168,7 +170,7 @@ def _weight_complaint(weight: str, weights: str) -> str:
 
 
 class _Tree:
-    """The queues as they would be with this one among them."""
+    """The queues with this one in its new form."""
 
     def __init__(self, queue: Queue, lookup: WorkLookup) -> None:
         self._queue = queue
@@ -176,7 +178,7 @@ class _Tree:
         self._queues = {other.name: other for other in lookup.queues()} | {queue.name: queue}
 
     def parent_errors(self, max_depth: int) -> Iterator[ValidationError]:
-        """The parent exists, isn't below this queue, isn't too deep, and no job of it runs."""
+        """Errors of the parent: it has to exist, not be below this queue or too deep, and have no running job."""
         name, parent = self._queue.name, self._queue.spec.parent
         field = "spec.parent"
         if parent in ("", ROOT):
@@ -203,7 +205,7 @@ class _Tree:
             yield ValidationError(field, text)
 
     def limit_errors(self) -> Iterator[ValidationError]:
-        """Limits of a queue and of those above and below it fit together. Children of the root aren't limited by it."""
+        """Errors where limits of a queue and its ancestors and descendants conflict. The root limits no queue."""
         queue = self._queue
         yield from self._above_errors()
         if queue.spec.parent not in ("", ROOT) and queue.spec.parent in self._queues:
@@ -245,7 +247,7 @@ class _Tree:
                 yield ValidationError(f"spec.{which}", f"parent queue {parent.name} validation failed: {over}")
 
     def _ancestors(self) -> list[Queue]:
-        """From the parent up, without the root; ends where a circle closes."""
+        """The ancestors from the parent on, without the root; ends where a cycle closes."""
         chain: list[Queue] = []
         above = self._queue.spec.parent
         while above not in ("", ROOT) and above in self._queues and self._queues[above] not in chain:
@@ -257,7 +259,7 @@ class _Tree:
         return [other for other in self._queues.values() if other.spec.parent == name]
 
     def _first_capabilities(self, name: str, resource: str) -> Iterator[tuple[str, amounts.Quantity]]:
-        """The first capability of the resource on each way down, where the tree has no circle."""
+        """The first capability of the resource on each path to descendants, as far as the tree has no cycle."""
         waiting, seen = self._children(name), {name}
         while waiting:
             child = waiting.pop()

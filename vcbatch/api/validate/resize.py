@@ -1,4 +1,5 @@
-"""Resizing a pod in place (`pods/resize`, KEP-1287): a queue's limit holds for it, too (Kubernetes issue 131835)."""
+"""Resizing of a pod in place (`pods/resize`, KEP-1287): a queue's limit applies to it, too (Kubernetes issue
+131835)."""
 
 from __future__ import annotations
 
@@ -12,15 +13,16 @@ from vcbatch.api.validate.errors import Cause, ValidationError
 
 _Amounts = dict[str, Quantity]
 _UNSET_IF_ZERO = ("cpu", "memory")
-"""Resources of which a capability of zero is none."""
+"""Resources for which a capability of zero means no limit."""
 _FINISHED = ("Succeeded", "Failed")
 
 
 def resize_errors(pod: Pod, old: Pod, queues: Sequence[Queue]) -> list[ValidationError]:
-    """The pod, which is in the first of these queues, the others being above that one, uses no more than they may.
+    """Errors where the pod, which is in the first of these queues, the others being its ancestors, exceeds their
+    limits.
 
-    What is added to what the pod used before must be left of each `spec.capability`, by `status.allocated`. A pod
-    without a node isn't counted there yet: the scheduler finds it a place, or doesn't, with what it asks for then.
+    The increase over the pod's previous usage must be left of each `spec.capability`, according to `status.allocated`.
+    A pod without a node isn't counted there yet: the scheduler places it, or doesn't, by its requests at that time.
     """
     if not pod.spec.node_name or pod.status.phase in _FINISHED:
         return []
@@ -50,9 +52,10 @@ def _queue_errors(queue: Queue, pod: Pod, old: Pod, raised: Mapping[str, Quantit
 
 
 def used(pod: Pod, *, infeasible: bool) -> _Amounts:
-    """What the pod counts for in its queue: for each container the most of what it asks for, what the kubelet has
-    reserved for it and what it runs with; without the first where the resize is `infeasible`. The larger of the running
-    containers' sum and the peak while init containers run; pod-level resources replace the sum."""
+    """The usage of the pod in its queue: for each container the maximum of its request, of what the kubelet has
+    reserved for it and of what it runs with; without its request where the resize is `infeasible`. The result is the
+    larger of the running containers' sum and the peak while init containers run; pod-level resources replace the
+    sum."""
     statuses = {
         one.name: one for one in (*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ()))
     }
@@ -89,7 +92,7 @@ def _views(
 
 
 def _asked(resources: ResourceRequirements | None) -> _Amounts:
-    """A limit without a request is a request."""
+    """The requests. A limit without a request counts as a request."""
     return {} if resources is None else _read({**(resources.limits or {}), **(resources.requests or {})})
 
 
@@ -114,7 +117,7 @@ def _most(several: Iterable[_Amounts]) -> _Amounts:
 
 
 def _raised_at(pod: Pod, old: Pod, name: str) -> tuple[str, str]:
-    """The first field that asks for more of the resource than it did, and its value."""
+    """The first field that requests more of the resource than before, and its value."""
     at = [("spec", old.spec.resources, pod.spec.resources)]
     for kind, before, after in (
         ("containers", old.spec.containers, pod.spec.containers),

@@ -1,7 +1,7 @@
-"""Schedulers that jobs name.
+"""The schedulers that jobs name.
 
-Pods of a scheduler that nobody runs wait without a word. Which schedulers others run can't be known here, so a name is
-warned about and never refused, as Volcano takes any.
+Pods of a scheduler that doesn't run wait without any message. Which other schedulers run is unknown, so a name gets a
+warning and is never rejected, as Volcano accepts any.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ _MOST_NAMED: Final = 3
 
 
 def scheduler_warnings(spec: JobSpec, schedulers: Sequence[str], path: str) -> Iterator[str]:
-    """Names that none of `schedulers` has, the first few. One that begins like ours is probably misspelt."""
+    """Warnings about the first few names that aren't in `schedulers`. One that begins like ours is probably
+    misspelt."""
     foreign = [(field, name) for field, name in named_schedulers(spec, path) if name not in schedulers]
     for field, name in foreign[:_MOST_NAMED]:
         if name.lower().startswith(_OURS):

@@ -1,7 +1,7 @@
 """Whether an object has the JSON types that its CustomResourceDefinition declares.
 
-An API server checks this before it asks a validating webhook. Whoever asks the rules directly (`vcbatch lint`,
-`vcbatch simulate`, a client of the webhook service) gets the same answer here: no rule may read a value of a wrong type
+An API server checks this before it calls a validating webhook. Callers that use the rules directly (`vcbatch lint`,
+`vcbatch simulate`, a client of the webhook service) get the same errors here: no rule may read a value of a wrong type
 as if it were absent.
 """
 
@@ -21,8 +21,8 @@ _LONGEST_REPORTED: Final = 60
 
 
 def type_errors(resource: Resource, given: Mapping[str, Any]) -> list[ValidationError]:
-    """Fields of a custom resource, other than its metadata, whose value has another JSON type than the schema declares;
-    at most twenty. Empty for kinds that have no schema here."""
+    """Errors of fields of a custom resource, other than its metadata, whose value has another JSON type than the schema
+    declares; at most twenty. Empty for kinds without a schema here."""
     if resource not in CUSTOM_RESOURCES:
         return []
     return [
@@ -34,7 +34,7 @@ def type_errors(resource: Resource, given: Mapping[str, Any]) -> list[Validation
 
 
 def _reported(value: Any) -> Any:
-    """What a message shows of a value: scalars as they are, long texts and collections by their beginning or type."""
+    """The value as a message shows it: scalars unchanged, long texts and collections by their beginning or type."""
     if isinstance(value, str):
         return value if len(value) <= _LONGEST_REPORTED else f"{value[:_LONGEST_REPORTED]}..."
     return value if isinstance(value, bool | int | float) else "array" if isinstance(value, list) else "object"

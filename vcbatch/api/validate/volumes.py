@@ -1,7 +1,7 @@
-"""Whether the volumes of a new Job can be made and mounted (volcano-sh/volcano `pkg/webhooks/admission/jobs/validate`).
+"""Validation of the volumes of a new Job (volcano-sh/volcano `pkg/webhooks/admission/jobs/validate`).
 
-Volcano looks at names and paths only. A claim that no API server takes, or a path that a container has already, would
-leave the job without pods for ever, so these are refused as well.
+Volcano checks names and paths only. A claim that every API server rejects, or a path that a container mounts already,
+would leave the job without pods for ever, so these are rejected as well.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from vcbatch.api.validate.errors import Cause, ValidationError
 
 
 def volume_errors(spec: JobSpec, path: str) -> Iterator[ValidationError]:
-    """Everything that keeps the volumes from working."""
+    """All errors that keep the volumes from working."""
     taken = dict(_mounted(spec)) if spec.volumes else {}
     seen: set[str] = set()
     for index, volume in enumerate(spec.volumes):
@@ -62,7 +62,7 @@ def _claim_errors(volume: VolumeSpec, at: str) -> Iterator[ValidationError]:
 
 
 def _mounted(spec: JobSpec) -> Iterator[tuple[str, str]]:
-    """The paths at which a container mounts something of its own, and which one."""
+    """The paths at which a container mounts volumes of its own, with the name of the container."""
     if Plugin.SVC in spec.plugins:
         yield names.SVC_MOUNT_PATH, "the plugin svc"
     for task in spec.tasks:

@@ -1,6 +1,6 @@
-"""What is legal and probably a mistake, or has no effect: told to the user, and stored all the same.
+"""Warnings about valid fields that are probably a mistake, or have no effect: the object is stored all the same.
 
-One line each, short enough for the header in which an API server passes it on (256 characters).
+One line each, short enough for the header in which an API server returns it (256 characters).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _POD_PHASES: Final = tuple(map(str, PodPhase))
 def job_warnings(
     spec: JobSpec, name: str, lookup: Lookup, schedulers: Sequence[str], path: str = "spec"
 ) -> Iterator[str]:
-    """Warnings for a job with its defaults, made now or by a CronJob later. Those that rest on the `lookup` are
+    """Warnings for a job with its defaults, created now or by a CronJob later. Those that depend on the `lookup` are
     `priority_class_warnings`."""
     yield from _size_warnings(spec, path)
     yield from template_warnings(spec, path)
@@ -58,7 +58,7 @@ def job_warnings(
 
 
 def template_warnings(spec: JobSpec, path: str = "spec") -> Iterator[str]:
-    """Those of the job's warnings that hold for a JobTemplate too, to which a flow may add."""
+    """The job's warnings that also apply to a JobTemplate, to which a flow may add fields."""
     yield from restart_policy_warnings(spec, path)
     yield from argument_warnings(spec, path)
     yield from ray_warnings(spec, path)
@@ -66,7 +66,7 @@ def template_warnings(spec: JobSpec, path: str = "spec") -> Iterator[str]:
 
 
 def _resource_warnings(spec: JobSpec, path: str) -> Iterator[str]:
-    """Resources that containers ask for and no node offers, each name once."""
+    """Resources that containers request and no node offers, each name once."""
     asked: dict[str, str] = {}
     for index, task in enumerate(spec.tasks):
         for kind in ("initContainers", "containers"):
@@ -80,7 +80,7 @@ def _resource_warnings(spec: JobSpec, path: str) -> Iterator[str]:
 
 
 def priority_class_warnings(spec: JobSpec, lookup: Lookup, path: str = "spec") -> Iterator[str]:
-    """PriorityClasses that don't exist (yet), without which an API server takes no pod."""
+    """PriorityClasses that don't exist (yet); an API server rejects pods that name them."""
     given: list[tuple[str, Any]] = [(f"{path}.priorityClassName", spec.priority_class_name)]
     for index, task in enumerate(spec.tasks):
         field = f"{path}.tasks[{index}].template.spec.priorityClassName"
@@ -92,7 +92,7 @@ def priority_class_warnings(spec: JobSpec, lookup: Lookup, path: str = "spec") -
 
 
 def cronjob_warnings(cron_job: CronJob, lookup: Lookup, schedulers: Sequence[str]) -> Iterator[str]:
-    """Warnings for a CronJob and the jobs that it makes."""
+    """Warnings for a CronJob and the jobs that it creates."""
     if cron.never_comes(cron_job.spec.schedule):
         yield f"spec.schedule: no month has the day of {cron_job.spec.schedule!r}, so that it never comes"
     path, given = "spec.jobTemplate.spec", cron_job.spec.job_template.spec.dump()
@@ -109,7 +109,7 @@ def jobtemplate_warnings(template: JobTemplate) -> Iterator[str]:
 
 
 def hypernode_warnings(hypernode: HyperNode) -> Iterator[str]:
-    """Members that select nothing: labels are those of nodes."""
+    """Members that select nothing: labels select nodes only."""
     found = [
         f"spec.members[{index}].selector.labelMatch"
         for index, member in enumerate(hypernode.spec.members)
@@ -121,8 +121,8 @@ def hypernode_warnings(hypernode: HyperNode) -> Iterator[str]:
 
 
 def jobflow_warnings(flow: JobFlow) -> Iterator[str]:
-    """Warnings for a JobFlow: names that are listed again, what its patches write, and probes that can never hold, so
-    that the jobs wait until those before are completed."""
+    """Warnings for a JobFlow: names that are listed more than once, the contents of its patches, and probes that can
+    never pass, so that the jobs wait until their dependencies are completed."""
     yield from _repeated_flows(flow)
     for index, entry in enumerate(flow.spec.flows):
         if entry.patch is not None and entry.patch.job_spec is not None:
@@ -160,7 +160,7 @@ def queue_warnings(queue: Queue) -> Iterator[str]:
 
 
 def finished_job_warnings(new: Job, old: Job) -> Iterator[str]:
-    """A change of what can't run any more."""
+    """Changes of fields of a job that can't run any more."""
     if old.phase.finished and new.spec != old.spec:
         yield f"the job is {old.phase}: the change is stored and has no effect"
 

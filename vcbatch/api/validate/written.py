@@ -1,6 +1,6 @@
-"""Warnings that only the object as its author wrote it can give: its defaults hide what they are about.
+"""Warnings that need the object as its author wrote it: its defaults hide their causes.
 
-The object comes from a client and nothing is presumed of its shape; what has a wrong type is refused elsewhere.
+The object comes from a client and may have any shape; values of a wrong type are rejected elsewhere.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from vcbatch.api.model import Json
 def written_job_warnings(spec: Mapping[str, Any], path: str, *, stored: bool = False) -> Iterator[str]:
     """Zeros that stand for a default, as in Volcano, and a job's minimum that contradicts those of its tasks.
 
-    `stored`: the job was stored before, so that its tasks have minimums that admission filled in. One that equals the
-    default can't be told from these and doesn't count.
+    `stored`: the job was stored before, so that its tasks have minimums that admission set. One that equals the default
+    can't be distinguished from these and doesn't count.
     """
     tasks = [cast(Json, task) for task in listed(spec, "tasks") if isinstance(task, dict)]
     if _is_zero(spec.get("maxRetry")):
@@ -56,7 +56,7 @@ def _minimum(task: Json) -> int:
 
 
 def _written_minimum(task: Json, *, stored: bool) -> int:
-    """The task's minimum where its author wrote one, as such or by partitions."""
+    """The task's minimum where its author wrote one, directly or by partitions; else 0."""
     given, default = task.get("minAvailable"), default_task_minimum(task)
     if isinstance(given, int) and not isinstance(given, bool):
         return 0 if stored and given == default else given
@@ -65,7 +65,7 @@ def _written_minimum(task: Json, *, stored: bool) -> int:
 
 
 def _answered(spec: Mapping[str, Any], task: Json) -> bool:
-    """Whether a policy is about TaskFailed, which is what a task's maxRetry leads to."""
+    """Whether a policy handles TaskFailed, the event that a task's maxRetry leads to."""
     given = [*listed(task, "policies"), *listed(spec, "policies")]
     policies = [cast(Json, policy) for policy in given if isinstance(policy, dict)]
     events = [event for policy in policies for event in (policy.get("event"), *listed(policy, "events"))]
