@@ -1,5 +1,5 @@
-"""The admission service: AdmissionReview in and out over the pure rules of `vcbatch.api`.
+"""The admission service: the pure rules of `vcbatch.api` as an HTTP service for AdmissionReviews.
 
-`review` reads and writes AdmissionReviews, `world` answers what rules look up, `service` decides, `app` is the FastAPI
-application, `server` puts it on a port with TLS, `configurations` tells an API server to ask it.
+`review` parses and renders AdmissionReviews, `world` has the objects that rules read, `service` decides, `app` is the
+FastAPI application, `server` serves it on a port with TLS, `configurations` registers it at an API server.
 """

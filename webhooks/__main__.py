@@ -4,8 +4,8 @@ import sys
 
 
 def _only_our_own_path() -> None:
-    """Without `-P` the first place where modules are looked for is the current folder; whatever is there named like a
-    module of somebody else must not be executed. Last comes the folder of the package itself."""
+    """Remove the current directory from the module path. Without `-P` it comes first, and a file there with the name of
+    a third-party module must not be executed. The directory of the package itself is added at the end."""
     ours = __file__.rpartition("/webhooks/")[0]
     if not sys.flags.safe_path and sys.path and sys.path[0] != ours:
         del sys.path[0]

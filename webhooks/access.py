@@ -1,7 +1,7 @@
-"""Who may submit to a queue, and who may open or close it, as the cluster's own authorization says.
+"""Whether a user may submit to a queue, or open or close it, by the cluster's own authorization.
 
-To submit: `create` of `queues/submit` of that queue, in the namespace that the object is in. A Role with
-`resourceNames` grants it for some queues, in some namespaces. To open or close by a Command: `update` of the queue.
+To submit: `create` of `queues/submit` of that queue, in the namespace of the object. A Role with `resourceNames` grants
+it for some queues, in some namespaces. To open or close by a Command: `update` of the queue.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ REVIEWS: Final = Resource(
 
 
 class SubmitAccess(Protocol):
-    """Answers whether somebody may submit."""
+    """Checks whether a user may submit to a queue."""
 
     async def refusal(self, request: Request, queue: str) -> str:
         """Why the request's user may not submit to the queue; empty where they may. Raises `ApiError`."""
@@ -31,7 +31,7 @@ class SubmitAccess(Protocol):
 
 
 class UpdateAccess(Protocol):
-    """Answers whether somebody may update a queue."""
+    """Checks whether a user may update a queue."""
 
     async def update_refusal(self, request: Request, queue: str) -> str:
         """Why the request's user may not update the queue; empty where they may. Raises `ApiError`."""
@@ -39,7 +39,7 @@ class UpdateAccess(Protocol):
 
 
 class SubjectAccess:
-    """Asks the API server with a SubjectAccessReview, each time: what is granted or taken away holds at once."""
+    """Sends a SubjectAccessReview to the API server for each check, so that changed permissions take effect at once."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -62,7 +62,7 @@ class SubjectAccess:
 
 
 def not_updating(user: User, queue: str) -> str:
-    """What is said to a user who may not update the queue."""
+    """The message to a user who may not update the queue."""
     right = f"{UPDATE} {QUEUES.plural}.{QUEUES.group} named {queue}"
     return f"user `{user.name}` may not open or close queue `{queue}`: want the right to {right}"
 

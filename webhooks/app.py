@@ -1,4 +1,4 @@
-"""The FastAPI application: paths, what is taken at the door, health and metrics."""
+"""The FastAPI application: paths, limits of requests, health and metrics."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from webhooks.paths import PATHS, Path
 from webhooks.service import AdmissionService
 
 LARGEST_BODY: Final = 3 * 2**20
-"""Bytes of a review: an object of the largest size that an API server stores, twice."""
+"""The maximum of bytes of a review: twice the largest object that an API server stores."""
 MOST_AT_ONCE: Final = 100
-"""Reviews under way; more are turned away at once, and the API server's client tries again."""
+"""The maximum of concurrent reviews; more are rejected at once, and the API server's client retries."""
 BODY_SECONDS: Final = 3.0
-"""How long a client may take to send a body."""
+"""The maximum time in which a client sends a body."""
 
 _REASONS = {400: "BadRequest", 408: "Timeout", 413: "RequestEntityTooLarge", 415: "UnsupportedMediaType",
             429: "TooManyRequests"}  # fmt: skip
@@ -38,8 +38,8 @@ def build(
     most_at_once: int = MOST_AT_ONCE,
     ready: Checks | None = None,
 ) -> ASGIApp:
-    """The whole application. `exposition` gives content type and text of /metrics, `ready` is what /readyz reports;
-    without a check of the caches, it is whether the service knows the cluster that it judges for."""
+    """The whole application. `exposition` returns content type and text of /metrics, `ready` the checks of /readyz; if
+    it has no check of the caches, one is added: whether the caches of the service are complete."""
     app = FastAPI(
         title="vcbatch admission",
         version=__version__,
@@ -60,17 +60,17 @@ def build(
 
     @app.get("/healthz", response_class=PlainTextResponse)
     async def healthz() -> str:
-        """It answers, so it is alive."""
+        """Always succeeds: a process that answers is alive."""
         return "ok"
 
     checks = ready or Checks("readyz")
-    if "caches" not in checks:  # one that is there knows more, such as that the service is about to end
+    if "caches" not in checks:  # a given check knows more, such as that the service is shutting down
         checks.put("caches", lambda: "" if service.world.complete else "not filled yet")
     not_ready: dict[int | str, dict[str, Any]] = {503: {"description": "a check fails: it can't do its work"}}
 
     @app.get("/readyz", response_class=PlainTextResponse, responses=not_ready)
     async def readyz(request: Request) -> Response:
-        """Whether it can do its work: `verbose` lists the checks, `exclude` leaves one out."""
+        """Whether the service is ready: `verbose` lists the checks, `exclude` leaves one out."""
         query = request.query_params
         return _plain(checks.answer({key: query.getlist(key) for key in query}))
 
@@ -88,7 +88,7 @@ def build(
 
 
 class Door:
-    """Turns away what is too much: an answer at once is worth more than a place in a queue that nobody waits for."""
+    """Rejects requests beyond the limits: an immediate answer is better than one after the client's timeout."""
 
     def __init__(self, app: ASGIApp, *, meter: Meter, most_at_once: int) -> None:
         self._app = app
@@ -137,7 +137,7 @@ def _plain(answer: Answer) -> Response:
 
 
 def _status(code: int, message: str, *, headers: dict[str, str] | None = None) -> Response:
-    """An answer that isn't a review, as Kubernetes words them."""
+    """An answer that isn't a review, in Kubernetes' format of a Status."""
     body = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": _REASONS[code],
             "message": message}  # fmt: skip
     return Response(msgspec.json.encode(body), status_code=code, media_type="application/json", headers=headers)

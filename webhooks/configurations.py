@@ -1,4 +1,4 @@
-"""The webhook configurations by which an API server asks the service: the shipped YAML, pointed at where it runs."""
+"""The webhook configurations that make an API server call the service: the shipped YAML with the service's address."""
 
 from __future__ import annotations
 
@@ -32,15 +32,17 @@ VALIDATING: Final = Resource(
 )  # fmt: skip
 
 SERVICE: Final = "volcano-admission-service"
-"""The Service by which an API server reaches us, as Volcano's; the configurations are named after it."""
+"""The Service through which an API server calls us, with Volcano's name; the configurations are named after it."""
 NAMESPACE: Final = "volcano-system"
-"""Where everything of ours is as shipped."""
+"""The namespace of all our objects as shipped."""
 RULES: Final = "vcbatch.dev/webhook-rules"
-"""The annotation with the version of the rules that a configuration has."""
+"""The annotation with the version of a configuration's rules."""
 RULES_VERSION: Final = 2
-"""The version of the shipped rules: one more whenever they change. A service serves those of all versions before."""
+"""The version of the shipped rules, which increases whenever they change. A service supports those of all earlier
+versions."""
 INJECT_FROM: Final = "cert-manager.io/inject-ca-from"
-"""By this annotation cert-manager writes the authority of a Certificate (`NAMESPACE/NAME`) into a configuration."""
+"""The annotation by which cert-manager writes the authority of a Certificate (`NAMESPACE/NAME`) into a
+configuration."""
 
 _PACKAGE = Path(vcbatch.__file__).parent
 _PLACES = (
@@ -50,7 +52,7 @@ _PLACES = (
 
 
 def name_of(url_path: str) -> str:
-    """The configuration for a path of the service, under Volcano's name."""
+    """The name of the configuration for a path of the service, as in Volcano."""
     return f"{SERVICE}{url_path.replace('/', '-')}"
 
 
@@ -60,11 +62,11 @@ NAMES: Final = MappingProxyType(
         for resource in (MUTATING, VALIDATING)
     }
 )
-"""The configurations that are ours, by kind."""
+"""The names of our configurations, by kind."""
 
 
 def read(folder: Path) -> list[Json]:
-    """The configurations in a folder of YAML files, in the order of the files' names."""
+    """The configurations in a directory of YAML files, in the order of the files' names."""
     return [
         document.value
         for file in sorted(folder.glob("*.yaml"))
@@ -75,11 +77,12 @@ def read(folder: Path) -> list[Json]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Where the service is, and whose requests it is asked about; the defaults are what is shipped.
+    """The address of the service, and the requests that it is called for; the defaults are as shipped.
 
-    `url` (`https://HOST:PORT`): asked there in the place of a Service; the path stays. `controllers` is the account
-    (`NAMESPACE/NAME`) whose pods and PodGroups of Jobs aren't asked about, unless `job_pods`. `schedulers` and `groups`
-    say whose pods are asked about."""
+    `url` (`https://HOST:PORT`): called instead of a Service; the path is appended. `controllers` is the account
+    (`NAMESPACE/NAME`) whose pods and PodGroups of Jobs are excluded, unless `job_pods`. `schedulers` and `groups`
+    select the pods that are included.
+    """
 
     service: str = SERVICE
     namespace: str = NAMESPACE
@@ -100,8 +103,8 @@ def pointed(
     inject_from: str = "",
     target: Target = SHIPPED_TARGET,
 ) -> list[Json]:
-    """Copies for one cluster. Whom the API server trusts: `ca_bundle` (PEM), or what cert-manager knows of the
-    Certificate `inject_from` (`NAMESPACE/NAME`); with neither, what the service itself writes there."""
+    """Copies for one cluster. The API server trusts `ca_bundle` (PEM), or the authority that cert-manager injects from
+    the Certificate `inject_from` (`NAMESPACE/NAME`); with neither, the service itself writes the authority."""
     made = [copy.deepcopy(dict(configuration)) for configuration in configurations]
     for configuration in made:
         if inject_from:
@@ -122,7 +125,7 @@ def _client(service: Mapping[str, Any], ca_bundle: bytes, target: Target) -> Jso
 
 
 def _select(webhook: Json, target: Target) -> None:
-    """Which requests it is asked about, where that isn't as shipped."""
+    """Set the match conditions of the webhook, where they differ from the shipped ones."""
     for expression in webhook.get("namespaceSelector", {}).get("matchExpressions", ()):
         expression["values"] = [target.namespace if one == NAMESPACE else one for one in expression["values"]]
     conditions: list[Json] = []
@@ -149,7 +152,7 @@ def _of_pods(expression: str, target: Target) -> str:
 
 
 def covers(stored: Any, wanted: Any) -> bool:
-    """Whether what is stored says what is wanted, defaults aside."""
+    """Whether the stored object has all the wanted values, with any further defaults."""
     if wanted in ({}, [], None):
         return not stored
     if isinstance(wanted, dict) and isinstance(stored, dict):
@@ -160,5 +163,5 @@ def covers(stored: Any, wanted: Any) -> bool:
 
 
 def shipped() -> Sequence[Json]:
-    """The configurations that came with the program."""
+    """The configurations that are shipped with the program."""
     return read(next(place for place in _PLACES if place.is_dir()))

@@ -1,13 +1,13 @@
-"""The service writes the rules of its own webhook configurations: once it can answer, and whenever they are changed.
+"""The service writes the rules of its own webhook configurations: once it is ready, and whenever they are changed.
 
-Of several replicas one writes, who holds a Lease. Replicas of two versions live side by side while one replaces the
-other; then the rules of the older one hold, since the newer one serves them, too, and not the other way round:
+Of several replicas only the holder of a Lease writes. During an update, replicas of two versions run at the same time;
+then the rules of the older one apply, since the newer one supports them too, and not the other way round:
 
 * An older replica takes the Lease from a newer one at once, and writes its rules before it is ready (a rollback).
-* A newer replica gets the Lease once no older one renews it, and writes after a while in which any older one that is
-  left would have taken it (an upgrade).
+* A newer replica gets the Lease once no older one renews it, and writes after a period in which any remaining older one
+would have taken it (an upgrade).
 
-So two versions write in turns only when replicas come and go.
+So two versions write alternately only while replicas start and stop.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ log = logging.getLogger(__name__)
 
 LEASE: Final = "vcbatch-webhooks"
 SETTLED_SECONDS: Final = 10.0
-"""How long the service has been ready, and has held the Lease, before it writes: its Service has endpoints by then, and
-an older replica would have taken the Lease."""
+"""How long the service must have been ready, and have held the Lease, before it writes: its Service has endpoints by
+then, and an older replica would have taken the Lease."""
 LEASE_SECONDS: Final = 15
-"""How long a Lease that isn't renewed is another's."""
+"""The time after which a Lease that isn't renewed expires."""
 CHECK_SECONDS: Final = 5.0
 _AGAIN_SECONDS: Final = 0.5
 _RELEASE_SECONDS: Final = 2.0
 
 
 class RulesLease:
-    """Who writes. The age of the Lease is judged by our own clock, from when it was last seen to change."""
+    """The Lease of the replica that writes. Its age is measured by our own clock, from the last observed change."""
 
     def __init__(self, api: Api, *, namespace: str, identity: str, clock: Clock, rules: int = RULES_VERSION) -> None:
         self._api = api
@@ -55,10 +55,10 @@ class RulesLease:
         self._seen: str | None = None
         self._seen_at = 0.0
         self.held_since: float | None = None
-        """By our clock; None where another replica holds it."""
+        """The time by our clock; None where another replica holds it."""
 
     async def reconcile(self) -> None:
-        """Renew it, or take it where it is free, expired, or held by a replica of newer rules. Raises `ApiError`."""
+        """Renew it, or take it where it is free, expired, or held by a replica with newer rules. Raises `ApiError`."""
         held, self.held_since = self.held_since, None
         stored = await get_or_none(self._api, LEASES, LEASE, namespace=self._namespace)
         now = self._clock.monotonic()
@@ -73,7 +73,7 @@ class RulesLease:
             self.held_since = held if held is not None and holder == self._identity else now
 
     async def release(self) -> None:
-        """Let another replica take it at once."""
+        """Release it, so that another replica can take it at once."""
         if self.held_since is None:
             return
         self.held_since = None
@@ -84,7 +84,7 @@ class RulesLease:
                     await self._write(stored, "")
 
     async def _write(self, stored: Json | None, holder: str) -> bool:
-        """False where another one was first."""
+        """Write the Lease; False where another replica was first."""
         metadata: Json = dict(part(stored, "metadata")) if stored else {"name": LEASE, "namespace": self._namespace}
         metadata["annotations"] = {**part(metadata, "annotations"), RULES: str(self._rules)}
         spec = {**part(stored or {}, "spec"), "holderIdentity": holder, "leaseDurationSeconds": LEASE_SECONDS,
@@ -104,8 +104,8 @@ class RulesLease:
 
 
 class KeptConfigurations:
-    """Keeps our configurations as `wanted` says, with the authorities in them. `usable` is set once none of them has
-    rules that are newer than ours, which this replica couldn't serve."""
+    """Keeps our configurations equal to `wanted`, with the authorities in them. `usable` is set once none of them has
+    rules that are newer than ours, which this replica doesn't support."""
 
     def __init__(
         self,
@@ -119,7 +119,8 @@ class KeptConfigurations:
         clock: Clock,
         rules: int = RULES_VERSION,
     ) -> None:
-        """`well`: whether this replica can answer. `bundle`: the authorities for those that have none, in PEM."""
+        """`well`: whether this replica is healthy. `bundle`: the authorities for configurations that have none, in
+        PEM."""
         self._api = api
         self._trust = trust
         self._lease = lease
@@ -137,8 +138,8 @@ class KeptConfigurations:
         trust.listen(self._changed.set)
 
     async def keep(self) -> None:
-        """Look now and then, and whenever a configuration has changed, until cancelled; then the Lease is given back,
-        and nothing is written any more."""
+        """Reconcile periodically, and whenever a configuration has changed, until cancelled; then the Lease is
+        released, and nothing is written any more."""
         await self._trust.synced()
         try:
             while True:
@@ -149,12 +150,12 @@ class KeptConfigurations:
                 except ApiError as error:
                     self._report_once(str(error))
                 await pause(self._clock, CHECK_SECONDS, woken=self._changed)
-                await self._clock.sleep(_AGAIN_SECONDS)  # whoever else writes them isn't raced
+                await self._clock.sleep(_AGAIN_SECONDS)  # so that another writer is not raced
         finally:
             await self._lease.release()
 
     async def reconcile(self) -> None:
-        """One look. Raises `ApiError` where something can't be read or written."""
+        """Reconcile once. Raises `ApiError` where a read or write fails."""
         now = self._clock.monotonic()
         self._well_since = (now if self._well_since is None else self._well_since) if self._well() else None
         for resource, one in self._ours():
@@ -173,22 +174,23 @@ class KeptConfigurations:
         if held is None:
             return False
         if self._newer():
-            return True  # those that answer now serve our rules, and we don't serve theirs
+            return True  # the replicas that serve now support our rules, and we don't support theirs
         return well is not None and now - well >= SETTLED_SECONDS and now - held >= SETTLED_SECONDS
 
     def _newer(self) -> bool:
-        """Whether there are rules that this replica doesn't know."""
+        """Whether a configuration has rules that are newer than this replica's."""
         stored = (self._trust.configuration(resource, _name(one)) for resource, one in self._ours())
         return any(rules_of(one) > self._rules for one in stored if one is not None)
 
     def _ours(self) -> list[tuple[Resource, Json]]:
-        """What is filled in comes before what is judged."""
+        """Our configurations, mutating ones before validating ones."""
         kinds = {resource.kind: resource for resource in (MUTATING, VALIDATING)}
         made = [(kinds[configuration["kind"]], configuration) for configuration in self._wanted()]
         return sorted(made, key=lambda one: one[0] is VALIDATING)
 
     async def _write_all(self, now: float) -> None:
-        """Objects aren't judged before they are filled in: an API server hears of the two in any order."""
+        """Write all configurations. Validating webhooks must not be called without the mutating ones, and an API server
+        may load the two in any order."""
         for resource, wanted in self._ours():
             if resource is VALIDATING and now < self._judging_from:
                 self._changed.set()
@@ -197,7 +199,8 @@ class KeptConfigurations:
                 self._judging_from = now + CHECK_SECONDS
 
     async def _write(self, resource: Resource, wanted: Json) -> bool:
-        """Whether it was written. One that is deleted while the service runs stays away: it goes with a release."""
+        """Write one configuration and return whether it was written. One that is deleted while the service runs isn't
+        recreated: it is deleted with a release."""
         name = _name(wanted)
         stored = self._trust.configuration(resource, name)
         if stored is None:
@@ -208,7 +211,7 @@ class KeptConfigurations:
         current = rules_of(stored) == self._rules and covers(stored.get("webhooks"), webhooks)
         if current:
             return False
-        # The version is a precondition: what somebody else has written since is looked at first.
+        # The version is a precondition: another client's later write is read first.
         metadata = {"resourceVersion": stored["metadata"]["resourceVersion"], "annotations": {RULES: str(self._rules)}}
         try:
             written = await self._api.patch(resource, name, {"metadata": metadata, "webhooks": webhooks})
@@ -246,7 +249,7 @@ class KeptConfigurations:
 
 
 def rules_of(stored: Mapping[str, Any]) -> int:
-    """The version of the rules that an object carries; 0 where it carries none."""
+    """The version of an object's rules; 0 where it has none."""
     given = part(part(dict(stored), "metadata"), "annotations").get(RULES)
     return int(given) if isinstance(given, str) and given.isascii() and given.isdecimal() and len(given) < 10 else 0
 
@@ -256,8 +259,8 @@ def _name(configuration: Json) -> str:
 
 
 def _with_authorities(webhooks: Sequence[Json], stored: Json, bundle: bytes) -> list[Json] | None:
-    """The webhooks, which trust whom the stored ones of the same name trust, else those of the bundle. None where there
-    is nobody to trust: a rule that nobody can follow would refuse all."""
+    """The webhooks with the authorities of the stored ones of the same name, else those of the bundle. None where there
+    are no authorities: a webhook that no API server can call would reject all requests."""
     known = {one.get("name"): part(one, "clientConfig").get("caBundle") for one in listed(stored, "webhooks")}
     made: list[Json] = copy.deepcopy(list(webhooks))
     for webhook in made:

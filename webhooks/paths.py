@@ -1,4 +1,4 @@
-"""Which path judges what: resource and operations, as Volcano's webhook manager serves them."""
+"""The resource and the operations of each URL path, as Volcano's webhook manager serves them."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ CREATE, UPDATE, DELETE = Operation.CREATE, Operation.UPDATE, Operation.DELETE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Path:
-    """One webhook. `mutates`: it answers with a patch; else it judges."""
+    """One webhook. `mutates`: it answers with a patch; else it validates."""
 
     resource: Resource
     operations: frozenset[Operation]
     mutates: bool
     subresources: frozenset[str] = frozenset({""})
-    """What of the object is judged: all of it (empty), or what is written to a subresource."""
+    """The subresources that it validates; the empty string is the whole object."""
 
     @property
     def url(self) -> str:
@@ -40,7 +40,7 @@ class Path:
 
     @property
     def expectation(self) -> str:
-        """What the path takes, for who sent something else."""
+        """What the path accepts, for the answer to any other request."""
         resource = self.resource
         operations = ", ".join(sorted(self.operations))
         return f"{self.url} takes {operations} of {resource.plural}.{resource.group}".rstrip(".")
@@ -56,26 +56,26 @@ PATHS: Final = MappingProxyType(
     {
         path.url: path
         for path in (
-            # Volcano fills jobs in on CREATE only; then a second apply of the same file is a forbidden change.
+            # Volcano sets defaults of jobs on CREATE only; then applying the same file again is a forbidden change.
             _path(JOBS, CREATE, UPDATE, mutates=True),
             _path(JOBS, CREATE, UPDATE),
             _path(QUEUES, CREATE, mutates=True),
             _path(QUEUES, CREATE, UPDATE, DELETE),
             _path(PODGROUPS, CREATE, mutates=True),
-            # Volcano judges new ones only; then anybody moves theirs to a queue that wouldn't have taken it.
+            # Volcano validates new ones only; then users can move theirs to a queue that would have rejected it.
             _path(PODGROUPS, CREATE, UPDATE),
             _path(PODS, CREATE, mutates=True),
-            # Volcano judges new ones only; then the queue of one is changed before its PodGroup is made.
-            # It isn't asked about resizes either: then a pod is raised beyond what its queue may use.
+            # Volcano validates new ones only; then a pod's queue can be changed before its PodGroup is created. It
+            # isn't called for resizes either: then a pod can be resized beyond its queue's limit.
             _path(PODS, CREATE, UPDATE, subresources=frozenset({"", RESIZE})),
             _path(JOBFLOWS, CREATE, UPDATE),
-            # Volcano asks about none: then whoever may not submit to a queue has a flow do it.
+            # Volcano validates none: then a user who may not submit to a queue can do so through a flow.
             _path(JOBTEMPLATES, CREATE, UPDATE),
             _path(CRONJOBS, CREATE, UPDATE),
             _path(HYPERNODES, CREATE, UPDATE),
-            # Volcano asks about none: then whoever may create Commands opens and closes every queue.
+            # Volcano validates none: then every user who may create Commands can open and close every queue.
             _path(COMMANDS, CREATE, UPDATE),
         )
     }
 )
-"""URL path to what is served there."""
+"""The webhooks by URL path."""

@@ -1,4 +1,4 @@
-"""What `python -m webhooks` does: the shipped configurations, pointed at a service, for `kubectl apply -f -`."""
+"""The command `python -m webhooks`: prints the shipped configurations with the address of a service."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""AdmissionReview of `admission.k8s.io/v1`: bytes to a request, an answer to bytes.
+"""AdmissionReview of `admission.k8s.io/v1`: parses requests and renders answers.
 
-Everything that comes in is bounded: the depth and the number of its values here, its size before.
+All input is bounded: nesting and number of values here, the size before.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ API_VERSION: Final = "admission.k8s.io/v1"
 KIND: Final = "AdmissionReview"
 
 DEEPEST: Final = 64
-"""Levels of nesting. The deepest field of a pod template is about twenty levels down."""
+"""The maximum nesting. The deepest field of a pod template is about twenty levels deep."""
 MOST_VALUES: Final = 50_000
-"""Objects, lists and plain values of one object. What rules cost grows with them: for these, less than a second."""
+"""The maximum of values, including objects and lists, of one object. It bounds the cost of rules to less than a
+second."""
 _MOST_WARNINGS = 20
-_LONGEST_WARNING = 256  # what an API server lets through
+_LONGEST_WARNING = 256  # the maximum that an API server returns
 
 
 class MalformedReview(ValueError):
-    """Not an AdmissionReview that can be answered; the message says why."""
+    """Not an AdmissionReview that can be answered; the message has the reason."""
 
 
 class ResourceName(msgspec.Struct, frozen=True):
@@ -52,7 +53,7 @@ class UserInfo(msgspec.Struct, frozen=True):
 
 
 class Asked(msgspec.Struct, frozen=True, rename="camel"):
-    """`request` of a review, as far as it is read."""
+    """`request` of a review, with the fields that are read."""
 
     uid: str
     resource: ResourceName
@@ -75,7 +76,7 @@ _decoder: Final = msgspec.json.Decoder(_Review)
 
 
 def parse(body: bytes) -> Asked:
-    """The request in the body. Raises `MalformedReview`."""
+    """Parse the request in the body. Raises `MalformedReview`."""
     try:
         review = _decoder.decode(body)
     except RecursionError as error:
@@ -95,7 +96,7 @@ def parse(body: bytes) -> Asked:
 
 
 def _check_bounds(value: Any) -> None:
-    """Level by level, so that no nesting can exhaust the stack."""
+    """Check nesting and number of values level by level, so that no nesting can exhaust the stack."""
     level, counted = [value], 0
     for _ in range(DEEPEST):
         counted += len(level)
@@ -115,9 +116,9 @@ def _check_bounds(value: Any) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What is answered. A refusal has a `message`, and a `code` and `reason` where it isn't plainly refused: Volcano
-    sends neither, and the API server then answers the client as it does for any webhook that denies. `errors` tell
-    programs which fields it is about; the API server hands them on."""
+    """The answer to a request. A rejection has a `message`, and a `code` and `reason` where it isn't an ordinary one:
+    Volcano sends neither, and the API server then answers the client as for any webhook that denies. `errors` name the
+    fields for programs; the API server returns them to the client."""
 
     allowed: bool
     message: str = ""
@@ -156,7 +157,7 @@ def details_of(errors: Sequence[ValidationError]) -> Json:
 
 
 def clipped(warnings: Sequence[str]) -> list[str]:
-    """As many warnings, and as much of each, as an API server lets through; the last says how many more there are."""
+    """As many warnings, and as much of each, as an API server returns; the last has the number of those left out."""
     shown = [_clipped(warning) for warning in warnings[:_MOST_WARNINGS]]
     more = len(warnings) - _MOST_WARNINGS
     return [*shown[:-1], f"and {more + 1} more warnings"] if more > 0 else shown

@@ -1,4 +1,4 @@
-"""The application on a port: TLS, clients that are too slow or too many cut off, an end that nobody notices."""
+"""Serves the application on a port: TLS, limits for slow or too many clients, and a graceful shutdown."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ _QUIET_SECONDS = 2.0
 _CHECK_SECONDS = 0.1
 _HEAD_SECONDS = 5.0
 _HANDSHAKE_SECONDS = 5.0
-_KEEP_ALIVE_SECONDS = 90  # a moment longer than a client of Go's keeps an idle connection
+_KEEP_ALIVE_SECONDS = 90  # a little longer than Go's clients keep an idle connection
 _SHUTDOWN_SECONDS = 10
 
 
 class Drained:
-    """The application, which can be asked to send its clients elsewhere before the port closes.
+    """The application, with an operation that drains its clients before the port closes.
 
-    An API server keeps connections open and sends a request on one at any moment; closing it then fails the request,
-    which isn't repeated. So every answer ends its connection first, and the port closes once nobody comes any more.
+    An API server keeps connections open and may send a request on one at any moment; closing it then fails the request,
+    which isn't retried. So every answer closes its connection first, and the port closes once no request arrives any
+    more.
     """
 
     def __init__(self, app: ASGIApp, *, clock: Clock) -> None:
@@ -41,7 +42,7 @@ class Drained:
         self._last = 0.0
 
     async def drain(self, seconds: float) -> None:
-        """Return once no request has come for a while, or after `seconds`."""
+        """Return once no request has arrived for a while, or after `seconds`."""
         self._draining = True
         began = self._last = self._clock.monotonic()
         while (now := self._clock.monotonic()) < min(began + seconds, self._last + _QUIET_SECONDS):
@@ -62,11 +63,11 @@ class Drained:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket; without a host on every address, those of IPv6 included where the machine has any. Raises
-    `OSError` where the address can't be had."""
+    """A listening socket; without a host on every address, including IPv6 where the machine has it. Raises `OSError`
+    where the address can't be bound."""
     everywhere = not host and socket.has_dualstack_ipv6()
     family = socket.AF_INET6 if everywhere or ":" in host else socket.AF_INET
-    # asyncio turns off Nagle's algorithm, which costs 40 ms an answer, only where the protocol is named.
+    # asyncio disables Nagle's algorithm, which costs 40 ms per answer, only where the protocol is named.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -90,13 +91,13 @@ async def serve(
     drain_seconds: float = DRAIN_SECONDS,
     limits: HttpLimits | None = None,
 ) -> None:
-    """Serve until cancelled; then clients are sent elsewhere, and what is under way is answered."""
+    """Serve until cancelled; then clients are drained, and requests in progress are answered."""
     drained = Drained(app, clock=clock)
     limits = limits or HttpLimits(
         head_seconds=_HEAD_SECONDS,
         handshake_seconds=_HANDSHAKE_SECONDS,
         connections=MOST_CONNECTIONS,
-        anonymous_idle_seconds=None,  # an API server shows no credentials
+        anonymous_idle_seconds=None,  # an API server sends no credentials
     )
     config = uvicorn.Config(
         drained,  # type: ignore[arg-type]

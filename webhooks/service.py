@@ -1,4 +1,4 @@
-"""From a review to its answer: bounded in time and in number, and the same for every path."""
+"""Answers reviews: bounded in time and in number, and the same way for every path."""
 
 from __future__ import annotations
 
@@ -27,35 +27,37 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 TIME_LIMIT: Final = 4.0
-"""Seconds for one answer: a second less than the API server waits."""
+"""The time limit of one answer in seconds: one second less than the API server's timeout."""
 _SMALL = 16 * 1024
-"""Bytes of a review that is judged at once: more than a common job has, and some 10 ms for the dearest one."""
+"""The size in bytes of a review that is processed at once: more than a common job, and some 10 ms for the most
+expensive one."""
 _LARGE_AT_ONCE = 2
 _UNAVAILABLE = 503
 
 
 class ClusterView(Lookup, Protocol):
-    """What is known of the cluster. `webhooks.world.World` is one."""
+    """The view of the cluster for rules. `webhooks.world.World` is one."""
 
     complete: bool
     """Whether everything has been listed once."""
     version: int
-    """Another one after every change of what is known."""
+    """A number that increases with every change of the view."""
 
     def needed(self, resource: Resource) -> bool:
-        """Whether rules of that resource look anything up."""
+        """Whether rules of that resource read any other object."""
         ...
 
     def changes_tree(self, request: Request) -> bool:
-        """Whether the rules could let it through because of what changed a moment ago and isn't known yet."""
+        """Whether the rules could allow the request because of a recent change that the caches don't have yet."""
         ...
 
     def lacks(self, request: Request) -> bool:
-        """Whether something that the request names isn't known, which a warning may rest on."""
+        """Whether a named object that a warning depends on is missing in the view."""
         ...
 
     async def refresh(self, request: Request) -> Lookup:
-        """Ask the API server for what the request's rules rest on, and return what is known then. Raises `ApiError`."""
+        """Read from the API server what the request's rules depend on, and return the resulting view. Raises
+        `ApiError`."""
         ...
 
 
@@ -67,16 +69,17 @@ class AdmissionService:
     clock: Clock
     meter: Meter
     settings: Callable[[], Settings] = lambda: admission.DEFAULT_SETTINGS
-    """What holds now; read once for each request."""
+    """The present settings; read once for each request."""
     access: SubmitAccess | None = None
-    """Whom to ask whether the user may submit to a queue; None lets everybody whom the rules let."""
+    """The check that the user may submit to a queue; with None, every user may."""
     rights: UpdateAccess | None = None
-    """Whom to ask whether the user may update a queue that a Command is for; None lets everybody."""
+    """The check that the user may update a queue that a Command targets; with None, every user may."""
     tracer: Tracer | None = None
-    """What reviews are told to as spans, and what begins the traces of new jobs."""
+    """Records reviews as spans, and starts the traces of new jobs."""
 
     async def answer(self, path: Path, asked: Asked, *, size: int) -> Answer:
-        """`size`: bytes of the review, which tell whether judging it takes long enough to be done beside the loop."""
+        """Answer a request. `size`: bytes of the review, which decide whether it is processed in a thread, outside the
+        event loop."""
         began, came = self.clock.monotonic(), self.clock.now()
         try:
             async with asyncio.timeout(TIME_LIMIT):
@@ -110,7 +113,7 @@ class AdmissionService:
         if asked.operation not in path.operations:
             return Answer(allowed=False, message=f"{path.expectation}; got {asked.operation}"[:500])
         if asked.sub_resource not in path.subresources:
-            return Answer(allowed=True)  # status is written by who is trusted to
+            return Answer(allowed=True)  # status is written only by trusted clients
         if asked.object is None and asked.operation != Operation.DELETE:
             return Answer(allowed=False, message=f"{asked.operation} of {resource.kind} carries no object")
         request, settings = _request(path, asked), self.settings()
@@ -146,13 +149,13 @@ class AdmissionService:
                     return await self._let(request, settings, verdict)
                 reported = verdict.message or f"{request.resource.kind} {request.name} isn't judged yet"
                 return _later(f"{reported}; admission couldn't make sure, since {error}")
-            if read is not self.world or self.world.version != known:  # or a watch told it first
+            if read is not self.world or self.world.version != known:  # or a watch reported it first
                 verdict = await _run(size, lambda: admission.review(request, read, settings))
         return await self._let(request, settings, verdict) if verdict.allowed else _judged(verdict)
 
     async def _let(self, request: Request, settings: Settings, verdict: Verdict) -> Answer:
-        """What the rules allow, where the user may submit to the queues that it goes to, and update those that a
-        Command is for."""
+        """Allow what the rules allow, if the user may submit to the queues of the object, and update those that a
+        Command targets."""
         access, rights = self.access, self.rights
         submitted = admission.submissions(request, settings, self.world) if access is not None else ()
         commanded = admission.commanded(request) if rights is not None else ()
@@ -166,12 +169,12 @@ class AdmissionService:
         return Answer(allowed=False, message=refused, code=403, reason="Forbidden") if refused else _judged(verdict)
 
 
-# A thread takes turns with the loop. Many would leave it no turn, so that small reviews waited for large ones.
+# A thread competes with the event loop. Many threads would starve it, so that small reviews waited for large ones.
 _beside: Final = ThreadPoolExecutor(_LARGE_AT_ONCE, thread_name_prefix="large-review")
 
 
 async def _run(size: int, work: Callable[[], T]) -> T:
-    """Here where it takes a moment; beside the loop where others would wait for it."""
+    """Run `work` at once where it is short; else in a thread, so that other requests don't wait for it."""
     return work() if size <= _SMALL else await asyncio.get_running_loop().run_in_executor(_beside, work)
 
 
@@ -180,12 +183,12 @@ def _judged(verdict: Verdict) -> Answer:
 
 
 def _later(message: str) -> Answer:
-    """A refusal that isn't about the object: clients see a 503, which they may repeat."""
+    """A rejection that isn't about the object: clients get a 503, which they may retry."""
     return Answer(allowed=False, message=message, code=_UNAVAILABLE, reason="ServiceUnavailable")
 
 
 def _broken(path: Path) -> Answer:
-    """An error of ours. Pods go on without us; our own kinds aren't stored unjudged."""
+    """The answer to an internal error. Pods are allowed; our own kinds aren't stored without validation."""
     if path.resource == PODS:
         return Answer(allowed=True, warnings=[f"{path.url} failed on this pod, which is let through unjudged"])
     message = f"{path.url} failed on this object, which is a fault of vcbatch; its log has the details"

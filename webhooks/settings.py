@@ -1,4 +1,4 @@
-"""The rules' settings, with the file of resource groups read again when it changes."""
+"""The rules' settings, with the file of resource groups reloaded when it changes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from vcbatch.runtime.configuration.followed_file import FollowedFile
 
 
 class FollowedSettings:
-    """`current` is what holds now; without a file there are no resource groups. Raises `ConfigurationError` where the
-    file can't be used at first."""
+    """`current` are the present settings; without a file there are no resource groups. Raises `ConfigurationError`
+    where the first load of the file fails."""
 
     def __init__(self, settings: Settings, file: Path | None, *, clock: Clock) -> None:
         self._settings = settings
@@ -28,11 +28,11 @@ class FollowedSettings:
         return self._settings
 
     async def follow(self) -> None:
-        """Look at the file now and then, until cancelled."""
+        """Check the file periodically, until cancelled."""
         await (self._file.follow() if self._file is not None else never())
 
     def refresh(self) -> None:
-        """Take the file over where it has changed."""
+        """Load the file where it has changed."""
         if self._file is not None:
             self._file.refresh()
 

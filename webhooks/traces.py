@@ -1,4 +1,4 @@
-"""The trace of a job begins when it is admitted: an annotation holds its context, and goes on to the PodGroup."""
+"""The trace of a job starts at its admission: an annotation has its context, which is copied to the PodGroup."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from vcbatch.runtime.tracing.tracer import Tracer
 
 
 def with_trace(tracer: Tracer, request: Request, filled: Json | None, *, began: datetime, now: datetime) -> Json | None:
-    """The new job with a trace context, below that of its author where there is one; all else as it is. `began` is when
-    its admission did."""
+    """The new job with a trace context, as a child of its author's where there is one; any other object unchanged.
+    `began` is when its admission started."""
     body = filled if filled is not None else request.object
     if request.resource != JOBS or request.operation is not Operation.CREATE or body is None:
         return filled

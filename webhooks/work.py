@@ -1,6 +1,6 @@
-"""What is read for one request: the unfinished work of a queue, and Jobs.
+"""Reads for one request: the unfinished work of a queue, and Jobs.
 
-Lists are consistent reads, in pages, of as little of each object as the rules need. They hold for one answer only.
+Lists are consistent reads, in pages, with only the fields that the rules need. They are valid for one answer only.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class _Status(Wire):
 
 
 class _Worker(Wire):
-    """A Job, a PodGroup or a batch/v1 Job, as much of it as `work_in` reads."""
+    """The fields of a Job, PodGroup or batch/v1 Job that `work_in` reads."""
 
     metadata: _Metadata = msgspec.field(default_factory=_Metadata)
     spec: _Spec = msgspec.field(default_factory=_Spec)
@@ -74,7 +74,7 @@ class _PodSpec(Wire):
 
 
 class _Pod(Wire):
-    """A pod, as much of it as `work_in` reads."""
+    """The fields of a pod that `work_in` reads."""
 
     metadata: _PodMetadata = msgspec.field(default_factory=_PodMetadata)
     spec: _PodSpec = msgspec.field(default_factory=_PodSpec)
@@ -83,8 +83,8 @@ class _Pod(Wire):
 
 async def work_of(api: Api, queue: str, leaving: Callable[[str], bool], *, with_pods: bool = False) -> QueueWork:
     """The unfinished work of the queue, as the API server has it now. Its pods are listed where no Job and no PodGroup
-    is in the queue, and in any case `with_pods`. Raises `ApiError`."""
-    # One after the other: a Job that ends between the two reads is counted rather than missed.
+    is in the queue, and always with `with_pods`. Raises `ApiError`."""
+    # In this order, a Job that ends between the two reads is counted rather than missed.
     groups = [_plain(group) for group in (await api.list(PODGROUPS, model=_Worker)).items]
     jobs = [_plain(job) for job in (await api.list(JOBS, model=_Worker)).items]
     batch: Sequence[Json] = ()
@@ -104,7 +104,7 @@ def _plain(worker: _Worker | _Pod) -> Json:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A `Lookup` on caches and on what was read for one request."""
+    """A `Lookup` on caches and on the objects that were read for one request."""
 
     known: Lookup
     works: Mapping[str, QueueWork] = field(default_factory=dict[str, QueueWork])

@@ -1,9 +1,9 @@
-"""What rules look up, from caches that follow the API server.
+"""The objects that rules read, from caches that follow the API server.
 
-A cache may lag behind by a moment, so no refusal rests on one alone: before an object is refused, what it names is read
-once from the API server and the rules are asked again (`World.refresh`). Nor does a permission that rests on how queues
-stand to each other (`World.changes_tree`). Jobs and PodGroups are in no cache: they are read for each request whose
-rules ask about them.
+A cache may be a moment behind, so no rejection is based on a cache alone: before an object is rejected, the objects
+that it names are read once from the API server and the rules are evaluated again (`World.refresh`). The same applies to
+an approval that depends on relations between queues (`World.changes_tree`). Jobs and PodGroups aren't cached: they are
+read for each request whose rules need them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ class World:
     """The rules' `Lookup`. Empty until `synced` returns."""
 
     def __init__(self, api: Api, informers: Informers, *, with_pods: bool = False) -> None:
-        """`with_pods`: pods are listed for each queue that is deleted, also where Jobs or PodGroups keep it."""
+        """`with_pods`: pods are listed for each queue that is deleted, also where Jobs or PodGroups already prevent
+        it."""
         self._api = api
         self._with_pods = with_pods
         self._informers = informers
@@ -66,7 +67,7 @@ class World:
         self.complete = True
 
     def needed(self, resource: Resource) -> bool:
-        """Whether rules of that resource look anything up."""
+        """Whether rules of that resource read any other object."""
         return resource in _LOOKS_UP
 
     # Lookup
@@ -90,9 +91,9 @@ class World:
     # Freshness
 
     def changes_tree(self, request: Request) -> bool:
-        """Whether the request changes the tree of queues: its rules add up siblings and look at all that is above and
-        below, of which some may have been made or moved a moment ago. Or whether it resizes a pod: its rules look at
-        what the queue uses that the pod's PodGroup names."""
+        """Whether the request changes the hierarchy of queues: its rules add up siblings and read all ancestors and
+        descendants, some of which may just have been created or moved. Or whether it resizes a pod: its rules read the
+        usage of the queue of the pod's PodGroup."""
         if resizes(request):
             return True
         if request.resource != QUEUES:
@@ -104,21 +105,21 @@ class World:
         return nested or request.operation is Operation.DELETE
 
     def lacks(self, request: Request) -> bool:
-        """Whether a PriorityClass that the request names isn't in the cache: it may have been created a moment ago.
-        Without the queue that it names the request is refused, which is looked into anyway."""
+        """Whether a PriorityClass that the request names isn't in the cache: it may just have been created. A missing
+        queue rejects the request, and is read again in any case."""
         classes = (name for resource, name in _named(request) if resource == PRIORITYCLASSES)
         return request.operation is not Operation.DELETE and not all(map(self.has_priority_class, classes))
 
     def work(self, queue: str) -> QueueWork:
-        """Empty: `refresh` reads it."""
+        """Always empty: `refresh` reads it."""
         return QueueWork()
 
     def job(self, namespace: str, name: str) -> Json | None:
-        """None: `refresh` reads it."""
+        """Always None: `refresh` reads it."""
         return None
 
     def pod_group(self, namespace: str, name: str) -> Json | None:
-        """None: `refresh` reads it."""
+        """Always None: `refresh` reads it."""
         return None
 
     def is_leaving(self, namespace: str) -> bool:
@@ -126,8 +127,8 @@ class World:
         return being_deleted(self._caches[NAMESPACES].by_key(namespace) or {})
 
     async def refresh(self, request: Request) -> Lookup:
-        """Read what the request names, all queues for a queue, and the work in a queue that is deleted or gets a queue
-        below it. Raises `ApiError` where the API server can't be asked."""
+        """Read the objects that the request names, all queues for a write of a queue, and the work in a queue that is
+        deleted or gets a child queue. Raises `ApiError` where a read fails."""
         if request.resource == QUEUES:
             self._caches[QUEUES].replace(await self._api.list(QUEUES))
             queue = _emptied(request)
@@ -147,12 +148,12 @@ class World:
         return Read(self, jobs=found) if found else self
 
     async def _around_pod(self, request: Request) -> Lookup:
-        """Read the PodGroup of a pod, its queue and those above it."""
+        """Read the PodGroup of a pod, its queue and that queue's ancestors."""
         name = group_of(request)
         group = await get_or_none(self._api, PODGROUPS, name, namespace=request.namespace) if _plain(name) else None
         read = Read(self, groups={(request.namespace, name): group} if group is not None else {})
         done: set[str] = set()
-        while len(done) < _MOST_READS:  # the one above is known by the one that was read
+        while len(done) < _MOST_READS:  # each queue that was read names its parent
             queue = next((one for one in queues_of_pod(request, read) if one not in done and _plain(one)), None)
             if queue is None:
                 break
@@ -161,8 +162,8 @@ class World:
         return read
 
     def _near(self, queue: str) -> set[str]:
-        """The queues above this one, whose annotations hold for it, and just below it, since it takes no jobs with
-        any."""
+        """The ancestors of this queue, whose annotations apply to it, and its children, since it accepts no jobs if it
+        has any."""
         near = {other.name for other in self._queues.values() if other.spec.parent == queue}
         above = self._queues.get(queue)
         while above is not None and above.spec.parent not in (*near, "", ROOT, queue):
@@ -171,7 +172,7 @@ class World:
         return near
 
     async def _jobs(self, names: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Json]:
-        """The Jobs of these namespaces and names that exist."""
+        """The existing Jobs of these namespaces and names."""
         found = {(namespace, name): await get_or_none(self._api, JOBS, name, namespace=namespace)
                  for namespace, name in names if _plain(name)}  # fmt: skip
         return {key: job for key, job in found.items() if job is not None}
@@ -202,7 +203,7 @@ class World:
 
 
 def _named(request: Request) -> set[tuple[Resource, str]]:
-    """The objects that the request's object refers to by name."""
+    """The objects that the request's object names."""
     spec = loose.part(request.object or {}, "spec")
     if request.resource == PODGROUPS:
         named = [(QUEUES, spec.get("queue"))]
@@ -218,7 +219,7 @@ def _named(request: Request) -> set[tuple[Resource, str]]:
 
 
 def _emptied(request: Request) -> str:
-    """The queue that may have no work of its own for the request to be let through; empty where there is none."""
+    """The queue that must have no work of its own for the request to be allowed; empty where there is none."""
     if request.operation is Operation.DELETE:
         return request.name
     new, old = (loose.part(each or {}, "spec").get("parent") for each in (request.object, request.old))
@@ -226,7 +227,7 @@ def _emptied(request: Request) -> str:
 
 
 def _job_of(request: Request) -> tuple[str, str]:
-    """Namespace and name of the Job that controls the PodGroup; no name where none does."""
+    """Namespace and name of the Job that controls the PodGroup; an empty name where none does."""
     for owner in loose.listed(loose.part(request.object or {}, "metadata"), "ownerReferences"):
         if isinstance(owner, dict) and owner.get("controller") and owner.get("kind") == JOBS.kind:
             return request.namespace, str(owner.get("name") or "")
@@ -242,5 +243,5 @@ def _order(item: tuple[Resource, str]) -> tuple[str, str]:
 
 
 def _plain(name: str) -> bool:
-    """Whether it may stand in a URL; what may not can't be the name of anything."""
+    """Whether the name may be part of a URL; any other name can't be that of an object."""
     return bool(name) and len(name) <= 253 and all(char.isalnum() or char in "-._" for char in name)

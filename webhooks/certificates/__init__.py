@@ -1,6 +1,6 @@
-"""What the service shows to API servers, and how they come to trust it.
+"""The serving certificate, and the trust of API servers in it.
 
-`files` follows a pair that somebody else renews: cert-manager, or an operator. `managed` keeps an authority and a leaf
-in a Secret that all replicas share: `rotation` decides what is due, `issue` signs it, and `trust` writes authorities
-into our webhook configurations. Both load `context`, the TLS context of the server.
+`files` follows a pair of files that another program renews: cert-manager, or an operator. `managed` keeps an authority
+and a leaf in a Secret that all replicas share: `rotation` decides what is due, `issue` signs it, and `trust` writes
+authorities into our webhook configurations. Both load `context`, the TLS context of the server.
 """

@@ -1,4 +1,4 @@
-"""The TLS context of the service: the next handshake shows what was loaded last, and open connections stay open."""
+"""The TLS context of the service: new handshakes use the certificate loaded last; open connections stay open."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from vcbatch.runtime.metrics.meter import Meter
 
 
 class CertificateError(Exception):
-    """The pair can't be used; the message says why."""
+    """The pair can't be used; the message has the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A certificate (with those that lead to its authority) and its key, in PEM."""
+    """A certificate (with the intermediate ones up to its authority) and its key, in PEM."""
 
     certificate: bytes
     key: bytes
 
 
 class ServingContext:
-    """What connections are served with. `tls` is handed to the server once; `load` changes what it shows."""
+    """The context of connections. The server gets `tls` once; `load` changes its certificate."""
 
     def __init__(self, *, clock: Clock, meter: Meter) -> None:
         self.tls = _context()
@@ -38,12 +38,12 @@ class ServingContext:
         self._ends: dict[str, datetime] = {}
 
     def load(self, pair: Pair) -> datetime:
-        """Show that pair from now on, and say when it expires. Raises `CertificateError` and keeps the last one where
-        it can't be used."""
+        """Use that pair from now on, and return when it expires. Raises `CertificateError` and keeps the last pair
+        where it is invalid."""
         try:
             leaf = x509.load_pem_x509_certificates(pair.certificate)[0]
             begins, ends = leaf.not_valid_before_utc, leaf.not_valid_after_utc
-            _use(pair, _context())  # a context that was given half a pair would serve nobody
+            _use(pair, _context())  # tested on another context, since half a pair in ours would fail every handshake
             _use(pair, self.tls)
         except (ValueError, ssl.SSLError) as error:
             raise CertificateError(f"no certificate with its key in PEM: {error}") from error
@@ -53,7 +53,7 @@ class ServingContext:
         return ends
 
     def error(self) -> str:
-        """Why clients refuse what is shown, "" where they don't: there is none, or it isn't valid now."""
+        """Why clients reject the certificate (there is none, or it isn't valid now); "" where they accept it."""
         begins, ends, now = self._begins, self._ends.get("leaf"), self._clock.now()
         if begins is None or ends is None:
             return "there is none yet"
@@ -62,12 +62,12 @@ class ServingContext:
         return f"expired at {ends.isoformat()}" if now >= ends else ""
 
     def expires(self, which: str, ends: datetime) -> None:
-        """What `report_remaining` is to count down: `leaf` or `authority`."""
+        """Set the expiry that `report_remaining` reports for `which`: `leaf` or `authority`."""
         self._ends[which] = ends
         self.report_remaining()
 
     def report_remaining(self) -> None:
-        """Bring the metric of what is left of each certificate up to date."""
+        """Update the metric of the remaining time of each certificate."""
         now = self._clock.now()
         for which, ends in self._ends.items():
             self._meter.gauge("certificate_remaining_seconds", (ends - now).total_seconds(), certificate=which)
@@ -81,7 +81,7 @@ def _context() -> ssl.SSLContext:
 
 
 def _use(pair: Pair, context: ssl.SSLContext) -> None:
-    # The standard library takes names of files only. These are private, and hold what was read in one look.
+    # The standard library takes names of files only. These are private, and have the contents of a single read.
     with tempfile.TemporaryDirectory(prefix="vcbatch-webhooks-") as folder:
         certificate, key = Path(folder) / "tls.crt", Path(folder) / "tls.key"
         certificate.write_bytes(pair.certificate)

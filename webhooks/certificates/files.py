@@ -1,4 +1,5 @@
-"""The certificate from two files that somebody else renews: a mounted Secret of cert-manager, or an operator's own."""
+"""The certificate from two files that another program renews: a mounted Secret of cert-manager, or an operator's
+own."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ _LARGEST = 1 << 20
 
 
 class FileCertificates:
-    """Keeps the context equal to two files in PEM. The first load raises `CertificateError`; later a pair that can't be
-    used (half written, not yet renewed) is told once, and the last good one is kept."""
+    """Keeps the context equal to two PEM files. The first load raises `CertificateError`; later an invalid pair (half
+    written, not yet renewed) is reported once, and the last valid one is kept."""
 
     def __init__(self, certificate: Path, key: Path, *, context: ServingContext, clock: Clock) -> None:
         self._files = (certificate, key)
@@ -27,8 +28,8 @@ class FileCertificates:
         self._load(self._seen)
 
     async def follow(self) -> None:
-        """Look at the files now and then, until cancelled. Content is compared, not times: the files of a mounted
-        Secret are links that are switched over together."""
+        """Check the files periodically, until cancelled. Contents are compared, not times: the files of a mounted
+        Secret are symbolic links that are switched together."""
         while True:
             await self._clock.sleep(_CHECK_SECONDS)
             self.refresh()

@@ -1,6 +1,6 @@
-"""An authority, a leaf and their keys in PEM: read from the data of a Secret, and signed where a `Plan` says so.
+"""An authority, a leaf and their keys in PEM: read from the data of a Secret, and signed as a `Plan` requires.
 
-Keys are P-256. What can't be read counts as absent, so that a spoiled Secret is mended like an empty one.
+Keys are P-256. Malformed data counts as absent, so that a corrupted Secret is repaired like an empty one.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ class Material:
 
     @classmethod
     def of_secret(cls, secret: Mapping[str, Any]) -> Material:
-        """As a Secret holds it, under the keys that Volcano and cert-manager use."""
+        """Read it from the `data` of a Secret, under the keys that Volcano and cert-manager use."""
         data = secret.get("data") or {}
         bundle, authority_key, certificate, key = (_decoded(data.get(name)) for name in _KEYS)
         return cls(bundle=bundle, authority_key=authority_key, certificate=certificate, key=key)
 
     def data(self) -> dict[str, str]:
-        """The same as `data` of a Secret."""
+        """The `data` of a Secret with the material."""
         values = (self.bundle, self.authority_key, self.certificate, self.key)
         return {name: base64.b64encode(value).decode() for name, value in zip(_KEYS, values, strict=True)}
 
 
 def read(material: Material) -> Held:
-    """What the material is good for."""
+    """The valid parts of the material."""
     authorities = _certificates(material.bundle)
     key = _private_key(material.authority_key)
     return Held(
@@ -69,7 +69,7 @@ def read(material: Material) -> Held:
 
 
 def carry_out(plan: Plan, material: Material, *, now: datetime, names: frozenset[str]) -> Material:
-    """The material with what the plan asks for."""
+    """The material after the plan is executed."""
     authorities = [one for one in _certificates(material.bundle) if _fingerprint(one) in plan.keep]
     key = None if plan.authority else _private_key(material.authority_key)
     if key is None:
@@ -95,7 +95,7 @@ def ends(certificate: bytes) -> datetime | None:
 
 
 def fingerprints(bundle: bytes) -> frozenset[str]:
-    """Of every certificate in PEM."""
+    """The fingerprints of all certificates in PEM."""
     return frozenset(_fingerprint(one) for one in _certificates(bundle))
 
 
@@ -121,7 +121,8 @@ def _certificates(pem: bytes) -> list[x509.Certificate]:
 
 
 def _private_key(pem: bytes) -> ec.EllipticCurvePrivateKey | None:
-    """None for other kinds, too: an authority that somebody else made isn't ours to sign with."""
+    """The private key; None for other types of keys too: an authority that another program created isn't used to
+    sign."""
     try:
         key = serialization.load_pem_private_key(pem, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
@@ -141,7 +142,7 @@ def _leaf(material: Material, authorities: Sequence[x509.Certificate]) -> Leaf |
 
 
 def _own_key(certificate: x509.Certificate, pem: bytes) -> bool:
-    """Whether that is the private key of the certificate, of whatever kind."""
+    """Whether the private key, of any type, belongs to the certificate."""
     try:
         key = serialization.load_pem_private_key(pem, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):

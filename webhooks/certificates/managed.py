@@ -1,8 +1,8 @@
 """Certificates that the service keeps itself, in one Secret that all its replicas share.
 
-Every replica looks at the Secret now and then, asks `rotation.decide` what is due, writes it under the version that it
-read (of several, the first wins, and the others take over what it wrote), shows the leaf, and sees to it that our
-webhook configurations carry the bundle. Each step may be the last before a crash: the next look of any replica goes on.
+Every replica checks the Secret periodically, calls `rotation.decide` for what is due, writes it under the version that
+it read (of several replicas, the first wins, and the others adopt its result), serves the leaf, and writes the bundle
+into our webhook configurations. A crash after any step is harmless: the next check of any replica continues.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _MOST_NAMES: Final = 16
 
 
 class ManagedCertificates:
-    """Keeps `context` serving. `serving` is set once there is a leaf to show, `trusted` once API servers know whom to
-    trust for it."""
+    """Keeps `context` up to date. `serving` is set once there is a leaf to serve, `trusted` once API servers trust its
+    authority."""
 
     def __init__(
         self,
@@ -60,11 +60,11 @@ class ManagedCertificates:
 
     @property
     def bundle(self) -> bytes:
-        """The authorities, in PEM; empty before there are any."""
+        """The authorities in PEM; empty before there are any."""
         return self._last.bundle
 
     async def keep(self) -> None:
-        """Look now and then, and whenever a configuration has changed, until cancelled."""
+        """Reconcile periodically, and whenever a configuration has changed, until cancelled."""
         await self._trust.synced()
         while True:
             self._trust.changed.clear()
@@ -76,7 +76,8 @@ class ManagedCertificates:
             await self._pause()
 
     async def reconcile(self) -> None:
-        """One look. Raises `ApiError`, `CertificateError` or `TrustError` where a step failed; what is shown stays."""
+        """Reconcile once. Raises `ApiError`, `CertificateError` or `TrustError` where a step failed; the certificate in
+        use is kept."""
         seen = self._trust.seen()  # before the Secret is read, which `put` relies on
         material = await self._agreed()
         self._show(material)
@@ -86,7 +87,7 @@ class ManagedCertificates:
         self.trusted.set()
 
     async def _agreed(self) -> Material:
-        """What all replicas share, with what was due in it."""
+        """The material that all replicas share, after what is due was done."""
         for _ in range(_TRIES):
             stored = await self._stored()
             material = self._material(stored)
@@ -107,7 +108,7 @@ class ManagedCertificates:
         raise CertificateError(f"Secret {self._namespace}/{self._secret} is being changed all the time")
 
     def _names_beside(self, leaf: Leaf | None) -> frozenset[str]:
-        """Ours, and those that replicas elsewhere are asked by."""
+        """Our names, and those that the leaf has for replicas at other addresses."""
         names = self._names | (leaf.names if leaf is not None else frozenset())
         return names if len(names) <= _MOST_NAMES else self._names
 
@@ -120,7 +121,8 @@ class ManagedCertificates:
             raise self._refused(error) from error
 
     def _material(self, stored: Json | None) -> Material:
-        """What is stored; where that was taken away, what is shown still has to be trusted until it is replaced."""
+        """The stored material; where that was deleted, the certificate in use has to stay trusted until it is
+        replaced."""
         material = Material.of_secret(stored) if stored is not None else Material()
         if read(material).authorities:
             return material
@@ -154,9 +156,9 @@ class ManagedCertificates:
         self.serving.set()
 
     async def _pause(self) -> None:
-        """Until the next look is due or a configuration has changed."""
+        """Wait until the next check is due or a configuration has changed."""
         await pause(self._clock, CHECK_SECONDS, woken=self._trust.changed)
-        await self._clock.sleep(_AGAIN_SECONDS)  # whoever else writes the configurations isn't raced
+        await self._clock.sleep(_AGAIN_SECONDS)  # so that another writer of the configurations is not raced
 
     def _report_once(self, message: str) -> None:
         if message != self._reported:

@@ -1,13 +1,13 @@
-"""When certificates are made anew: a pure decision from what the Secret holds at one moment.
+"""When certificates are renewed: a pure decision from the contents of the Secret at one moment.
 
-Two rules keep every request of a rotation alive, whoever crashes in between:
+Two rules keep every request of a rotation alive, even if replicas crash in between:
 
-* A leaf by a new authority is only made once API servers have had time to hear of that authority (`SETTLING`, and it is
-  in all of our webhook configurations). Until then the old leaf goes on.
-* An authority stays in the bundle until it has expired. No leaf by it is valid for longer, so nobody has to know which
-  replica shows which leaf.
+* A leaf by a new authority is only issued once API servers have had time to load that authority (after `SETTLING`, and
+when it is in all of our webhook configurations). Until then the old leaf is kept.
+* An authority stays in the bundle until it has expired. No leaf by it is valid for longer, so it doesn't matter which
+replica serves which leaf.
 
-What doesn't work anyway (nothing there, expired, for other names, a key that doesn't fit) is replaced at once.
+A pair that can't work (missing, expired, for other names, with a key that doesn't match) is replaced at once.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from typing import Final
 AUTHORITY_LIFE: Final = timedelta(days=365)
 LEAF_LIFE: Final = timedelta(days=90)
 BACKDATED: Final = timedelta(hours=1)
-"""How long before its making a certificate begins to be valid, for clocks that are late."""
+"""How long before its issue a certificate becomes valid, for clocks that are behind."""
 SETTLING: Final = timedelta(minutes=10)
-"""How long an authority is trusted before it signs."""
+"""How long an authority is in the bundle before it signs."""
 MOST_AUTHORITIES: Final = 4
-"""Authorities in a bundle. At regular times there are two at most; more come from rotations that were forced."""
+"""The maximum of authorities in a bundle. Normally there are two at most; more come from forced rotations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """How long a certificate is valid: from `begins` on, until before `ends`."""
+    """The validity of a certificate: from `begins` on, until before `ends`."""
 
     begins: datetime
     ends: datetime
@@ -38,13 +38,13 @@ class Span:
         return self.begins <= now < self.ends
 
     def due(self, now: datetime) -> bool:
-        """Whether two thirds of it are over."""
+        """Whether two thirds of it have passed."""
         return now >= self.begins + (self.ends - self.begins) * 2 / 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Authority:
-    """Whom API servers trust. `fingerprint` tells it from all others."""
+    """A certificate authority, identified by its `fingerprint`."""
 
     fingerprint: str
     span: Span
@@ -52,7 +52,7 @@ class Authority:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaf:
-    """What is shown: `issuer` is the fingerprint of the authority that signed it, `names` whom it speaks for."""
+    """The serving certificate: `issuer` is the fingerprint of the authority that signed it, `names` its host names."""
 
     issuer: str
     span: Span
@@ -61,8 +61,8 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """What there is. `authorities`: the newest first, and `signs` says whether the key of that one is there. `leaf` is
-    absent where none of them signed it or its key doesn't fit."""
+    """The valid contents of the Secret. `authorities`: the newest first; `signs`: whether the Secret has the key of
+    that one. `leaf` is None where none of them signed it or its key doesn't match."""
 
     authorities: Sequence[Authority] = ()
     signs: bool = False
@@ -71,7 +71,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is to be made. `keep`: the fingerprints of the authorities that stay, in their order."""
+    """What to create. `keep`: the fingerprints of the authorities that are kept, in their order."""
 
     keep: Sequence[str]
     authority: bool
@@ -79,7 +79,8 @@ class Plan:
 
 
 def decide(held: Held, *, now: datetime, names: frozenset[str], trusted: Callable[[str], bool]) -> Plan:
-    """`names`: whom the leaf has to speak for. `trusted`: whether all our configurations carry that authority."""
+    """Decide what is due. `names`: the names that the leaf must have. `trusted`: whether all our configurations have
+    that authority."""
     alive = [authority for authority in held.authorities if now < authority.span.ends]
     newest = alive[0] if alive and alive[0] == held.authorities[0] and held.signs else None
     leaf = held.leaf
@@ -91,7 +92,7 @@ def decide(held: Held, *, now: datetime, names: frozenset[str], trusted: Callabl
     )
     if newest is None or not newest.span.holds(now) or newest.span.due(now):
         keep = [authority.fingerprint for authority in alive[: MOST_AUTHORITIES - 1]]
-        # A leaf whose authority finds no place in the bundle would be trusted by nobody.
+        # A leaf whose authority isn't kept in the bundle would be trusted by no API server.
         usable = usable and leaf is not None and leaf.issuer in keep
         return Plan(keep=keep, authority=True, leaf=not usable)
     keep = [authority.fingerprint for authority in alive]

@@ -1,7 +1,7 @@
-"""Our webhook configurations as they are on the cluster, and the authorities in them.
+"""Our webhook configurations on the cluster, and the authorities in them.
 
-They are followed by a watch, so that one which was made anew without a bundle gets it at once. Only those under the
-names of `PATHS` are touched, and only `caBundle`.
+A watch follows them, so that one that was recreated without a bundle gets it at once. Only configurations with the
+names of `PATHS` are written, and only `caBundle`.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ log = logging.getLogger(__name__)
 
 
 class TrustError(Exception):
-    """A configuration couldn't be given the bundle; the message names it and the reason."""
+    """Writing the bundle into a configuration failed; the message names it and the reason."""
 
 
 class Trust:
-    """`changed` is set when a configuration isn't as we left it."""
+    """`changed` is set when a configuration differs from the last write."""
 
     def __init__(self, api: Api, informers: Informers) -> None:
         self._api = api
@@ -44,39 +44,39 @@ class Trust:
             cache.listen(lambda _change: self.changed.set())
 
     def listen(self, changed: Callable[[], None]) -> None:
-        """Call that, too, when a configuration has changed."""
+        """Also call `changed` when a configuration has changed."""
         for cache in self._caches.values():
             cache.listen(lambda _change: changed())
 
     @property
     def exist(self) -> bool:
-        """Whether there is any configuration of ours, with webhooks or without."""
+        """Whether any configuration of ours exists, with webhooks or without."""
         return any(self.configuration(resource, name) for resource, names in NAMES.items() for name in names)
 
     def configuration(self, resource: Resource, name: str) -> Json | None:
-        """A configuration as it is now, whether it has webhooks or not."""
+        """A configuration in its present state, with webhooks or without."""
         return self._caches[resource].by_key(name)
 
     def remember(self, resource: Resource, written: Json) -> None:
-        """Take over what somebody else in this process wrote."""
+        """Adopt the object that another part of this process wrote."""
         self._caches[resource].put(written)
 
     async def synced(self) -> None:
-        """Return once the configurations are known."""
+        """Return once the configurations are listed."""
         await self._informers.synced()
 
     def carries(self, fingerprint: str) -> bool:
-        """Whether every webhook of ours is asked with trust in that authority."""
+        """Whether every webhook of ours has that authority in its bundle."""
         return all(fingerprint in fingerprints(_bundle(webhook)) for webhook in self._webhooks())
 
     def seen(self) -> Sequence[Seen]:
-        """Our configurations as they are now."""
+        """Our configurations in their present state."""
         return list(self._ours())
 
     async def put(self, bundle: bytes, *, seen: Sequence[Seen]) -> None:
-        """Give those configurations the bundle. `seen` has to be older than the bundle: then what was seen is replaced
-        by what is newer, and one that has changed since is left for the next look. Raises `TrustError` where one was
-        refused, after all of them were tried."""
+        """Write the bundle into those configurations. `seen` has to be older than the bundle: then older contents are
+        replaced by newer ones, and a configuration that has changed since is left for the next check. Raises
+        `TrustError` where a write failed, after all of them were tried."""
         wanted, refused = base64.b64encode(bundle).decode(), list[str]()
         for resource, stored in seen:
             if all(webhook["clientConfig"].get("caBundle") == wanted for webhook in stored["webhooks"]):
@@ -90,13 +90,13 @@ class Trust:
         name, webhooks = stored["metadata"]["name"], copy.deepcopy(stored["webhooks"])
         for webhook in webhooks:
             webhook["clientConfig"]["caBundle"] = wanted
-        # The version is a precondition: a replica that read the Secret earlier doesn't undo what a later one wrote.
+        # The version is a precondition: a replica that read the Secret earlier doesn't undo a later replica's write.
         patch = {"metadata": {"resourceVersion": stored["metadata"]["resourceVersion"]}, "webhooks": webhooks}
         try:
             self._caches[resource].put(await self._api.patch(resource, name, patch))
         except ApiError as error:
             if error.conflict or error.not_found:
-                return ""  # the watch will tell
+                return ""  # the watch will report the change
             return f"{resource.kind} {name}: {error}"
         log.info("the authorities of a webhook configuration were replaced", extra={"configuration": name})
         return ""

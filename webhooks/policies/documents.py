@@ -1,4 +1,4 @@
-"""The policies and their bindings as documents for an API server."""
+"""The policies and their bindings as YAML documents for an API server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Json = dict[str, Any]
 
 _VALIDATING_VERSION: Final = "admissionregistration.k8s.io/v1"
 MUTATING_VERSIONS: Final = ("v1", "v1beta1")
-"""Kubernetes serves the first from 1.36 on, the second in 1.34 and 1.35 where it is turned on."""
+"""Kubernetes serves the first from 1.36 on, the second in 1.34 and 1.35 where it is enabled."""
 _EXCLUDED: Final = ("volcano-system", "kube-system")
 _HEADER: Final = "# Made by `vcbatch policies`: rules of admission that need no webhook. See docs/admission.md.\n"
 
@@ -26,8 +26,8 @@ def documents(
     mutating_version: str = MUTATING_VERSIONS[0],
     controllers: str = CONTROLLERS_ACCOUNT,
 ) -> dict[str, str]:
-    """Text by file name. `schedulers`: ours, the first for jobs that name none. `controllers`: the service account
-    (`NAMESPACE/NAME`) whose pods and PodGroups of Jobs aren't judged again."""
+    """The texts by file name. `schedulers`: ours, the first for jobs that name none. `controllers`: the service account
+    (`NAMESPACE/NAME`) whose pods and PodGroups of Jobs aren't validated again."""
     made = {
         "mutating.yaml": _mutating(schedulers[0], mutating_version, controllers),
         "validating.yaml": _validating(schedulers, controllers),
@@ -36,7 +36,7 @@ def documents(
 
 
 def _text(items: Iterable[Json]) -> str:
-    """Expressions are written as they are, in blocks, where quoting would double each of their quotes."""
+    """The YAML text. Expressions are written as block scalars, since quoting would double each of their quotes."""
     return "---\n".join(yaml_writer.dump(item, width=120, block_if="'") for item in items)
 
 
@@ -46,7 +46,7 @@ def _validating(schedulers: Sequence[str], controllers: str) -> list[Json]:
     made = [*jobs.name_rules(), *jobs.spec_rules(), *annotated]
     changed = [*annotated, *jobs.update_rules()]
     unchanged = {"unchanged": "object.spec == oldObject.spec"}
-    # Named after the slot that it is made for: a dash and eight digits.
+    # The name is that of a slot's job: a dash and eight digits are appended.
     embedded = jobs.variables("object.spec.?jobTemplate.?spec.orValue({})", "object.metadata.name + '-29000000'")
     same = {"unchanged": "oldObject != null && object.spec == oldObject.spec"}
     cron_rules = [*others.cronjob_rules(), *(_unless_unchanged(rule) for rule in jobs.spec_rules())]
@@ -155,7 +155,7 @@ def _constraints(resource: Resource, operations: Sequence[str]) -> Json:
         "scope": "Namespaced" if resource.namespaced else "Cluster",
     }
     made: Json = {"matchPolicy": "Equivalent", "resourceRules": [rule]}
-    if resource.namespaced and resource != COMMANDS:  # one for a queue may be in any namespace
+    if resource.namespaced and resource != COMMANDS:  # a Command to a queue may be in any namespace
         excluded = {"key": NAMESPACE_LABEL, "operator": "NotIn", "values": list(_EXCLUDED)}
         made["namespaceSelector"] = {"matchExpressions": [excluded]}
     return made

@@ -1,4 +1,4 @@
-"""Pieces of the Common Expression Language that several policies are made of."""
+"""Building blocks in the Common Expression Language that several policies use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vcbatch.api.resources import JOBS
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`holds` is an expression that is true of what is fine; `message` what is said of the rest."""
+    """`holds` is an expression that is true for valid objects; `message` is the error for all others."""
 
     holds: str
     message: str
@@ -36,13 +36,13 @@ FLOAT: Final = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
 
 def matches(value: str, pattern: str, *, longest: int = 0) -> str:
-    """`value` looks like the pattern, and has at most so many characters."""
+    """Whether `value` matches the pattern, and has at most `longest` characters (0: any number)."""
     matched = f"{value}.matches({text(pattern)})"
     return f"({value}.size() <= {longest} && {matched})" if longest else matched
 
 
 def annotation(name: str, of: str = "object") -> str:
-    """The annotation as an optional value."""
+    """The annotation, as an optional value."""
     return f"{of}.metadata.?annotations[?{text(name)}]"
 
 
@@ -51,7 +51,7 @@ TWO_BUDGETS: Final = "not allow configure multiple annotations at same time"
 
 
 def budget(value: str) -> str:
-    """Whether the optional `value`, which has one, is a disruption budget."""
+    """Whether the optional `value`, which is present, is a valid disruption budget."""
     number = f"int({value}.value().replace('%', ''))"
     percent = f"!{value}.value().endsWith('%') || {number} < 100"
     return f"({value}.value().matches('^[+-]?[0-9]{{1,18}}%?$') && {number} > 0 && ({percent}))"
@@ -64,13 +64,14 @@ OF_A_JOB: Final = "not-of-an-admitted-job"
 
 
 def user_of(account: str) -> str:
-    """As whom an API server knows a service account (`NAMESPACE/NAME`)."""
+    """The user name of a service account (`NAMESPACE/NAME`) at an API server."""
     return f"system:serviceaccount:{account.replace('/', ':')}"
 
 
 def not_of_a_job(controllers: str = CONTROLLERS_ACCOUNT) -> str:
-    """False of what that account (`NAMESPACE/NAME`) creates for a Job of ours: the Job was judged, and the controllers
-    judge the rest (`vcbatch.runtime.controllers.own_admission`). Nobody else has the name of the account."""
+    """False for objects that the account (`NAMESPACE/NAME`) creates for a Job of ours: the Job was validated, and the
+    controllers validate the rest (`vcbatch.runtime.controllers.own_admission`). No other user has the account's
+    name."""
     user = text(user_of(controllers))
     owners = "object.metadata.?ownerReferences.orValue([])"
     kind = f"o.kind == {text(JOBS.kind)} && o.apiVersion.startsWith({text(f'{JOBS.group}/')})"
@@ -79,4 +80,4 @@ def not_of_a_job(controllers: str = CONTROLLERS_ACCOUNT) -> str:
 
 
 UNCHANGED: Final = "(oldObject != null && object.?spec == oldObject.?spec)"
-"""What was stored under other rules may have its labels changed."""
+"""An object that was stored under other rules may have its labels changed."""

@@ -1,4 +1,4 @@
-"""Rules of jobs, which hold for those that CronJobs make, too."""
+"""Rules of jobs, which also apply to those that CronJobs create."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from webhooks.policies.expressions import (
 )
 
 _HOSTS = (Plugin.SVC, Plugin.TENSORFLOW, Plugin.MPI, Plugin.PYTORCH, Plugin.RAY)
-"""Plugins that make host names, or bring the one that does."""
+"""Plugins that create host names, or add the plugin that does."""
 _SPEC_DEFAULTS = {
     "tasks": "[]",
     "volumes": "[]",
@@ -41,7 +41,7 @@ _TASK_DEFAULTS = {"name": "''", "template": "{}", "policies": "[]", "topologyPol
 
 
 def variables(spec: str, name: str) -> dict[str, str]:
-    """What the rules refer to. `spec` and `name` are expressions: of the job's spec, and of its name."""
+    """The variables of the rules. `spec` and `name` are expressions for the job's spec and its name."""
     return {
         "spec": spec,
         "name": name,
@@ -89,7 +89,7 @@ def spec_rules() -> Iterator[Rule]:
 
 
 def size_rules() -> Iterator[Rule]:
-    """Rules of what may change: sizes, partitions, topologies."""
+    """Rules of mutable fields: sizes, partitions, topologies."""
     yield Rule(
         "variables.tasks.all(t, !has(t.minAvailable) || t.minAvailable <= t.?replicas.orValue(0))",
         "'minAvailable' is greater than 'replicas' in a task",
@@ -116,7 +116,7 @@ def size_rules() -> Iterator[Rule]:
 
 
 def pod_name_rules(tasks: str) -> Iterator[Rule]:
-    """The first of each task's pod names, and the longest where they become host names."""
+    """Rules of the first pod name of each task, and of the longest where they become host names."""
     named = "t.?template.?spec.?hostname.orValue('') != ''"
     hosts = f"{listed(_HOSTS)}.exists(k, k in variables.plugins) && !({named})"
     last = f"string({hosts} && t.?replicas.orValue(0) > 0 ? t.replicas - 1 : 0).size()"
@@ -127,12 +127,12 @@ def pod_name_rules(tasks: str) -> Iterator[Rule]:
 
 
 def name_rules() -> Iterator[Rule]:
-    """The name of a job."""
+    """Rules of the name of a job."""
     yield Rule(matches("variables.name", QUALIFIED, longest=63), "metadata.name: want at most 63 characters")
 
 
 def time_limit_rules() -> Iterator[Rule]:
-    """The annotation with the longest time that the job may run."""
+    """Rules of the annotation with the time limit of the job."""
     limit, before = annotation(MAX_RUN_SECONDS), annotation(MAX_RUN_SECONDS, "oldObject")
     seconds = f"int(string({limit}.value()))"
     number = f"({limit}.value().matches('^[0-9]{{1,9}}$') && {seconds} > 0 && {seconds} <= {LONGEST})"
@@ -143,7 +143,7 @@ def time_limit_rules() -> Iterator[Rule]:
 
 
 def parallel_limit_rules() -> Iterator[Rule]:
-    """The annotation with the most pods that are alive together."""
+    """Rules of the annotation with the maximum of pods alive together."""
     limit, before = annotation(MAX_PARALLEL_PODS), annotation(MAX_PARALLEL_PODS, "oldObject")
     pods, minimum = f"int(string({limit}.value()))", "object.spec.?minAvailable.orValue(0)"
     unchanged = f"{limit} == {before} && {minimum} == oldObject.spec.?minAvailable.orValue(0)"
@@ -155,7 +155,7 @@ def parallel_limit_rules() -> Iterator[Rule]:
 
 
 def budget_rules() -> Iterator[Rule]:
-    """The disruption budget that pods get of the job or have of their templates, as rules of pods judge it."""
+    """Rules of the disruption budget that pods get from the job or have in their templates, as for pods themselves."""
     least, most = (annotation(name) for name in BUDGETS)
     same = " && ".join(f"{annotation(name)} == {annotation(name, 'oldObject')}" for name in BUDGETS)
     unchanged = f"(oldObject != null && {same})"
@@ -171,7 +171,7 @@ def budget_rules() -> Iterator[Rule]:
 
 
 def update_rules() -> Iterator[Rule]:
-    """What of a stored job may not change, by the table of fields."""
+    """Rules of the immutable fields of a stored job, by the table of fields."""
     same = "variables.unchanged || variables.tasks.size() == oldObject.spec.tasks.size()"
     yield Rule(same, "job updates may not add or remove tasks")
     for rule in (*size_rules(), *pod_name_rules(_GROWN)):
@@ -187,7 +187,7 @@ _GROWN = (
     "variables.tasks.transformList(i, t, i < oldObject.spec.tasks.size()"
     " && t.?replicas.orValue(0) <= oldObject.spec.tasks[i].?replicas.orValue(0) ? {'replicas': 0} : t)"
 )
-"""Tasks; of those that don't grow the names of pods aren't looked at."""
+"""Tasks; the pod names of tasks that don't grow aren't checked."""
 
 
 def _same(path: str) -> str:
@@ -232,7 +232,7 @@ def _volume_rules() -> Iterator[Rule]:
 
 
 def _policy_rules(policies: str, around: str) -> Iterator[Rule]:
-    """Rules of one list of policies; `around` says whose."""
+    """Rules of one list of policies; `around` is the path of its owner."""
 
     def events(policy: str) -> str:
         return f"({policy}.?events.orValue([]) + ({policy}.?event.orValue('') == '' ? [] : [{policy}.event]))"

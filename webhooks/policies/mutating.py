@@ -1,4 +1,4 @@
-"""What is filled in, as expressions that make JSON patches."""
+"""Defaults, as expressions that return JSON patches."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ JOB_VARIABLES = {
 
 
 def job_patches(scheduler: str) -> Iterator[str]:
-    """Expressions that give a list of operations, each for itself."""
+    """Expressions, each of which returns a list of operations."""
     for field, value in (("queue", DEFAULT), ("schedulerName", scheduler)):
         yield _where(f"variables.spec.?{field}.orValue('') == ''", f"/spec/{field}", text(value))
     namespace = f"{annotation(names.SCHEDULING_QUEUE_NAME, 'namespaceObject')}.orValue('')"
@@ -42,7 +42,7 @@ def job_patches(scheduler: str) -> Iterator[str]:
 
 
 def queue_patches() -> Iterator[str]:
-    """Expressions that give a list of operations, each for itself."""
+    """Expressions, each of which returns a list of operations."""
     yield _where("!has(object.spec)", "/spec", "{}")
     yield _where("object.?spec.?weight.orValue(0) == 0", "/spec/weight", "1")
     yield _where("!object.?spec.?reclaimable.hasValue()", "/spec/reclaimable", "true")
@@ -54,7 +54,7 @@ def queue_patches() -> Iterator[str]:
 
 
 def podgroup_patches() -> Iterator[str]:
-    """Expressions that give a list of operations, each for itself."""
+    """Expressions, each of which returns a list of operations."""
     wanted = f"{annotation(names.SCHEDULING_QUEUE_NAME, 'namespaceObject')}.orValue('')"
     yield _where(f"{wanted} != '' && object.?spec.?queue.orValue('') == {text(DEFAULT)}", "/spec/queue", wanted)
 

@@ -37,7 +37,7 @@ def podgroup_rules() -> Iterator[Rule]:
 
 
 def pod_rules() -> Iterator[Rule]:
-    """Disruption budgets."""
+    """Rules of disruption budgets."""
     given = [annotation(name) for name in BUDGETS]
     for name, value in zip(BUDGETS, given, strict=True):
         yield Rule(f"!{value}.hasValue() || {budget(value)}", BUDGET.format(name))
@@ -45,7 +45,7 @@ def pod_rules() -> Iterator[Rule]:
 
 
 def command_rules() -> Iterator[Rule]:
-    """A Command to a queue names the queue's UID, and its author may update the queue."""
+    """Rules of Commands: one to a queue has the queue's UID, and its author may update the queue."""
     target = "object.?target.?"
     queue = f"{target}apiVersion.orValue('') == '{QUEUES.api_version}' && {target}kind.orValue('') == '{QUEUES.kind}'"
     same = "oldObject != null && object.?target == oldObject.?target && object.?action == oldObject.?action"
@@ -59,7 +59,7 @@ def command_rules() -> Iterator[Rule]:
 
 
 def jobflow_rules() -> Iterator[Rule]:
-    """Rules of a flow; circles of more than one are left to the service."""
+    """Rules of a flow; cycles of more than one node are left to the service."""
     flows, names = "object.?spec.?flows.orValue([])", "object.?spec.?flows.orValue([]).map(f, f.name)"
     yield _judged(
         f"{flows}.all(f, f.?dependsOn.?targets.orValue([]).all(n, n in {names}))",
@@ -81,7 +81,7 @@ def jobflow_rules() -> Iterator[Rule]:
 
 
 def cronjob_rules() -> Iterator[Rule]:
-    """Rules of the schedule and the name. Whether a range goes up is left to the service."""
+    """Rules of the schedule and the name. Whether a range is ascending is left to the service."""
     yield _judged(
         matches("object.metadata.name", QUALIFIED, longest=LONGEST_NAME),
         f"cronJob name must be no more than {LONGEST_NAME} characters to accommodate job name suffix (max 63 total)",
@@ -94,7 +94,7 @@ def cronjob_rules() -> Iterator[Rule]:
     yield _judged(matches("object.spec.schedule", _schedule()), "schedule is not a valid cron expression")
     zone = "object.spec.timeZone"
     part = f"{matches('p', _ZONE_PART)} && !(p in ['.', '..']) && !p.startsWith('-')"
-    known = f"timestamp('2000-01-01T00:00:00Z').getHours({zone}) >= 0"  # an error where there is no such zone
+    known = f"timestamp('2000-01-01T00:00:00Z').getHours({zone}) >= 0"  # an error for an unknown time zone
     local = f"{zone}.lowerAscii() != 'local'"
     yield _judged(
         f"!has({zone}) || ({local} && {zone}.split('/').all(p, {part}) && {known})",
@@ -120,10 +120,10 @@ def _field(low: int, high: int, words: list[str]) -> str:
 
 
 def hypernode_rules() -> Iterator[Rule]:
-    """Rules of members; that there are some, each selected in one way, is the schema's."""
+    """Rules of members; that there are members, each selected in one way, is a rule of the schema."""
     members = "object.?spec.?members.orValue([])"
     pattern = "m.?selector.?regexMatch.?pattern"
-    # A pattern that is none makes an error, which refuses.
+    # An invalid pattern causes an error, which rejects the object.
     yield _judged(
         f"{members}.all(m, !{pattern}.hasValue() || [{text('x')}.matches({pattern}.value())].size() == 1)",
         "member regexMatch pattern is invalid",

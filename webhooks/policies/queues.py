@@ -12,7 +12,7 @@ _PATTERN = "^[a-z0-9*]([-a-z0-9*]{0,61}[a-z0-9*])?$"
 
 
 def variables() -> dict[str, str]:
-    """What the rules refer to."""
+    """The variables of the rules."""
     path, weights = (annotation(name) for name in (names.HIERARCHY, names.HIERARCHY_WEIGHTS))
     before = [annotation(name, "oldObject") for name in (names.HIERARCHY, names.HIERARCHY_WEIGHTS)]
     same = f"object.?spec == oldObject.?spec && {path} == {before[0]} && {weights} == {before[1]}"
@@ -76,7 +76,7 @@ def rules() -> Iterator[Rule]:
 
 
 def deletion_rules() -> Iterator[Rule]:
-    """Queues that stay. The object is gone by then: only the old one is there."""
+    """Rules of queues that may not be deleted. On deletion only the old object is present."""
     yield Rule(
         f"!(oldObject.metadata.name in {listed((ROOT, DEFAULT))})", f"`{ROOT}` and `{DEFAULT}` queue can not be deleted"
     )
@@ -86,7 +86,7 @@ _WHOLE = (
     "k == 'pods' || k.startsWith('count/') || (k.contains('/') && !k.startsWith('requests.')"
     " && !k.split('/')[0].endsWith('kubernetes.io'))"
 )
-"""Resources that only come whole."""
+"""Indivisible resources."""
 
 
 def _compared(amounts: str, other: str) -> str:
