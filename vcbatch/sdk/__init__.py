@@ -1,1 +1,1 @@
-"""The Python SDK: what `import vcbatch` gives to notebooks, scripts and programs."""
+"""The Python SDK: the names of `import vcbatch`, for notebooks, scripts and programs."""

@@ -1,4 +1,4 @@
-"""The client for programs that have an event loop. `vcbatch.sdk.client` has its twin for all others."""
+"""The client for programs with an event loop. `vcbatch.sdk.client` has its synchronous twin."""
 
 from __future__ import annotations
 
@@ -31,14 +31,15 @@ _UPDATE_TRIES = 8
 
 
 class AsyncClient:
-    """Jobs and queues of one server, seen from one namespace.
+    """Jobs and queues of one server, with a default namespace.
 
-    Without arguments it goes where kubectl goes: to the current context of $KUBECONFIG or ~/.kube/config, to the
-    cluster of the pod that it runs in, and else to the server that `vcbatch up` runs here. Raises `NotConfigured`.
+    Without arguments it connects to the server that kubectl would use: the current context of $KUBECONFIG or
+    ~/.kube/config, or the cluster of the pod that it runs in; where none is configured, to the local server
+    (`vcbatch up`). Raises `NotConfigured` where there is none of these.
 
-    Requests that are throttled are made again when the server says so. What fails on the way, or by the server's error,
-    is made again where that can't do harm twice. `timeout` is the seconds that one try of a request may take. Close it,
-    or use it in `async with`.
+    Throttled requests are retried after the time that the server gives. Requests that failed on the network or with a
+    server error are retried where that can't take effect twice. `timeout` is the maximum of seconds of one attempt of a
+    request. Close it, or use it in `async with`.
     """
 
     def __init__(
@@ -61,15 +62,19 @@ class AsyncClient:
         timeout: float = 30.0,
         start: bool = True,
     ) -> Self:
-        """A client of the local server, which is started where it doesn't run, unless `start` is False. It goes on
-        after the program: `vcbatch down` stops it."""
+        """Connect to the local server and return a client.
+
+        The server is started where it doesn't run, unless `start` is False. It keeps running after the program:
+        `vcbatch down` stops it. `state_dir` is the directory of its state. Raises `NotConfigured` where it doesn't run
+        and isn't or can't be started.
+        """
         return cls.of(
             local(Path(state_dir) if state_dir is not None else None, start=start), namespace=namespace, timeout=timeout
         )
 
     @classmethod
     def of(cls, place: Place, *, namespace: str | None = None, timeout: float = 30.0) -> Self:
-        """A client of a server that has been found already."""
+        """Return a client of a server that was already found."""
         client = cls.__new__(cls)
         client._session = Session(place, namespace=namespace, timeout=timeout)
         return client
@@ -81,14 +86,17 @@ class AsyncClient:
         await self.close()
 
     async def close(self) -> None:
+        """Close the connections of the client."""
         await self._session.close()
 
     @property
     def server(self) -> str:
+        """The URL of the server."""
         return self._session.server
 
     @property
     def namespace(self) -> str:
+        """The default namespace of jobs."""
         return self._session.namespace
 
     def __repr__(self) -> str:
@@ -103,8 +111,12 @@ class AsyncClient:
     async def submit(self, work: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> AsyncFunctionHandle[R]: ...
 
     async def submit(self, work: Any, /, *args: Any, **kwargs: Any) -> Any:
-        """Make a job: from a model, from a manifest, or of a function and its arguments (`@task` says how it runs).
-        Raises `AdmissionDenied` where it isn't valid and `AlreadyExists` where its name is taken."""
+        """Create a job and return its handle.
+
+        `work` is a model, a manifest, or a function with its arguments (`@task` has the options of its job). Raises
+        `AdmissionDenied` where the job is invalid, `AlreadyExists` where its name is in use, and `Unavailable` where it
+        is unknown whether it was created.
+        """
         if isinstance(work, Job | Mapping):
             return await self._make(work, *args, **kwargs)
         if not callable(work):
@@ -113,8 +125,10 @@ class AsyncClient:
         return AsyncFunctionHandle(self._session, job=job, folder=folder)
 
     async def map(self, function: Callable[..., R], /, *iterables: Iterable[Any]) -> AsyncMapHandle[R]:
-        """Make one job of many calls, as `map` would make them, which run as there is room for them. One that fails
-        stops no other."""
+        """Create one job for many calls, one for each item as in Python's `map`, and return its handle.
+
+        Calls run as capacity allows. A call that fails doesn't stop the others. Raises the same errors as `submit`.
+        """
         if not iterables:
             raise TypeError("map() wants at least one iterable of arguments")
         calls = islice(zip(*iterables, strict=False), MOST_CALLS + 1)
@@ -124,13 +138,16 @@ class AsyncClient:
     async def attach(
         self, name: str, *, namespace: str | None = None, shared: SharedFolder | None = None
     ) -> AsyncMapHandle[Any]:
-        """The handle of a job of functions that another program, or an earlier run of this one, has submitted. On a
-        cluster `shared` has to be named again."""
+        """Return the handle of a job of functions that another program, or an earlier run of this one, submitted.
+
+        On a cluster `shared` has to be given again. Raises `NotFound` where the job doesn't exist, and `VcbatchError`
+        where it runs no function or its directory can't be read.
+        """
         job = await self.job(name, namespace=namespace).get()
         return AsyncMapHandle(self._session, job=job, folder=folder_of(job, self._session, shared))
 
     async def _send(self, function: TaskFunction[..., Any], calls: Sequence[Call]) -> tuple[Job, CallFolder]:
-        """Write the calls and make their job. Nothing is left where it is refused."""
+        """Write the calls and create their job. The files are removed where creating the job fails."""
         function.check(calls)
         token = self._session.random.token(16)
         folder = CallFolder.at(token, state_dir=self._session.state_dir, shared=function.settings.shared)
@@ -154,14 +171,14 @@ class AsyncClient:
             with self._session.translated():
                 made = await (await self._session.api()).create(JOBS, body, namespace=at)
         except Unavailable as error:
-            # Made again blindly, a job whose name the server makes would run twice.
+            # An automatic retry could run a job with a generated name twice.
             hint = "It isn't known whether the job was made: look with client.jobs() before you resubmit it."
             raise Unavailable(error.message, hint=hint, code=error.code, reason=error.reason) from error
         seen = Job.from_manifest(made)
         return AsyncJobHandle(self._session, namespace=at, name=seen.name, last=seen)
 
     def job(self, name: str, *, namespace: str | None = None) -> AsyncJobHandle:
-        """The job of this name, which isn't looked at before something is asked of it."""
+        """Return a handle of the job of this name. No request is sent before a method of the handle is called."""
         return AsyncJobHandle(self._session, namespace=namespace or self.namespace, name=name)
 
     async def jobs(
@@ -172,7 +189,11 @@ class AsyncClient:
         labels: str | Mapping[str, str] = "",
         fields: str = "",
     ) -> list[AsyncJobHandle]:
-        """The jobs of a namespace, or of all. `labels` and `fields` are selectors as kubectl takes them."""
+        """Return handles of the jobs of a namespace, or of all namespaces.
+
+        `labels` and `fields` are selectors in kubectl's format; `labels` may also be a mapping. Raises `Forbidden`
+        where the jobs may not be listed.
+        """
         selector = labels if isinstance(labels, str) else ",".join(f"{key}={value}" for key, value in labels.items())
         at = None if all_namespaces else namespace or self.namespace
         with self._session.translated():
@@ -187,50 +208,63 @@ class AsyncClient:
     # Queues
 
     async def queues(self) -> list[Queue]:
+        """Return all queues. Raises `Forbidden` where they may not be listed."""
         with self._session.translated():
             api = await self._session.api()
             return [Queue.from_manifest(manifest) for manifest in (await api.list(QUEUES)).items]
 
     async def queue(self, name: str) -> Queue:
+        """Return the queue of this name. Raises `NotFound` where it doesn't exist."""
         with self._session.translated():
             return Queue.from_manifest(await (await self._session.api()).get(QUEUES, name))
 
     async def create_queue(self, queue: Queue) -> Queue:
-        """Raises `AdmissionDenied` where it isn't valid and `AlreadyExists` where its name is taken."""
+        """Create a queue and return it as stored.
+
+        Raises `AdmissionDenied` where it is invalid and `AlreadyExists` where its name is in use.
+        """
         with self._session.translated():
             return Queue.from_manifest(await (await self._session.api()).create(QUEUES, queue.to_manifest()))
 
     async def update_queue(self, name: str, **changes: Unpack[QueueChanges]) -> Queue:
-        """Change these fields of a queue as it is now, whoever changes others meanwhile. Raises `AdmissionDenied` where
-        the result isn't valid."""
+        """Change these fields of the stored queue and return the result; concurrent changes of other fields are kept.
+
+        Raises `NotFound` where the queue doesn't exist and `AdmissionDenied` where the result is invalid.
+        """
         for _ in range(_UPDATE_TRIES - 1):
             with suppress(Conflict):
                 return await self.replace_queue((await self.queue(name)).replace(**changes))
         return await self.replace_queue((await self.queue(name)).replace(**changes))
 
     async def replace_queue(self, queue: Queue) -> Queue:
-        """Store a queue that was read and changed. Raises `Conflict` where somebody else changed it meanwhile; the
-        counts in its status, which move all the time, are nobody's change."""
+        """Store a queue that was read and changed, and return it as stored.
+
+        Raises `Conflict` where another client changed it since it was read; changed counts in its status are no
+        conflict. Raises `AdmissionDenied` where the queue is invalid.
+        """
         with self._session.translated():
             return Queue.from_manifest(await replaced(await self._session.api(), QUEUES, queue.to_manifest()))
 
     async def delete_queue(self, name: str) -> None:
-        """Nothing happens where it is gone already. Raises `AdmissionDenied` for one that is in use."""
+        """Delete a queue; a missing one is ignored. Raises `AdmissionDenied` for a queue that is in use."""
         try:
             with self._session.translated():
                 await (await self._session.api()).delete(QUEUES, name)
         except NotFound:
             pass
         except AdmissionDenied as error:
-            error.hint = ""  # there is nothing to correct; what is in the queue is said
+            error.hint = ""  # no field needs a correction; the message names the work in the queue
             raise
 
     async def open_queue(self, name: str) -> None:
-        """Let a queue take jobs again. Below one that is closed it stays so, which an event on it says."""
+        """Open a queue for new jobs. Below a closed parent it stays closed, which is reported as an event on it.
+
+        Raises `NotFound` where it doesn't exist.
+        """
         await self._ask_queue(name, Action.OPEN_QUEUE)
 
     async def close_queue(self, name: str) -> None:
-        """Let a queue take no more jobs; those that it has go on."""
+        """Close a queue for new jobs; its present jobs continue. Raises `NotFound` where it doesn't exist."""
         await self._ask_queue(name, Action.CLOSE_QUEUE)
 
     async def _ask_queue(self, name: str, action: Action) -> None:

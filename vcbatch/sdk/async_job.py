@@ -1,4 +1,4 @@
-"""One job on a server: what can be asked of it and done to it."""
+"""One job on a server: its state, logs and events, and actions on it."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ FINISHED = frozenset(phase for phase in JobPhase if phase.finished)
 
 
 class AsyncJobHandle(JobDisplay):
-    """A job by name. Nothing is asked of the server before a method is called; `last` is the job as it was last seen.
+    """A job by name. No request is sent before a method is called; `last` is the last observed state of the job.
 
-    Once the job has been seen, the handle stays with that very job: one that takes its name later is another.
+    Once the job has been read, the handle refers to the job with that UID: a later job of the same name is another one.
     Every method raises a `VcbatchError`, most often `NotFound`, `Forbidden` or `Unavailable`.
     """
 
@@ -46,7 +46,7 @@ class AsyncJobHandle(JobDisplay):
         self.last = last
 
     async def get(self) -> Job:
-        """The job as it is now."""
+        """Read the job and return it. Raises `NotFound` where it doesn't exist."""
         return self._seen(Job.from_manifest(await self._manifest()))
 
     async def _manifest(self) -> Json:
@@ -82,7 +82,8 @@ class AsyncJobHandle(JobDisplay):
     # Waiting
 
     async def watch(self) -> AsyncGenerator[Job, None]:
-        """The job now, and then each time that it changes, without end. Raises `NotFound` once it is deleted."""
+        """Yield the job, and then its new state after each change, without end. Raises `NotFound` once it is
+        deleted."""
         from vcbatch.sdk.watching import changes
 
         with self._session.translated():
@@ -101,7 +102,7 @@ class AsyncJobHandle(JobDisplay):
                 async for batch in batches:
                     found = [change for change in batch if self._concerns(change.object)]
                     if first and not any(not change.deleted for change in found):
-                        await self._manifest()  # raises what is wrong, in the server's own words
+                        await self._manifest()  # raises the server's own error
                     first = False
                     for change in found:
                         if change.deleted:
@@ -119,10 +120,11 @@ class AsyncJobHandle(JobDisplay):
         timeout: float | None = None,
         on_change: Callable[[Job], None] | None = None,
     ) -> Job:
-        """Return the job once its phase is one of `until`, by default once it has ended in whatever way.
+        """Wait until the job's phase is one of `until`, by default until it has ended in any way, and return the job.
 
-        Raises `JobEnded` (`JobFailed`, where it failed) when it has ended otherwise, and `WaitTimeout`, which says why
-        the job waits, after `timeout` seconds.
+        `timeout` is in seconds, None for no limit; `on_change` is called with the job after each change. Raises
+        `JobEnded` (`JobFailed` for a failed job) when it has ended in another phase, and `WaitTimeout` with the reason
+        why the job waits when the timeout is over. Raises `ValueError` where `until` has an unknown phase.
         """
         async with aclosing(self.states(until=until, timeout=timeout)) as jobs:
             async for job in jobs:
@@ -131,13 +133,16 @@ class AsyncJobHandle(JobDisplay):
         return self.last or await self.get()
 
     async def states(self, *, until: Phases = FINISHED, timeout: float | None = None) -> AsyncGenerator[Job, None]:
-        """What `wait` sees meanwhile: the job now and after each change, at last as it was waited for."""
+        """Yield the states that `wait` observes: the job, then its state after each change, up to the one waited for.
+
+        Arguments and errors are those of `wait`.
+        """
         wanted = wanted_phases(until)
         deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout
         async with aclosing(self.watch()) as jobs:
             while True:
                 try:
-                    # Not around the `yield`: how long the reader takes is its own affair.
+                    # Not around the `yield`: the reader's time doesn't count.
                     async with asyncio.timeout_at(deadline):
                         job = await anext(jobs)
                         done = await self._reached(job, wanted)
@@ -148,19 +153,19 @@ class AsyncJobHandle(JobDisplay):
                     return
 
     async def _reached(self, job: Job, wanted: Collection[JobPhase]) -> bool:
-        """Whether the job is where it was waited for. Raises `JobEnded` where it never will be."""
+        """Whether the job has reached one of these phases. Raises `JobEnded` where it never will."""
         if job.phase in wanted:
             return True
         if not job.phase.finished:
             return False
         if job.phase is JobPhase.COMPLETED:
             if JobPhase.RUNNING in wanted:
-                return True  # it was, between two looks
+                return True  # it was Running between two observations
             raise JobEnded(f"job {self.namespace}/{self.name} is Completed, and won't be {_or(wanted)}", job=job)
         raise await self.failure(job)
 
     async def failure(self, job: Job) -> JobFailed:
-        """The error for a job that has failed."""
+        """Return the error for a failed job, with the exit codes of its pods."""
         with self._session.translated():
             codes = await exit_codes_of(await self._session.api(), job.to_manifest())
         status = job.status
@@ -185,8 +190,11 @@ class AsyncJobHandle(JobDisplay):
         return WaitTimeout(said, hint=why or hint, job=job)
 
     async def result(self, *, timeout: float | None = None) -> Any:
-        """Wait for the end: of a function's job what it returned, of any other the job. Raises `JobFailed` unless it is
-        Completed, and `TaskFailed` where the function raised."""
+        """Wait for the end and return the result: the return value of a function's job, else the job itself.
+
+        `timeout` is in seconds, None for no limit. Raises `JobFailed` unless the job is Completed, `TaskFailed` where
+        the function raised, and `WaitTimeout`.
+        """
         job = await self.wait(timeout=timeout)
         if job.phase is not JobPhase.COMPLETED:
             raise await self.failure(job)
@@ -204,9 +212,12 @@ class AsyncJobHandle(JobDisplay):
         indices: int | Collection[int] | None = None,
         containers: str | Collection[str] | None = None,
     ) -> AsyncGenerator[LogLine, None]:
-        """The lines of all its pods: those that are there or, with `follow`, all that come until the job has ended.
-        `tail` is a number of lines of each container. `tasks`, `indices` (of the pods of a task) and `containers`
-        choose; what the job doesn't have raises `NotFound`."""
+        """Yield the log lines of all its pods: the present ones or, with `follow`, all until the job has ended.
+
+        `tail` limits the present lines to the last ones of each container, `since` to those after a time. `tasks`,
+        `indices` (of the pods of a task) and `containers` select. Raises `NotFound` for a name or index that the job
+        doesn't have, and `ValueError` for a negative `tail`.
+        """
         from vcbatch.sdk.log_choice import chosen
         from vcbatch.sdk.logs import follow_job
 
@@ -234,14 +245,14 @@ class AsyncJobHandle(JobDisplay):
                     yield line
 
     async def events(self) -> list[JobEvent]:
-        """What happened to the job, its PodGroup and its pods, oldest first."""
+        """Return the events of the job, its PodGroup and its pods, oldest first."""
         manifest = await self._manifest()
         with self._session.translated():
             return await events_of(await self._session.api(), manifest)
 
     async def explain(self) -> Waiting:
-        """Why it waits: the reason with its numbers, its place in the queue, who is before it, and who holds what it
-        needs. What you may not read is left out."""
+        """Return why the job waits: the reason with its numbers, its position in the queue, the gangs ahead of it, and
+        the gangs that use the resources it needs. Objects that you may not read are left out."""
         manifest = await self._manifest()
         self._seen(Job.from_manifest(manifest))
         groups = await self._readable(PODGROUPS) or await self._readable(PODGROUPS, namespace=self.namespace)
@@ -271,21 +282,31 @@ class AsyncJobHandle(JobDisplay):
     # Acting
 
     async def suspend(self) -> None:
-        """Stop its pods until it is resumed; those that have succeeded stay. `wait(until="Aborted")` sees it done.
-        Raises `JobEnded` where there is nothing left to suspend."""
+        """Request the suspension of the job: its pods are deleted until it is resumed; succeeded ones are kept.
+
+        `wait(until="Aborted")` waits for it. Raises `JobEnded` where the job has ended.
+        """
         await self._ask(Action.ABORT_JOB)
 
     async def resume(self) -> None:
-        """Let a suspended job go on with what hadn't succeeded. Raises `JobEnded` where it has ended."""
+        """Request the resumption of a suspended job: indices that hadn't succeeded run again.
+
+        Raises `JobEnded` where the job has ended.
+        """
         await self._ask(Action.RESUME_JOB)
 
     async def restart(self) -> None:
-        """Stop all pods and start anew; it counts as one retry. Raises `JobEnded` where it has ended."""
+        """Request a restart: all pods are deleted and recreated, which uses one retry.
+
+        Raises `JobEnded` where the job has ended.
+        """
         await self._ask(Action.RESTART_JOB)
 
     async def cancel(self) -> None:
-        """End it for good: it becomes Terminated, and stays to be looked at until it is deleted. Nothing happens where
-        it has ended already."""
+        """Request the cancellation of the job: it becomes Terminated, and its record is kept until it is deleted.
+
+        A job that has ended already is ignored.
+        """
         with suppress(JobEnded):
             await self._ask(Action.TERMINATE_JOB)
 
@@ -305,7 +326,7 @@ class AsyncJobHandle(JobDisplay):
             raise JobEnded(said, hint=hint, job=self._seen(job))
 
     async def delete(self) -> None:
-        """Remove the job with all that belongs to it. Nothing happens where it is gone already."""
+        """Delete the job with all its dependents. A missing job is ignored."""
         try:
             manifest = await self._manifest()
         except NotFound:
@@ -321,12 +342,15 @@ class AsyncJobHandle(JobDisplay):
                     propagation="Background",
                 )
             except ApiError as error:
-                if not error.not_found and not error.conflict:  # a conflict: it is gone, and its name is another's
+                if not error.not_found and not error.conflict:  # a conflict: another job has its name
                     raise
 
     async def scale(self, task: str, replicas: int, *, min_available: int | None = None) -> Job:
-        """Give a task so many pods, and the job another minimum where one is named: pods that are too many are taken
-        from the highest index. Raises `AdmissionDenied` where the result isn't valid, `JobEnded` where it has ended."""
+        """Set the number of replicas of a task and, where given, the job's `min_available`; return the job.
+
+        Surplus pods are deleted from the highest index on. Raises `NotFound` where the job has no such task,
+        `AdmissionDenied` where the result is invalid, and `JobEnded` where the job has ended.
+        """
         job = Job.from_manifest(await self._manifest())
         self._must_go_on(job, "scale")
         index = next((at for at, one in enumerate(job.tasks) if one.name == task), None)
@@ -351,7 +375,7 @@ class AsyncJobHandle(JobDisplay):
 
 
 def wanted_phases(until: Phases) -> frozenset[JobPhase]:
-    """The phases of these names, however they are capitalised. Raises `ValueError` for what is no phase."""
+    """The phases of these names in any capitalisation. Raises `ValueError` for an unknown phase."""
     known = {phase.casefold(): phase for phase in JobPhase}
     given = {until} if isinstance(until, str) else set(until)
     unknown = sorted(str(phase) for phase in given if str(phase).casefold() not in known)

@@ -1,4 +1,4 @@
-"""The client for scripts and notebooks: the twin of `async_client`, which does the work on a thread."""
+"""The client for scripts and notebooks: the synchronous twin of `async_client`, which runs on a thread."""
 
 from __future__ import annotations
 
@@ -21,14 +21,16 @@ R = TypeVar("R")
 
 
 class Client:
-    """`AsyncClient` for scripts and notebooks, where an event loop may run already: jobs and queues of one server.
+    """`AsyncClient` for scripts and notebooks, where an event loop may be running already: jobs and queues of one
+    server.
 
-    Without arguments it goes where kubectl goes: to the current context of $KUBECONFIG or ~/.kube/config, to the
-    cluster of the pod that it runs in, and else to the server that `vcbatch up` runs here. Raises `NotConfigured`.
+    Without arguments it connects to the server that kubectl would use: the current context of $KUBECONFIG or
+    ~/.kube/config, or the cluster of the pod that it runs in; where none is configured, to the local server
+    (`vcbatch up`). Raises `NotConfigured` where there is none of these.
 
-    Requests that are throttled are made again when the server says so. What fails on the way, or by the server's error,
-    is made again where that can't do harm twice. `timeout` is the seconds that one try of a request may take. It closes
-    itself at the end; `with` closes it sooner.
+    Throttled requests are retried after the time that the server gives. Requests that failed on the network or with a
+    server error are retried where that can't take effect twice. `timeout` is the maximum of seconds of one attempt of a
+    request. It is closed at the end of the program; `with` closes it earlier.
     """
 
     def __init__(
@@ -54,14 +56,18 @@ class Client:
         timeout: float = 30.0,
         start: bool = True,
     ) -> Self:
-        """A client of the local server, which is started where it doesn't run, unless `start` is False. It goes on
-        after the program: `vcbatch down` stops it."""
+        """Connect to the local server and return a client.
+
+        The server is started where it doesn't run, unless `start` is False. It keeps running after the program:
+        `vcbatch down` stops it. `state_dir` is the directory of its state. Raises `NotConfigured` where it doesn't run
+        and isn't or can't be started.
+        """
         place = local(Path(state_dir) if state_dir is not None else None, start=start)
         return cls.of(place, namespace=namespace, timeout=timeout)
 
     @classmethod
     def of(cls, place: Place, *, namespace: str | None = None, timeout: float = 30.0) -> Self:
-        """A client of a server that has been found already."""
+        """Return a client of a server that was already found."""
         client = cls.__new__(cls)
         client._use(AsyncClient.of(place, namespace=namespace, timeout=timeout))
         return client
@@ -73,14 +79,17 @@ class Client:
         self.close()
 
     def close(self) -> None:
+        """Close the connections of the client, and end its thread."""
         self._portal.close()
 
     @property
     def server(self) -> str:
+        """The URL of the server."""
         return self._async.server
 
     @property
     def namespace(self) -> str:
+        """The default namespace of jobs."""
         return self._async.namespace
 
     def __repr__(self) -> str:
@@ -95,8 +104,12 @@ class Client:
     def submit(self, work: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> FunctionHandle[R]: ...
 
     def submit(self, work: Any, /, *args: Any, **kwargs: Any) -> Any:
-        """Make a job: from a model, from a manifest, or of a function and its arguments (`@task` says how it runs).
-        Raises `AdmissionDenied` where it isn't valid and `AlreadyExists` where its name is taken."""
+        """Create a job and return its handle.
+
+        `work` is a model, a manifest, or a function with its arguments (`@task` has the options of its job). Raises
+        `AdmissionDenied` where the job is invalid, `AlreadyExists` where its name is in use, and `Unavailable` where it
+        is unknown whether it was created.
+        """
         handle: Any = self._portal.run(self._async.submit(work, *args, **kwargs))
         return (
             FunctionHandle(self._portal, handle)
@@ -105,17 +118,22 @@ class Client:
         )
 
     def map(self, function: Callable[..., R], /, *iterables: Iterable[Any]) -> MapHandle[R]:
-        """Make one job of many calls, as `map` would make them, which run as there is room for them. One that fails
-        stops no other."""
+        """Create one job for many calls, one for each item as in Python's `map`, and return its handle.
+
+        Calls run as capacity allows. A call that fails doesn't stop the others. Raises the same errors as `submit`.
+        """
         return MapHandle(self._portal, self._portal.run(self._async.map(function, *iterables)))
 
     def attach(self, name: str, *, namespace: str | None = None, shared: SharedFolder | None = None) -> MapHandle[Any]:
-        """The handle of a job of functions that another program, or an earlier run of this one, has submitted. On a
-        cluster `shared` has to be named again."""
+        """Return the handle of a job of functions that another program, or an earlier run of this one, submitted.
+
+        On a cluster `shared` has to be given again. Raises `NotFound` where the job doesn't exist, and `VcbatchError`
+        where it runs no function or its directory can't be read.
+        """
         return MapHandle(self._portal, self._portal.run(self._async.attach(name, namespace=namespace, shared=shared)))
 
     def job(self, name: str, *, namespace: str | None = None) -> JobHandle:
-        """The job of this name, which isn't looked at before something is asked of it."""
+        """Return a handle of the job of this name. No request is sent before a method of the handle is called."""
         return JobHandle(self._portal, self._async.job(name, namespace=namespace))
 
     def jobs(
@@ -126,39 +144,57 @@ class Client:
         labels: str | Mapping[str, str] = "",
         fields: str = "",
     ) -> list[JobHandle]:
-        """The jobs of a namespace, or of all. `labels` and `fields` are selectors as kubectl takes them."""
+        """Return handles of the jobs of a namespace, or of all namespaces.
+
+        `labels` and `fields` are selectors in kubectl's format; `labels` may also be a mapping. Raises `Forbidden`
+        where the jobs may not be listed.
+        """
         work = self._async.jobs(namespace=namespace, all_namespaces=all_namespaces, labels=labels, fields=fields)
         return [JobHandle(self._portal, handle) for handle in self._portal.run(work)]
 
     # Queues
 
     def queues(self) -> list[Queue]:
+        """Return all queues. Raises `Forbidden` where they may not be listed."""
         return self._portal.run(self._async.queues())
 
     def queue(self, name: str) -> Queue:
+        """Return the queue of this name. Raises `NotFound` where it doesn't exist."""
         return self._portal.run(self._async.queue(name))
 
     def create_queue(self, queue: Queue) -> Queue:
-        """Raises `AdmissionDenied` where it isn't valid and `AlreadyExists` where its name is taken."""
+        """Create a queue and return it as stored.
+
+        Raises `AdmissionDenied` where it is invalid and `AlreadyExists` where its name is in use.
+        """
         return self._portal.run(self._async.create_queue(queue))
 
     def update_queue(self, name: str, **changes: Unpack[QueueChanges]) -> Queue:
-        """Change these fields of a queue as it is now, whoever changes others meanwhile. Raises `AdmissionDenied` where
-        the result isn't valid."""
+        """Change these fields of the stored queue and return the result; concurrent changes of other fields are kept.
+
+        Raises `NotFound` where the queue doesn't exist and `AdmissionDenied` where the result is invalid.
+        """
         return self._portal.run(self._async.update_queue(name, **changes))
 
     def replace_queue(self, queue: Queue) -> Queue:
-        """Store a queue that was read and changed. Raises `Conflict` where somebody else changed it meanwhile."""
+        """Store a queue that was read and changed, and return it as stored.
+
+        Raises `Conflict` where another client changed it since it was read; changed counts in its status are no
+        conflict. Raises `AdmissionDenied` where the queue is invalid.
+        """
         return self._portal.run(self._async.replace_queue(queue))
 
     def delete_queue(self, name: str) -> None:
-        """Nothing happens where it is gone already. Raises `AdmissionDenied` for one that is in use."""
+        """Delete a queue; a missing one is ignored. Raises `AdmissionDenied` for a queue that is in use."""
         self._portal.run(self._async.delete_queue(name))
 
     def open_queue(self, name: str) -> None:
-        """Let a queue take jobs again. Below one that is closed it stays so, which an event on it says."""
+        """Open a queue for new jobs. Below a closed parent it stays closed, which is reported as an event on it.
+
+        Raises `NotFound` where it doesn't exist.
+        """
         self._portal.run(self._async.open_queue(name))
 
     def close_queue(self, name: str) -> None:
-        """Let a queue take no more jobs; those that it has go on."""
+        """Close a queue for new jobs; its present jobs continue. Raises `NotFound` where it doesn't exist."""
         self._portal.run(self._async.close_queue(name))

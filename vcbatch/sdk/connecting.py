@@ -1,4 +1,4 @@
-"""Finding the server: a cluster's as kubectl finds it, or the one that `vcbatch up` runs on this machine."""
+"""Finding the server: a cluster by kubectl's rules, or the local server of `vcbatch up`."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _START_SECONDS = 120.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A server, and its state directory where it runs on this machine."""
+    """A server, and its state directory where it is a local server."""
 
     connection: Connection
     state_dir: Path | None
 
 
 def configured(kubeconfig: Path | None, context: str | None) -> Place:
-    """The cluster of `kubeconfig`, $KUBECONFIG, ~/.kube/config or of the pod that we are in; where none is configured,
-    the local server if it runs. Raises `NotConfigured`."""
+    """The cluster of `kubeconfig`, $KUBECONFIG, ~/.kube/config or of the present pod; where none is configured, the
+    local server if it runs. Raises `NotConfigured`."""
     with _configuration():
         try:
             connection = load(kubeconfig, context=context)
@@ -39,8 +39,8 @@ def configured(kubeconfig: Path | None, context: str | None) -> Place:
 
 
 def local(state_dir: Path | None, *, start: bool) -> Place:
-    """The local server, started where it doesn't run and may be started. It goes on after us: `vcbatch down` stops it.
-    Raises `NotConfigured`."""
+    """The local server, started where it doesn't run and `start` allows it. It keeps running after the program:
+    `vcbatch down` stops it. Raises `NotConfigured`."""
     folder = (state_dir or default_state_dir()).expanduser().absolute()
     if running_server(folder) is None:
         if not start:
@@ -56,7 +56,7 @@ def _start(folder: Path) -> None:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_START_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise NotConfigured(f"vcbatch couldn't be started: {error}", hint=f"See {folder}/log.") from error
-    if done.returncode == 0 or running_server(folder) is not None:  # somebody else was quicker
+    if done.returncode == 0 or running_server(folder) is not None:  # another process started it first
         return
     said = [line for line in done.stderr.strip().splitlines() if line.strip()]
     raise NotConfigured(
@@ -66,7 +66,7 @@ def _start(folder: Path) -> None:
 
 
 def _local(connection: Connection) -> Path | None:
-    """The state directory, where this is the local server that a kubeconfig led to."""
+    """The state directory, where the server of a kubeconfig is the local server; else None."""
     folder = default_state_dir()
     if running_server(folder) is None:
         return None

@@ -1,6 +1,6 @@
-"""How a job looks: as text, and as HTML in a notebook, where it changes while one waits.
+"""Representations of a job: text, and HTML in a notebook, which is updated while a call waits.
 
-Everything that is shown comes from a server, and so from whoever may write there: all of it is escaped.
+All contents come from a server, and so from every client that may write there: they are escaped.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LONGEST_WHY = 500
 
 
 class JobDisplay:
-    """The representation of a handle: the job as it was last seen. Showing it asks nothing of the server."""
+    """The representation of a handle: the last observed state of the job. Showing it sends no request."""
 
     namespace: str
     name: str
@@ -47,7 +47,7 @@ class JobDisplay:
 
 
 def html_of(job: Job) -> str:
-    """A card: name, phase, why, and a bar of pods for each task."""
+    """A card with name, phase, reason, and a bar of pods for each task."""
     status = job.status
     colour = _COLOURS.get(status.phase, _OTHER_COLOUR)
     why = "" if status.phase in (JobPhase.RUNNING, JobPhase.COMPLETED) else status.why
@@ -89,7 +89,7 @@ def _row(task: Task, pods: Any) -> str:
 
 
 def live_display(shown: JobDisplay) -> Callable[[], None] | None:
-    """Show it in the notebook that we run in, and return what shows it anew; None where this is no notebook."""
+    """Show the job in the present notebook, and return a function that updates it; None outside of a notebook."""
     shell = _notebook()
     if shell is None:
         return None
@@ -106,7 +106,8 @@ def live_display(shown: JobDisplay) -> Callable[[], None] | None:
 
 
 def _notebook() -> Any:
-    """The shell of a notebook. IPython is there already if this is one, and isn't imported to find out."""
+    """The shell of the present notebook; None outside of one. IPython is already imported in a notebook, and isn't
+    imported here."""
     ipython: Any = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None and hasattr(ipython, "get_ipython") else None
     return shell if shell is not None and getattr(shell, "kernel", None) is not None else None

@@ -1,4 +1,4 @@
-"""What can go wrong, all of it a `VcbatchError` whose `hint` says what to do next."""
+"""The errors of the SDK. Each is a `VcbatchError`, whose `hint` suggests what to do next."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class VcbatchError(Exception):
         return f"{self.message}\n  {self.hint}" if self.hint else self.message
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # An error may cross processes, and its own arguments are by name.
+        # An error may be pickled, and its own arguments are keyword-only.
         return _again, (type(self), self.__dict__)
 
 
@@ -36,11 +36,12 @@ def _again(cls: type[VcbatchError], state: dict[str, Any]) -> VcbatchError:
 
 
 class NotConfigured(VcbatchError):
-    """No server is configured, or what configures it can't be used."""
+    """No server is configured, or its configuration is invalid."""
 
 
 class ServerError(VcbatchError):
-    """A server refused, or didn't answer. `code` is the HTTP status (0: no answer), `reason` Kubernetes' word."""
+    """A server rejected a request, or didn't answer. `code` is the HTTP status (0: no answer), `reason` Kubernetes'
+    reason."""
 
     def __init__(self, message: str, *, hint: str = "", code: int = 0, reason: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -49,24 +50,24 @@ class ServerError(VcbatchError):
 
 
 class NotFound(ServerError):
-    """What was asked for isn't there, or no longer."""
+    """The object doesn't exist, or no longer."""
 
 
 class Conflict(ServerError):
-    """It has been changed or made by somebody else at the same time."""
+    """Another client changed or created the object at the same time."""
 
 
 class AlreadyExists(Conflict):
-    """The name is taken."""
+    """The name is in use."""
 
 
 class Forbidden(ServerError):
-    """The server doesn't let you, or doesn't know you."""
+    """The user lacks the permission, or isn't authenticated."""
 
 
 class AdmissionDenied(ServerError):
-    """The object was refused: `field` is the path in its manifest, `reason` what is wrong with it, `errors` all of
-    these where there are several."""
+    """Admission rejected the object: `field` is the path in its manifest, `reason` the error there, `errors` all pairs
+    of these where there are several."""
 
     def __init__(
         self, message: str, *, hint: str = "", code: int = 0, errors: tuple[tuple[str, str], ...] = ()
@@ -78,11 +79,11 @@ class AdmissionDenied(ServerError):
 
 
 class Unavailable(ServerError):
-    """The server doesn't answer, or can't serve the request now, although it was tried again."""
+    """The server doesn't answer, or can't serve the request now, after retries."""
 
 
 class WaitTimeout(VcbatchError, TimeoutError):
-    """What was waited for hasn't happened in time. `job` is the job as it stands."""
+    """The timeout of a wait is over. `job` is the present state of the job."""
 
     def __init__(self, message: str, *, hint: str = "", job: Job) -> None:
         super().__init__(message, hint=hint)
@@ -90,7 +91,7 @@ class WaitTimeout(VcbatchError, TimeoutError):
 
 
 class JobEnded(VcbatchError):
-    """A job has ended, so that what was waited for or asked for can't happen any more. `job` is the job as it ended."""
+    """A job has ended, so that the condition or the action isn't possible any more. `job` is its final state."""
 
     def __init__(self, message: str, *, hint: str = "", job: Job) -> None:
         super().__init__(message, hint=hint)
@@ -98,7 +99,7 @@ class JobEnded(VcbatchError):
 
 
 class JobFailed(JobEnded):
-    """A job has ended otherwise than Completed. `exit_codes` are those of its pods that failed, by their names."""
+    """A job has ended in another phase than Completed. `exit_codes` are those of its failed pods, by pod name."""
 
     def __init__(self, message: str, *, hint: str = "", job: Job, exit_codes: Mapping[str, int]) -> None:
         super().__init__(message, hint=hint, job=job)
@@ -107,7 +108,7 @@ class JobFailed(JobEnded):
 
 class TaskFailed(VcbatchError):
     """A function that ran as a job raised: its exception is the cause of this one, `traceback` its traceback as text,
-    `index` which call of a `map` it was."""
+    `index` the position of the call in a `map`."""
 
     def __init__(self, message: str, *, hint: str = "", index: int = 0, traceback: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -116,8 +117,8 @@ class TaskFailed(VcbatchError):
 
 
 class ResultUnavailable(VcbatchError):
-    """A function ended without a result that can be read here. `index` is which call of a `map` it was, `exit_code` how
-    its process ended, where that is known."""
+    """A function ended without a readable result. `index` is the position of the call in a `map`, `exit_code` that of
+    its process, where it is known."""
 
     def __init__(self, message: str, *, hint: str = "", index: int = 0, exit_code: int | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -127,7 +128,7 @@ class ResultUnavailable(VcbatchError):
 
 @contextmanager
 def translated(server: str) -> Iterator[None]:
-    """Let what the transport raises appear as errors of the SDK."""
+    """Raise errors of the transport as errors of the SDK."""
     try:
         yield
     except ApiError as error:
@@ -135,7 +136,7 @@ def translated(server: str) -> Iterator[None]:
 
 
 def error_of(error: ApiError, server: str) -> ServerError:
-    """The SDK's error for a refusal by the API server."""
+    """The SDK's error for an error of the API server."""
     message = str(error)
     if error.code in (400, 403, 422) and (errors := _errors(error)):
         hint = "Correct the object and resubmit it."
@@ -185,7 +186,7 @@ def _denied_by_webhook(message: str) -> bool:
 
 
 def _errors(error: ApiError) -> tuple[tuple[str, str], ...]:
-    """The errors that a refusal names, as paths and messages."""
+    """The errors in a rejection, as paths and messages."""
     causes = error.details.get("causes")
     if not isinstance(causes, list):
         return ()

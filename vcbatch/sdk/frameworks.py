@@ -1,7 +1,7 @@
-"""The arguments of the job plugins that set frameworks up, for `Job.plugins`.
+"""The arguments of the job plugins that set up frameworks, for `Job.plugins`.
 
-Each function gives one plugin with its arguments; several are joined with `|`. What a function isn't told is left to
-the plugin's own default.
+Each function returns one plugin with its arguments; join several with `|`. Arguments that are None get the plugin's own
+default.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ Plugins = dict[str, tuple[str, ...]]
 
 
 def pytorch(*, master: str | None = None, worker: str | None = None, port: int | None = None) -> Plugins:
-    """`MASTER_ADDR`, `MASTER_PORT`, `WORLD_SIZE` and `RANK`, which torch.distributed reads. `master` and `worker` name
-    tasks."""
+    """Sets `MASTER_ADDR`, `MASTER_PORT`, `WORLD_SIZE` and `RANK`, the environment of torch.distributed.
+
+    `master` and `worker` are the names of tasks, `port` is the master's.
+    """
     return _plugin(Plugin.PYTORCH, {"master": master, "worker": worker, "port": port})
 
 
@@ -25,14 +27,20 @@ def tensorflow(
     evaluator: str | None = None,
     port: int | None = None,
 ) -> Plugins:
-    """`TF_CONFIG`, as tf.distribute reads it. The others name tasks."""
+    """Sets `TF_CONFIG`, from which tf.distribute builds its cluster.
+
+    `ps`, `worker`, `chief` and `evaluator` are the names of tasks, `port` is that of every pod.
+    """
     return _plugin(
         Plugin.TENSORFLOW, {"ps": ps, "worker": worker, "chief": chief, "evaluator": evaluator, "port": port}
     )
 
 
 def mpi(*, master: str | None = None, worker: str | None = None, port: int | None = None) -> Plugins:
-    """`MPI_HOST` for the launcher, which logs in to the workers by ssh."""
+    """Sets `MPI_HOST` for the launcher, which logs in to the workers by ssh.
+
+    `master` and `worker` are the names of tasks, `port` is that of ssh.
+    """
     return _plugin(Plugin.MPI, {"master": master, "worker": worker, "port": port})
 
 
@@ -44,7 +52,10 @@ def ray(
     dashboard_port: int | None = None,
     client_port: int | None = None,
 ) -> Plugins:
-    """A Ray cluster of a head and workers."""
+    """Starts a Ray cluster of a head and workers, with a Service for the head.
+
+    `head` and `worker` are the names of tasks; the ports are the head's.
+    """
     flags = {
         "head": head,
         "worker": worker,
@@ -56,17 +67,17 @@ def ray(
 
 
 def env() -> Plugins:
-    """`VC_TASK_INDEX` in every pod."""
+    """Sets `VC_TASK_INDEX` in every pod."""
     return _plugin(Plugin.ENV, {})
 
 
 def svc() -> Plugins:
-    """Names for the pods, and lists of them in the environment."""
+    """Gives the pods host names, and lists of them in files and in the environment."""
     return _plugin(Plugin.SVC, {})
 
 
 def ssh() -> Plugins:
-    """Keys with which the pods log in to each other."""
+    """Gives the pods keys with which they log in to each other."""
     return _plugin(Plugin.SSH, {})
 
 

@@ -1,4 +1,4 @@
-"""One job on a server, for scripts and notebooks: the twin of `async_job`."""
+"""One job on a server, for scripts and notebooks: the synchronous twin of `async_job`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class JobHandle(JobDisplay):
-    """`AsyncJobHandle` for callers without an event loop: every method waits for its answer."""
+    """`AsyncJobHandle` for callers without an event loop: every method blocks until it has its result."""
 
     def __init__(self, portal: Portal, handle: AsyncJobHandle) -> None:
         self._portal = portal
@@ -28,15 +28,16 @@ class JobHandle(JobDisplay):
 
     @property
     def last(self) -> Job | None:  # type: ignore[override]
-        """The job as it was last seen."""
+        """The last observed state of the job; None before the first request."""
         return self._handle.last
 
     def get(self) -> Job:
-        """The job as it is now."""
+        """Read the job and return it. Raises `NotFound` where it doesn't exist."""
         return self._portal.run(self._handle.get())
 
     def watch(self) -> Iterator[Job]:
-        """The job now, and then each time that it changes, without end. Raises `NotFound` once it is deleted."""
+        """Yield the job, and then its new state after each change, without end. Raises `NotFound` once it is
+        deleted."""
         return self._portal.iterate(self._handle.watch())
 
     def wait(
@@ -47,14 +48,15 @@ class JobHandle(JobDisplay):
         on_change: Callable[[Job], None] | None = None,
         show: bool = True,
     ) -> Job:
-        """Return the job once its phase is one of `until`, by default once it has ended in whatever way. In a notebook
-        it is shown meanwhile, as it is; `show=False` keeps it quiet.
+        """Wait until the job's phase is one of `until`, by default until it has ended in any way, and return the job.
 
-        Raises `JobEnded` (`JobFailed`, where it failed) when it has ended otherwise, and `WaitTimeout`, which says why
-        the job waits, after `timeout` seconds.
+        In a notebook its state is shown while waiting, unless `show` is False. `timeout` is in seconds, None for no
+        limit; `on_change` is called with the job after each change. Raises `JobEnded` (`JobFailed` for a failed job)
+        when it has ended in another phase, and `WaitTimeout` with the reason why the job waits when the timeout is
+        over. Raises `ValueError` where `until` has an unknown phase.
         """
         update = live_display(self) if show else None
-        # What is called for a change is called on the caller's own thread.
+        # `on_change` is called on the caller's own thread.
         for job in self._portal.iterate(self._handle.states(until=until, timeout=timeout)):
             if update is not None:
                 update()
@@ -63,8 +65,11 @@ class JobHandle(JobDisplay):
         return self._handle.last or self.get()
 
     def result(self, *, timeout: float | None = None, show: bool = True) -> Any:
-        """Wait for the end: of a function's job what it returned, of any other the job. Raises `JobFailed` unless it is
-        Completed, and `TaskFailed` where the function raised."""
+        """Wait for the end and return the result: the return value of a function's job, else the job itself.
+
+        `timeout` is in seconds, None for no limit. Raises `JobFailed` unless the job is Completed, `TaskFailed` where
+        the function raised, and `WaitTimeout`.
+        """
         self.wait(timeout=timeout, show=show)
         return self._portal.run(self._handle.result())
 
@@ -78,46 +83,62 @@ class JobHandle(JobDisplay):
         indices: int | Collection[int] | None = None,
         containers: str | Collection[str] | None = None,
     ) -> Iterator[LogLine]:
-        """The lines of all its pods: those that are there or, with `follow`, all that come until the job has ended.
-        `tail` is a number of lines of each container. `tasks`, `indices` (of the pods of a task) and `containers`
-        choose; what the job doesn't have raises `NotFound`."""
+        """Yield the log lines of all its pods: the present ones or, with `follow`, all until the job has ended.
+
+        `tail` limits the present lines to the last ones of each container, `since` to those after a time. `tasks`,
+        `indices` (of the pods of a task) and `containers` select. Raises `NotFound` for a name or index that the job
+        doesn't have, and `ValueError` for a negative `tail`.
+        """
         lines = self._handle.logs(
             follow=follow, tail=tail, since=since, tasks=tasks, indices=indices, containers=containers
         )
         return self._portal.iterate(lines)
 
     def events(self) -> list[JobEvent]:
-        """What happened to the job, its PodGroup and its pods, oldest first."""
+        """Return the events of the job, its PodGroup and its pods, oldest first."""
         return self._portal.run(self._handle.events())
 
     def explain(self) -> Waiting:
-        """Why it waits: the reason with its numbers, its place in the queue, who is before it, and who holds what it
-        needs. What you may not read is left out."""
+        """Return why the job waits: the reason with its numbers, its position in the queue, the gangs ahead of it, and
+        the gangs that use the resources it needs. Objects that you may not read are left out."""
         return self._portal.run(self._handle.explain())
 
     def suspend(self) -> None:
-        """Stop its pods until it is resumed; those that have succeeded stay. `wait(until="Aborted")` sees it done.
-        Raises `JobEnded` where there is nothing left to suspend."""
+        """Request the suspension of the job: its pods are deleted until it is resumed; succeeded ones are kept.
+
+        `wait(until="Aborted")` waits for it. Raises `JobEnded` where the job has ended.
+        """
         self._portal.run(self._handle.suspend())
 
     def resume(self) -> None:
-        """Let a suspended job go on with what hadn't succeeded. Raises `JobEnded` where it has ended."""
+        """Request the resumption of a suspended job: indices that hadn't succeeded run again.
+
+        Raises `JobEnded` where the job has ended.
+        """
         self._portal.run(self._handle.resume())
 
     def restart(self) -> None:
-        """Stop all pods and start anew; it counts as one retry. Raises `JobEnded` where it has ended."""
+        """Request a restart: all pods are deleted and recreated, which uses one retry.
+
+        Raises `JobEnded` where the job has ended.
+        """
         self._portal.run(self._handle.restart())
 
     def cancel(self) -> None:
-        """End it for good: it becomes Terminated, and stays to be looked at until it is deleted. Nothing happens where
-        it has ended already."""
+        """Request the cancellation of the job: it becomes Terminated, and its record is kept until it is deleted.
+
+        A job that has ended already is ignored.
+        """
         self._portal.run(self._handle.cancel())
 
     def delete(self) -> None:
-        """Remove the job with all that belongs to it. Nothing happens where it is gone already."""
+        """Delete the job with all its dependents. A missing job is ignored."""
         self._portal.run(self._handle.delete())
 
     def scale(self, task: str, replicas: int, *, min_available: int | None = None) -> Job:
-        """Give a task so many pods, and the job another minimum where one is named: pods that are too many are taken
-        from the highest index. Raises `AdmissionDenied` where the result isn't valid, `JobEnded` where it has ended."""
+        """Set the number of replicas of a task and, where given, the job's `min_available`; return the job.
+
+        Surplus pods are deleted from the highest index on. Raises `NotFound` where the job has no such task,
+        `AdmissionDenied` where the result is invalid, and `JobEnded` where the job has ended.
+        """
         return self._portal.run(self._handle.scale(task, replicas, min_available=min_available))

@@ -1,4 +1,4 @@
-"""Which parts of a job's log are wanted, by names that are looked up before anything is waited for."""
+"""The selected parts of a job's log, checked before the first line is waited for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vcbatch.sdk.models.status import objects_at, text_at
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """What `follow_job` is told; None is all of it."""
+    """The selection for `follow_job`; None selects everything."""
 
     tasks: frozenset[str] | None
     indices: frozenset[int] | None
@@ -26,7 +26,8 @@ def chosen(
     indices: int | Collection[int] | None,
     containers: str | Collection[str] | None,
 ) -> Choice:
-    """Raises `NotFound` for what the job doesn't have: its lines would be waited for in vain."""
+    """The selection. Raises `NotFound` for names and indices that the job doesn't have: their lines would never
+    come."""
     wanted = Choice(
         tasks=_names(tasks),
         indices=frozenset({indices} if isinstance(indices, int) else indices) if indices is not None else None,
@@ -54,7 +55,7 @@ def _must_have(job: Job, kind: str, wanted: frozenset[str] | None, known: set[st
 
 
 def _containers(job: Job) -> Iterator[str]:
-    """Of all tasks, init containers included."""
+    """The names of the containers of all tasks, init containers included."""
     for task in job.tasks:
         spec = part(part(task.to_manifest(), "template"), "spec")
         for kind in ("containers", "initContainers"):

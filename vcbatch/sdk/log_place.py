@@ -1,9 +1,9 @@
-"""How far a log has been read, and how reading goes on there after the connection broke.
+"""The position in a log up to which it was read, so that reading resumes there after the connection broke.
 
-A server can be asked for lines since a time, which it knows to the second. So of the last second that was read, as many
-lines are left out as were read of it; they come in the same order again. Where the server was asked for the `tail` of a
-log, the second in which that begins has lines that were never told: those of the second that were told are looked for
-in what comes.
+A server can return the lines since a time, in whole seconds. So of the last second that was read, as many lines are
+skipped as were read of it; they come in the same order again. Where the server was asked for the `tail` of a log, the
+second in which that begins has lines that were never emitted: the lines of that second that were emitted are searched
+in the new ones.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from datetime import datetime
 
 
 class Place:
-    """The place after the last line of one run of a container. `tailed` says that reading began in its midst."""
+    """The position after the last line of one run of a container. `tailed`: reading began in the middle of the run."""
 
     def __init__(self, *, tailed: bool = False) -> None:
         self._second = ""
@@ -24,11 +24,11 @@ class Place:
         return bool(self._second)
 
     def since(self) -> datetime | None:
-        """The time from which to ask for lines again."""
+        """The time from which to request lines again."""
         return datetime.fromisoformat(f"{self._second}+00:00") if self._second else None
 
     def passed(self, line: str, second: str) -> None:
-        """The line has been told; `second` is the text of its time up to the seconds."""
+        """The line was emitted; `second` is the text of its time up to the seconds."""
         if second > self._second:
             if self._second:
                 self._reported = None
@@ -39,7 +39,7 @@ class Place:
                 self._reported.append(hash(line))
 
     def repeats(self) -> Repeats:
-        """What tells, line by line in order, which lines of a new connection were told before."""
+        """A checker that says, line by line in order, which lines of a new connection were emitted before."""
         return Repeats(second=self._second, count=self._count, reported=self._reported)
 
 
@@ -51,7 +51,7 @@ class Repeats:
         self._seen: list[int] = []
 
     def __contains__(self, line: tuple[str, str]) -> bool:
-        """Whether this line, given with its second, was told before."""
+        """Whether this line, given with its second, was emitted before."""
         text, second = line
         if not self._left:
             return False

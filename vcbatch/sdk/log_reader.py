@@ -1,4 +1,4 @@
-"""Reading the log of one container: once, from its start to its end, over restarts and broken connections."""
+"""Reading the log of one container: once, or from its start to its end over restarts and broken connections."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from vcbatch.sdk.pod_view import PodView
 
 _RECONNECT = Backoff(initial=0.1, limit=5.0)
 DRAIN_SECONDS = 5.0
-"""For how long a stream may be silent once its container has ended, before it counts as half-closed."""
+"""The maximum of seconds that a stream may be silent once its container has ended, before it counts as half-closed."""
 _PRETENDED = 405
-"""What a server answers that has no logs of a node, since nothing runs there."""
+"""The status code for logs of pods on a simulated node, where nothing runs."""
 _END_TRIES = 6
-"""How often the end of a log is asked for that a server can't give, before it counts as lost with its node."""
+"""How often the end of an unavailable log is requested before it counts as lost with its node."""
 
 
 class LogApi(Api, Protocol):
-    """An `Api` that gives logs too, as `vcbatch.runtime.client.http.HttpApi` does."""
+    """An `Api` that also returns logs, as `vcbatch.runtime.client.http.HttpApi` does."""
 
     def log_lines(
         self,
@@ -46,10 +46,10 @@ class LogApi(Api, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLine:
-    """One line that a container printed.
+    """One line of a container's output.
 
-    `restart` counts how often the pod's work had begun before: restarts of the job that made the pod, and of the
-    container in it. `time` is when the line was printed, by the clock of its node.
+    `restart` counts the earlier starts of the pod's work: restarts of the job before the pod was created, and of the
+    container in it. `time` is when the line was written, by the clock of its node.
     """
 
     task: str
@@ -69,12 +69,12 @@ Emitted = Callable[[LogLine], None]
 
 
 class ContainerReader:
-    """Reads one container of one pod to its end, whatever happens on the way.
+    """Reads one container of one pod to its end, over restarts and broken connections.
 
-    `observe` brings newer pictures of the pod, `gone` says that it was deleted, `finish` that its job has ended.
-    `on_pretence` is called where there is no log since the pod's node only pretends to run it, `on_loss` where the pod
-    was deleted before anything of its log could be read. `on_unfinished` is told what a line that is drawn anew, such
-    as a progress bar, last became; the whole line comes when it ends.
+    `observe` passes newer states of the pod, `gone` that it was deleted, `finish` that its job has ended. `on_pretence`
+    is called where there is no log since the pod's node is simulated, `on_loss` where the pod was deleted before
+    anything of its log could be read. `on_unfinished` gets the present text of a line that is redrawn, such as a
+    progress bar; the whole line is emitted when it ends.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class ContainerReader:
         self._on_pretence = on_pretence
         self._on_loss = on_loss
         self._on_unfinished = on_unfinished
-        self._answered = False  # whether a log was ever given, if only an empty one
+        self._answered = False  # whether the server ever returned a log, even an empty one
         self._clock = clock
         self._random = random
         self._tail = tail
@@ -109,20 +109,23 @@ class ContainerReader:
         self._run = 0 if not pod.run_of(container).begun else pod.run_of(container).number
         self._place = Place(tailed=tail is not None)
         self._all_read = False
-        self._read = 0  # lines, by which progress is seen
+        self._read = 0  # lines, which show progress
         self._gone = False
         self._finished = False
         self._changed = asyncio.Event()
 
     def observe(self, pod: PodView) -> None:
+        """Take over a newer state of the pod."""
         self._pod = pod
         self._changed.set()
 
     def gone(self) -> None:
+        """Note that the pod was deleted."""
         self._gone = True
         self._changed.set()
 
     def finish(self) -> None:
+        """Note that the job has ended."""
         self._finished = True
         self._changed.set()
 
@@ -133,12 +136,12 @@ class ContainerReader:
 
     @property
     def _complete(self) -> bool:
-        """Whether the log of the run that is read won't grow any more."""
+        """Whether the log of the present run is complete."""
         latest = self._pod.run_of(self._container)
         return self._over or latest.number > self._run or latest.ended
 
     async def read_once(self) -> None:
-        """What is in the log now; nothing where there is none yet, or no longer."""
+        """Emit the present contents of the log; nothing where there is none yet, or no longer."""
         try:
             await self._connect(follow=False, previous=False)
         except ApiError as error:
@@ -148,7 +151,7 @@ class ContainerReader:
                 raise
 
     async def follow(self) -> None:
-        """Raises `ApiError` for a refusal that no retry cures."""
+        """Emit the log to its end. Raises `ApiError` for an error that no retry resolves."""
         await self._follow()
         if self._gone and not self._answered and self._pod.run_of(self._container).begun:
             self._on_loss(self._pod)
@@ -170,13 +173,13 @@ class ContainerReader:
                 return
 
     def _turn_to(self, run: int) -> None:
-        """Read that run from its start, unless it is the one that is being read."""
+        """Read that run from its start, unless it is already being read."""
         if run != self._run:
             self._run, self._place, self._all_read = run, Place(), False
             self._tail = self._since = None
 
     async def _begun(self) -> bool:
-        """Wait until there is something to read; False where there never will be."""
+        """Wait until there is a log to read; False where there never will be."""
         while not self._pod.run_of(self._container).begun:
             if self._over:
                 return False
@@ -184,17 +187,17 @@ class ContainerReader:
         return True
 
     async def _news(self, seconds: float | None = None) -> None:
-        """Return when something about the pod is told, or after so many seconds."""
+        """Return when the state of the pod changes, or after this number of seconds."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._changed.wait()
         self._changed.clear()
 
     async def _to_the_end(self, *, previous: bool) -> bool:
-        """Read our run until a connection that was opened after its end has given all of it: then True. False where
-        the server can't give all of it in this way (any more).
+        """Read the present run until a connection that was opened after its end has returned all of it: then True.
+        False where the server can't return all of it in this way (any more).
 
-        `previous` says that it is no longer the container's latest run.
+        `previous`: it is no longer the container's latest run.
         """
         failures = 0
         while True:
@@ -218,7 +221,7 @@ class ContainerReader:
             if self._gone:
                 return False
             if clean and self._complete:
-                failures = 0  # it ended while it was followed: one more look, which is the last
+                failures = 0  # it ended while it was followed: one more attempt, which is the last
             else:
                 failures += 1
                 if complete and failures >= _END_TRIES:
@@ -231,7 +234,7 @@ class ContainerReader:
                 return False
 
     async def _refresh(self) -> bool:
-        """Look at the pod again before its log is asked for again: by then another may have its name."""
+        """Read the pod again before its log is requested again: another pod may have its name now."""
         try:
             pod = await self._api.get(
                 PODS, self._pod.metadata.name, namespace=self._pod.metadata.namespace, model=PodView
@@ -248,7 +251,7 @@ class ContainerReader:
         return True
 
     async def _stream(self, *, previous: bool) -> bool:
-        """One connection; whether the server ended it by itself."""
+        """Read over one connection, and return whether the server ended it."""
         follow = not previous and not self._complete
         async with self._streams:
             reading = asyncio.create_task(self._connect(follow=follow, previous=previous))
@@ -268,7 +271,7 @@ class ContainerReader:
                         await reading
 
     async def _drained(self, reading: asyncio.Task[None]) -> bool:
-        """Whether a stream whose container has ended ends too, rather than going on in silence."""
+        """Whether the stream of an ended container ends too, instead of staying open in silence."""
         while not reading.done():
             before = self._read
             await asyncio.wait((reading,), timeout=DRAIN_SECONDS)
@@ -277,7 +280,7 @@ class ContainerReader:
         return True
 
     async def _connect(self, *, follow: bool, previous: bool) -> None:
-        """Emit the lines from where we are until the answer ends."""
+        """Emit the lines from the present position until the response ends."""
         pod, place = self._pod, self._place
         restart = pod.attempt + self._run
         repeats = place.repeats()
@@ -303,7 +306,7 @@ class ContainerReader:
             container=self._container,
             follow=follow,
             previous=previous,
-            timestamps=True,  # that is how reading goes on after a connection that broke
+            timestamps=True,  # needed to resume reading after a broken connection
             tail=None if place.begun else self._tail,
             since=place.since() or self._since,
             **({} if self._on_unfinished is None else {"on_unfinished": unfinished}),
@@ -321,7 +324,7 @@ class ContainerReader:
                 if (line, second) in repeats:
                     continue
                 await self._emit(line_of(text, time))
-                # Only now: a line that was not taken is read again.
+                # Only now: a line that was not accepted is read again.
                 place.passed(line, second)
                 self._read += 1
                 self._answered = True

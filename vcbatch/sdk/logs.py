@@ -1,8 +1,8 @@
 """The log of a whole gang as one stream of lines.
 
-Every container of every pod has a reader of its own (`log_reader`), and all of them put lines into one funnel of
-bounded size: who reads slowly slows the readers down, and with them the servers, so that memory stays flat. The lines
-of a container come in their order; between containers there is none but that of arrival.
+Every container of every pod has a reader of its own (`log_reader`), and all of them put lines into one queue of bounded
+size: a slow consumer slows down the readers, and with them the servers, so that memory stays constant. The lines of a
+container are in order; between containers the order is that of arrival.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ from vcbatch.sdk.watching import Change, changes
 __all__ = ["MAX_STREAMS", "LogApi", "LogLine", "follow_job"]
 
 MAX_STREAMS = 500
-"""How many containers are followed at the same time. Of a larger gang, the others wait until one of these ends."""
+"""The maximum of containers that are followed at the same time. In a larger gang, the others wait until one of them
+ends."""
 _HELD_BYTES = 8 * 1024 * 1024
 _LINE_COST = 300
-"""Bytes that a line costs beside its text, roughly."""
+"""The approximate memory in bytes that a line uses besides its text."""
 
 
 async def follow_job(
@@ -55,20 +56,20 @@ async def follow_job(
     on_silence: Callable[[str], None] | None = None,
     on_unfinished: Callable[[LogLine], None] | None = None,
 ) -> AsyncGenerator[LogLine, None]:
-    """The lines of all pods of a job.
+    """Yield the log lines of all pods of a job.
 
-    With `follow`, from whenever its pods start until the job has finished (Completed, Failed, Terminated) or is
-    deleted: over restarts of containers and pods, suspension, and broken connections, without a line lost or told
-    twice. Else what is in the logs now, pod by pod. `tail` (lines of each container) and `since` limit what was printed
-    before; `containers` and `tasks` choose by name, by default every container but the init containers of every task,
-    and `indices` among a task's pods.
+    With `follow`, from the start of its pods until the job has finished (Completed, Failed, Terminated) or is deleted:
+    over restarts of containers and pods, suspension, and broken connections, without losing or repeating a line.
+    Otherwise the present contents of the logs, pod by pod. `tail` (lines of each container) and `since` limit the
+    earlier lines; `containers` and `tasks` select by name, by default every container except the init containers of
+    every task, and `indices` select among a task's pods.
 
     An `HttpApi` needs `ClientLimits.streams` for the gang's containers, up to `MAX_STREAMS`. Raises `ApiError`: 404 for
-    a job that doesn't exist, 403 where its logs may not be read, code 0 or 5xx for a server that stays out of reach;
-    until then `on_trouble` is told. `on_silence` is told in a sentence why lines are missing: once where pods are on
-    nodes that only pretend to run them, and with `follow` of each pod that was deleted before its log could be read.
-    `on_unfinished` is told what a line that is drawn anew by carriage returns, such as a progress bar, last became.
-    Close it (`contextlib.aclosing`) where it isn't read to its end.
+    a job that doesn't exist, 403 where its logs may not be read, code 0 or 5xx for a server that stays unreachable;
+    until then `on_trouble` is called. `on_silence` gets a sentence with the reason for missing lines: once where pods
+    are on simulated nodes, and with `follow` for each pod that was deleted before its log could be read.
+    `on_unfinished` gets the present text of a line that is redrawn by carriage returns, such as a progress bar. Close
+    it (`contextlib.aclosing`) where it isn't read to its end.
     """
     clock, random = clock or SystemClock(), random or SystemRandom()
     job = await api.get(JOBS, name, namespace=namespace, model=_JobView)
@@ -111,7 +112,8 @@ class _JobView(Wire):
 
 
 class _Funnel:
-    """Lines from many tasks to one reader, at most `_HELD_BYTES` of them at a time (and one more of each task)."""
+    """A queue of lines from many tasks to one reader, at most `_HELD_BYTES` of them at a time (and one more of each
+    task)."""
 
     def __init__(self) -> None:
         self._lines: deque[LogLine] = deque()
@@ -130,7 +132,7 @@ class _Funnel:
         self._news.set()
 
     def wake(self) -> None:
-        """Let the reader look round although there may be no line."""
+        """Wake up the reader even if there is no line."""
         self._news.set()
 
     def take(self) -> LogLine | None:
@@ -148,7 +150,7 @@ class _Funnel:
 
 
 class _Place:
-    """What has the name of one pod: the pods that had it, one after the other, and the readers of the latest."""
+    """The state of one pod name: the successive pods that had it, and the readers of the latest one."""
 
     def __init__(self) -> None:
         self.uid = ""
@@ -157,7 +159,7 @@ class _Place:
 
 
 class _Gang:
-    """Keeps a reader on each container of a job's pods."""
+    """Runs a reader for each container of a job's pods."""
 
     def __init__(
         self,
@@ -224,7 +226,7 @@ class _Gang:
         return self._finished and all(place.work is None or place.work.done() for place in self._places.values())
 
     async def _until(self, done: Callable[[], bool]) -> AsyncGenerator[LogLine, None]:
-        """The lines of the funnel until `done()` holds and none is left. Raises what ended a task."""
+        """Yield the lines of the queue until `done()` is true and none is left. Raises the error of a failed task."""
         while True:
             last = done()
             while (line := self._funnel.take()) is not None:
@@ -281,7 +283,7 @@ class _Gang:
         await self._finish()
 
     async def _finish(self) -> None:
-        """The job makes no more pods: look once more which there are, and let the readers come to their end."""
+        """The job creates no more pods: list them once more, and let the readers finish."""
         await self._listed.wait()
         for pod in await self._list():
             self._observe(Change(object=pod))
@@ -316,7 +318,7 @@ class _Gang:
             self._take_place(place, pod)
 
     def _take_place(self, place: _Place, pod: PodView) -> None:
-        """A pod that is new: it is read after those that had its name before."""
+        """Add a new pod: it is read after the earlier pods of its name."""
         for reader in place.readers:
             reader.gone()
         place.uid = pod.metadata.uid
@@ -375,7 +377,7 @@ class _Gang:
 
 
 async def _in_turn(before: asyncio.Task[None] | None, readers: Sequence[ContainerReader]) -> None:
-    """Read a pod, once the one that had its name before is read."""
+    """Read a pod after the earlier pod of its name was read."""
     if before is not None:
         await asyncio.wait((before,))
     try:

@@ -1,4 +1,4 @@
-"""Pods, as far as their logs are concerned."""
+"""Pods, reduced to the fields that reading their logs needs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vcbatch.api.pod import PodPhase
 
 
 class _State(Wire):
-    """Which of the keys is there says how it stands."""
+    """The key that is present is the state."""
 
     running: dict[str, Any] | None = None
     terminated: dict[str, Any] | None = None
@@ -57,7 +57,7 @@ class PodView(Wire):
 
     @property
     def attempt(self) -> int:
-        """How many restarts of the job came before this pod."""
+        """The number of restarts of the job before this pod was created."""
         text = (self.metadata.annotations or {}).get(names.JOB_RETRY_COUNT, "")
         return int(text) if text.isdecimal() else 0
 
@@ -85,7 +85,7 @@ class PodView(Wire):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """The latest run of a container: which one it is, whether it has a log, whether that log is complete."""
+    """The latest run of a container: its number, whether it has a log, and whether that log is complete."""
 
     number: int
     begun: bool

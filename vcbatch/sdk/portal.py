@@ -1,4 +1,4 @@
-"""An event loop on a thread of its own, for callers that have none, or have one that is busy (a notebook's)."""
+"""An event loop on a thread of its own, for callers without one, or with one that is busy (a notebook's)."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from vcbatch.sdk.errors import VcbatchError
 
 T = TypeVar("T")
 _AHEAD = 1000
-"""How many items an iterator may fetch before they are asked for."""
+"""The maximum of items that an iterator fetches in advance."""
 _CLOSE_SECONDS = 5.0
 
 
 class Portal:
-    """Runs coroutines for other threads until it is closed, or nobody has it any more. Then it runs `last`."""
+    """Runs coroutines for other threads until it is closed or garbage-collected. Then it runs `last`."""
 
     def __init__(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self._loop = _LoopThread()
         self._end = weakref.finalize(self, _end, self._loop, last)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of a coroutine, which is cancelled where the caller is interrupted."""
+        """Run a coroutine and return its result; it is cancelled where the caller is interrupted."""
         return self._loop.run(work)
 
     def iterate(self, items: AsyncGenerator[T, None]) -> Generator[T, None, None]:
-        """The items of an async generator, which is closed with the iterator."""
+        """Yield the items of an async generator, which is closed with the iterator."""
         pump = _Pump(items)
         try:
             while batch := self._loop.run(pump.take()):
@@ -48,7 +48,7 @@ def _end(loop: _LoopThread, last: Callable[[], Coroutine[Any, Any, None]]) -> No
 
 
 class _LoopThread:
-    """The thread is started when it is first needed."""
+    """The thread, which starts when it is first needed."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -85,7 +85,7 @@ class _LoopThread:
             thread.join(_CLOSE_SECONDS)
 
     def leave(self, work: Coroutine[Any, Any, None]) -> None:
-        """Have something done at the end, which may come by way of the garbage collector on any thread."""
+        """Schedule work for the end; the garbage collector may call this on any thread."""
         if self._closed or self._loop is None or self._process != os.getpid():
             work.close()
         elif self._thread is threading.current_thread():
@@ -130,7 +130,7 @@ async def _finally_stop(last: Coroutine[Any, Any, None]) -> None:
 
 
 class _Pump(Generic[T]):
-    """Fetches items ahead of their reader, so that not each of them costs a change of threads."""
+    """Fetches items ahead of their reader, so that not every item needs a switch of threads."""
 
     def __init__(self, items: AsyncGenerator[T, None]) -> None:
         self._items = items
@@ -140,7 +140,7 @@ class _Pump(Generic[T]):
         self._room = asyncio.Event()
 
     async def take(self) -> list[T]:
-        """At least one item; none at the end. Raises what ended the items."""
+        """Return at least one item; none at the end. Raises the error that ended the items."""
         if self._work is None:
             self._work = asyncio.create_task(self._fetch())
         while not self._held:

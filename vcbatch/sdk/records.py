@@ -1,4 +1,4 @@
-"""What is told of a job beside itself: its events."""
+"""Events of a job, and the ends of its pods."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BEGINNING = datetime.min.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobEvent:
-    """Something that happened to a job, its PodGroup or one of its pods (`kind` and `name`), `count` times, last at
+    """An event of a job, its PodGroup or one of its pods (`kind` and `name`), which occurred `count` times, last at
     `time`. `type` is Normal or Warning."""
 
     time: datetime | None
@@ -37,6 +37,7 @@ class JobEvent:
 
     @classmethod
     def read(cls, event: Mapping[str, Any]) -> JobEvent:
+        """Read a core/v1 Event; missing fields are empty."""
         series, about = part(event, "series"), part(event, "involvedObject")
         last = time_at(series, "lastObservedTime") or time_at(event, "lastTimestamp")
         return cls(
@@ -51,7 +52,7 @@ class JobEvent:
 
 
 async def events_of(api: Api, job: Mapping[str, Any]) -> list[JobEvent]:
-    """The events of a job, of its PodGroup and of the pods that it has now, oldest first."""
+    """The events of a job, of its PodGroup and of its present pods, oldest first."""
     metadata = part(job, "metadata")
     namespace, name, uid = text_at(metadata, "namespace"), text_at(metadata, "name"), text_at(metadata, "uid")
     pods = (await api.list(PODS, namespace=namespace, label_selector=f"{names.JOB_NAME}={name}")).items
@@ -74,16 +75,15 @@ async def _about(api: Api, namespace: str, selector: str) -> Sequence[Json]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodEnd:
-    """How a pod failed: the exit code of a container of it, where there is one, and the reason in the word of the job,
-    the pod or the container, which is the same for those that end what a program does."""
+    """The end of a failed pod: the exit code of one of its containers, where there is one, and the reason in the status
+    of the job, the pod or the container, which have the same terms for causes outside of the program."""
 
     exit_code: int | None
     reason: str
 
 
 async def pod_ends_of(api: Api, job: Mapping[str, Any]) -> dict[str, PodEnd]:
-    """How the pods of the job ended that failed, by name: as the job remembers it, else as the pods that are still
-    there say it."""
+    """The ends of the job's failed pods, by name: from the job's status, else from the pods that still exist."""
     metadata = part(job, "metadata")
     ends: dict[str, PodEnd] = {}
     for loss in part(part(job, "status"), "ledger").get("losses") or ():
@@ -114,6 +114,27 @@ def _code(end: Mapping[str, Any]) -> int | None:
 
 
 async def exit_codes_of(api: Api, job: Mapping[str, Any]) -> dict[str, int]:
-    """The exit codes of `pod_ends_of`, of the pods that have one."""
+    """The exit codes in `pod_ends_of`, for the pods that have one."""
     ends = await pod_ends_of(api, job)
     return {pod: end.exit_code for pod, end in ends.items() if end.exit_code is not None}
+
+
+def command_for(resource: Resource, target: Mapping[str, Any], action: str) -> Json:
+    """A Command that requests `action` for the job or queue with this UID. It is deleted with its target."""
+    metadata = part(target, "metadata")
+    owner = {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "name": text_at(metadata, "name"),
+        "uid": text_at(metadata, "uid"),
+    }
+    return {
+        "apiVersion": COMMANDS.api_version,
+        "kind": COMMANDS.kind,
+        "metadata": {
+            "generateName": f"{text_at(metadata, 'name')[:200]}-{action.lower()}-",
+            "ownerReferences": [{**owner, "controller": True, "blockOwnerDeletion": True}],
+        },
+        "action": action,
+        "target": owner,
+    }

@@ -1,4 +1,4 @@
-"""Storing what was read and changed, where a controller counts in its status meanwhile."""
+"""Storing an object that was read and changed, while a controller updates counts in its status."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from vcbatch.interfaces.api import Api, ApiError
 Json = dict[str, Any]
 
 _RACES: Final = 20
-"""How often a controller may have been faster."""
+"""The maximum of retries after a concurrent change of the status."""
 
 
 async def replaced(api: Api, resource: Resource, body: Json) -> Json:
-    """Replace an object that was read before, and return what is stored. Raises the conflict where more than its status
+    """Replace an object that was read before, and return it as stored. Raises the conflict where more than its status
     has changed since."""
     for _ in range(_RACES):
         try:
@@ -31,7 +31,8 @@ async def replaced(api: Api, resource: Resource, body: Json) -> Json:
 
 
 def _only_status_moved(*, since: Json, there: Json) -> bool:
-    """A new spec has a new generation. Labels and annotations have none: they have to be as they are to be stored."""
+    """Whether the spec and the metadata are unchanged. A new spec has a new generation; labels and annotations don't
+    change it, so they have to equal those of the object to store."""
     ours, theirs = part(since, "metadata"), part(there, "metadata")
     return all(ours.get(key) == theirs.get(key) for key in ("uid", "generation")) and all(
         part(ours, key) == part(theirs, key) for key in ("labels", "annotations")

@@ -1,4 +1,4 @@
-"""The connection of one client, which opens when it is first needed."""
+"""The connection of one client, which is opened by its first request."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _log = logging.getLogger("vcbatch")
 _RETRIES = 4
 _WATCHES = 64
 _QUIET_SECONDS = 60.0
-"""How long nothing more is said of a server that can't be reached."""
+"""The minimum of seconds between two warnings about an unreachable server."""
 
 
 class Session:
-    """One server, and an HTTP client on it that belongs to one event loop."""
+    """One server, and an HTTP client for it that belongs to one event loop."""
 
     def __init__(self, place: Place, *, namespace: str | None, timeout: float) -> None:
         self.place = place
@@ -43,7 +43,7 @@ class Session:
 
     @property
     def state_dir(self) -> Path | None:
-        """Where the server keeps its state, if that is on this machine."""
+        """The directory of the server's state, if it is a local server; else None."""
         return self.place.state_dir
 
     async def api(self) -> HttpApi:
@@ -70,7 +70,7 @@ class Session:
 
     @contextmanager
     def translated(self) -> Iterator[None]:
-        """What the transport raises inside, as errors of the SDK."""
+        """Raise errors of the transport within the block as errors of the SDK."""
         try:
             with translated(self.server):
                 yield
@@ -80,7 +80,7 @@ class Session:
             raise
 
     def trouble(self, error: ApiError) -> None:
-        """Say that something takes longer because the server can't be reached, once in a while."""
+        """Log, at most once per period, that a call takes longer because the server is unreachable."""
         now = self.clock.monotonic()
         if self._reported is None or now - self._reported >= _QUIET_SECONDS:
             self._reported = now
@@ -88,5 +88,5 @@ class Session:
             _log.warning("%s doesn't answer%s: %s. Trying again ...", self.server, down, error)
 
     def _is_down(self) -> bool:
-        """Whether the server would be on this machine, and isn't."""
+        """Whether the server is a local one that doesn't run."""
         return self.state_dir is not None and running_server(self.state_dir) is None

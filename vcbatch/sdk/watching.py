@@ -1,7 +1,7 @@
-"""Following objects on a server: what exists, then what changes, over every way in which a watch can break.
+"""Following objects on a server: the existing ones, then their changes, over every way in which a watch can break.
 
-Made for the few objects that one user looks at, by name or by label. Controllers, which hold whole resources, follow
-them by `vcbatch.runtime.caches.watch`.
+For the few objects that one user follows, by name or by label. Controllers, which follow whole resources, use
+`vcbatch.runtime.caches.watch`.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ T = TypeVar("T")
 
 _RECONNECT = Backoff(initial=0.1, limit=10.0)
 _SHORT_WATCH = 1.0
-"""Seconds: a watch that ended sooner didn't work, and is not tried again at once."""
+"""Seconds: a watch that ended earlier failed, and is not retried at once."""
 PATIENCE = 300.0
-"""Seconds for which a server may be out of reach before its error is raised."""
+"""The seconds for which a server may be unreachable before its error is raised."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change(Generic[T]):
-    """An object as it is now or, where it was `deleted`, as it was last."""
+    """An object in its present state or, where it was `deleted`, in its last one."""
 
     object: T
     deleted: bool = False
@@ -48,12 +48,12 @@ async def changes(
     patience: float = PATIENCE,
     on_trouble: Callable[[ApiError], None] | None = None,
 ) -> AsyncGenerator[Sequence[Change[T]], None]:
-    """What exists, all of it in the first batch (which may be empty), then each change, without end.
+    """Yield the existing objects, all of them in the first batch (which may be empty), then each change, without end.
 
-    A watch that ends, goes silent or is cut is taken up where it was; where the server has forgotten that place (410),
-    what exists is listed and compared, deletions included. A deletion comes before what took the object's name. Raises
-    `ApiError` for a refusal, and for a server that can't be reached for `patience` seconds; until then `on_trouble` is
-    told each time that trying again didn't help.
+    A watch that ends, goes silent or is cut is resumed at its position; where the server has dropped that version
+    (410), the objects are listed and compared, deletions included. A deletion precedes the creation of an object of the
+    same name. Raises `ApiError` for a rejected request, and for a server that is unreachable for `patience` seconds;
+    until then `on_trouble` is called after each failed retry.
     """
     known: dict[str, T] = {}
     version = ""
@@ -97,7 +97,7 @@ async def changes(
             if error.expired:
                 version = ""
                 if not expired:
-                    expired = True  # the server answers: there is nothing to wait for, unless the list leads here again
+                    expired = True  # the server answers: no delay is needed, unless the list fails in the same way
                     continue
             elif not error.transient or clock.monotonic() - working >= patience:
                 raise
@@ -109,7 +109,7 @@ async def changes(
 
 
 def _compared(known: dict[str, T], items: Iterable[T]) -> Iterator[Change[T]]:
-    """What a list says that wasn't known; `known` is brought up to it."""
+    """The differences between a list and the known objects; `known` is updated."""
     listed = {identity(item).uid: item for item in items}
     for uid in [uid for uid in known if uid not in listed]:
         yield Change(object=known.pop(uid), deleted=True)
@@ -130,5 +130,6 @@ def _observed(known: dict[str, T], item: T, *, deleted: bool) -> Change[T]:
 
 
 def _closing(events: Any) -> AbstractAsyncContextManager[Any]:
-    """Ends the stream with the block. What an `Api` gives is a generator, although its type promises less."""
+    """Closes the stream at the end of the block. An `Api` returns a generator, although the type doesn't guarantee
+    it."""
     return cast("AbstractAsyncContextManager[Any]", aclosing(events))

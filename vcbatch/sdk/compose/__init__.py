@@ -1,4 +1,4 @@
-"""From "run this program on so many nodes" to the Job that does it. Pure: the same wish gives the same manifest."""
+"""Composes the Job that runs a program on a number of nodes. Pure: the same request gives the same manifest."""
 
 from vcbatch.sdk.compose.job import compose
 from vcbatch.sdk.compose.request import Array, CannotCompose, Framework, JobRequest, Volume, VolumeKind

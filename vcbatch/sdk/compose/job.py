@@ -1,4 +1,4 @@
-"""The manifest of a wish."""
+"""The manifest of a request."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from vcbatch.sdk.compose.request import CannotCompose, JobRequest, Volume, Volum
 from vcbatch.sdk.compose.tasks import Role, Shape, shape_of
 
 _LOCAL_IMAGE: Final = "local"
-"""Containers must name an image; without an engine nothing reads it."""
+"""Containers must name an image; without a container engine it isn't used."""
 _LONGEST_LABEL: Final = 63
 _LEAST_MEMORY: Final = parse_quantity("1Mi")
-"""Below it no program starts: what is less was meant in another unit."""
+"""The minimum: no program starts below it, so that a smaller value was meant in another unit."""
 _SUFFIX: Final = "-xxxxx"
-"""As long as what a server adds to a `generateName`."""
+"""A suffix with the length of the one that a server appends to a `generateName`."""
 _ENV_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*", re.ASCII)
 
 
 def compose(request: JobRequest) -> Json:
-    """The Job that does what is wished for, such that admission takes it.
+    """The Job for the request, in a form that admission accepts.
 
-    A failure ends the whole job and costs one of `max_retries`, with which it starts anew; in an array it concerns the
-    member alone, whose own the retries are. What the infrastructure takes away is made again at no cost. Raises
+    A failure fails the whole job and uses one of `max_retries`, with which it restarts; in an array only the member
+    restarts, and each has its own retries. Losses by the infrastructure are restarted without using retries. Raises
     `CannotCompose`.
     """
     _check(request)
@@ -128,14 +128,14 @@ def _policies(request: JobRequest) -> list[Json]:
     restart = Action.RESTART_JOB if request.array is None else Action.RESTART_POD
     policies: list[Json] = [{"event": Event.POD_EVICTED.value, "action": restart.value}]
     if request.array is None:
-        # Without retries left, the restart that this asks for is refused and the job fails at once.
+        # Without retries left, the restart that this policy requests is refused and the job fails at once.
         policies.append({"event": Event.POD_FAILED.value, "action": restart.value})
     return policies
 
 
 def _name(request: JobRequest, program: Program, shape: Shape) -> Json:
-    """The name, or what the server is to make one of: short enough for the names of all pods and of the plugins'
-    objects."""
+    """The name, or the prefix for the server to generate one: short enough for the names of all pods and of the
+    plugins' objects."""
     tails = [names.pod_name("", role.name, max(role.replicas - 1, 0)) for role in shape.roles]
     if Plugin.RAY in shape.plugins:
         tails.append(names.ray_head_service(""))
@@ -163,7 +163,7 @@ def _task(request: JobRequest, program: Program, role: Role) -> Json:
         container["workingDir"] = request.work_dir
     env = dict(request.env)
     if program.python:
-        env.setdefault("PYTHONUNBUFFERED", "1")  # or nobody sees a line before the buffer is full
+        env.setdefault("PYTHONUNBUFFERED", "1")  # or lines appear only when the buffer is full
     if env:
         container["env"] = [{"name": name, "value": literal(value)} for name, value in env.items()]
     resources = _resources(request) if role.equipped else {}
@@ -186,7 +186,7 @@ def _task(request: JobRequest, program: Program, role: Role) -> Json:
 
 
 def _resources(request: JobRequest) -> Json:
-    """Memory and GPUs are what a container may have; processors are what it has at least."""
+    """The requests and limits: memory and GPUs are both, CPUs are requests only."""
     given = {
         "cpu": request.cpus,
         "memory": request.memory,
@@ -219,7 +219,7 @@ def _own_volumes(request: JobRequest, role: Role) -> list[tuple[str, str, Json]]
     if role.scratch:
         found.append(("scratch", role.scratch, {}))
     if role.equipped and not request.local:
-        # A container's own has 64 MiB, in which the workers of a data loader die.
+        # The container runtime's default is 64 MiB, which the workers of a data loader exceed.
         found.append(("shared-memory", "/dev/shm", {"medium": "Memory"}))  # noqa: S108 - the kernel's name for it
     return found
 

@@ -1,4 +1,4 @@
-"""The command line of one container: what was typed, and what starts it."""
+"""The command line of one container: the given words, and the command that starts them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ _INTERPRETERS: Final = frozenset({"python", "python3"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """`target` are the words that name it, after the interpreter where it is `python`'s: `train.py`, or `-m MODULE`."""
+    """`target` are the words that name the program, after the interpreter where that is `python`: `train.py`, or
+    `-m MODULE`."""
 
     python: bool
     target: tuple[str, ...]
@@ -19,7 +20,7 @@ class Program:
 
     @staticmethod
     def of(command: tuple[str, ...]) -> Program:
-        """Of the words as they were typed; there is at least one."""
+        """Parse the words of a command line; there is at least one."""
         start = 1 if len(command) > 1 and command[0] in _INTERPRETERS else 0
         first, rest = command[start], command[start + 1 :]
         if first == "-m" and rest:
@@ -30,24 +31,24 @@ class Program:
 
     @property
     def stem(self) -> str:
-        """What it is called: `train` of `src/train.py` and of `-m recipes.train`."""
+        """The name of the program: `train` for `src/train.py` and for `-m recipes.train`."""
         if self.target[0] == "-m":
             return self.target[1].rpartition(".")[2]
         path = PurePosixPath(self.target[0])
         return path.stem if self.python else path.name
 
     def words(self, python: str) -> list[str]:
-        """As one process."""
+        """The command of a single process."""
         return [*((python,) if self.python else ()), *self.target, *self.arguments]
 
     def under_torchrun(self, python: str, options: list[str]) -> list[str]:
-        """As the processes that torchrun starts."""
+        """The command with which torchrun starts the processes."""
         flags = options if self.python else [*options, "--no-python"]
         return [python, "-m", "torch.distributed.run", *flags, *self.target, *self.arguments]
 
 
 def literal(text: str) -> str:
-    """The text such that Kubernetes leaves it as it is: `$(NAME)` is a variable there, and `$$` a dollar."""
+    """The text with Kubernetes' escapes: there `$(NAME)` is a variable, and `$$` a dollar."""
     out: list[str] = []
     for position, char in enumerate(text):
         out.append("$$" if char == "$" and text[position + 1 : position + 2] in ("$", "(") else char)
@@ -55,5 +56,5 @@ def literal(text: str) -> str:
 
 
 def shell(script: str, words: list[str]) -> list[str]:
-    """A shell script that finds these words as its arguments."""
+    """The command of a shell script with these words as its arguments."""
     return ["sh", "-c", literal(script), "sh", *words]

@@ -1,4 +1,4 @@
-"""What somebody wants to run, and the texts in which parts of it are written on a command line."""
+"""A user's request to run a program, and parsers of its command-line values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vcbatch.api.validate.job import MOST_PODS
 
 
 class CannotCompose(ValueError):
-    """A wish that no job can fulfil. `option` is the attribute of `JobRequest` that is to be changed."""
+    """A request for which there is no job. `option` is the attribute of `JobRequest` that has to be changed."""
 
     def __init__(self, option: str, message: str) -> None:
         super().__init__(message)
@@ -21,7 +21,7 @@ class CannotCompose(ValueError):
 
 
 class Framework(StrEnum):
-    """What lets the processes of a job find each other."""
+    """The rendezvous of a job's processes."""
 
     PYTORCH = "pytorch"
     TENSORFLOW = "tensorflow"
@@ -35,8 +35,8 @@ _ARRAY: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?(?:%(\d{1,9}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Array:
-    """Members that run the same program with an index each: `first`, `first + step`, … up to `last`. At most
-    `parallel` of them at the same time, or all (None)."""
+    """Members that run the same program with an index each: `first`, `first + step`, … up to `last`. At most `parallel`
+    of them run at the same time, or all (None)."""
 
     first: int
     last: int
@@ -49,7 +49,7 @@ class Array:
 
     @staticmethod
     def parse(text: str) -> Array:
-        """`0-99`, `0-99%10` (ten at a time), `1-9:2` (every second), `7`. Raises `CannotCompose`."""
+        """Parse `0-99`, `0-99%10` (ten at a time), `1-9:2` (every second), `7`. Raises `CannotCompose`."""
         found = _ARRAY.fullmatch(text)
         if found is None:
             raise CannotCompose("array", f"invalid array {text!r} (e.g. 0-99, 0-99%10 or 1-9:2)")
@@ -68,7 +68,7 @@ class Array:
 
 
 class VolumeKind(StrEnum):
-    """Where the content of a volume is."""
+    """The source of a volume's contents."""
 
     CLAIM = "claim"
     FOLDER = "folder"
@@ -78,7 +78,8 @@ class VolumeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Volume:
-    """Something mounted at `path` of every container. `source` is a folder of the node, or the name of an object."""
+    """A volume that is mounted at `path` of every container. `source` is a directory of the node, or the name of an
+    object."""
 
     kind: VolumeKind
     source: str
@@ -87,8 +88,8 @@ class Volume:
 
     @staticmethod
     def parse(text: str) -> Volume:
-        """`CLAIM:/path`, `/folder:/path`, `configmap/NAME:/path` or `secret/NAME:/path`, and `:ro` behind it. Raises
-        `CannotCompose`."""
+        """Parse `CLAIM:/path`, `/directory:/path`, `configmap/NAME:/path` or `secret/NAME:/path`, with an optional
+        `:ro`. Raises `CannotCompose`."""
         parts = text.split(":")
         read_only = len(parts) == 3 and parts[2] == "ro"
         if len(parts) not in (2, 3) or (len(parts) == 3 and parts[2] not in ("ro", "rw")):
@@ -112,7 +113,7 @@ _DAYS: Final = re.compile(r"(\d{1,4})d(.*)", re.ASCII)
 
 
 def time_limit_seconds(text: str) -> int:
-    """A time limit in whole seconds, rounded up: `90s`, `2h30m`, `3d12h`, or as Slurm writes it (`MM:SS`, `HH:MM:SS`,
+    """A time limit in whole seconds, rounded up: `90s`, `2h30m`, `3d12h`, or in Slurm's format (`MM:SS`, `HH:MM:SS`,
     `D-HH:MM:SS`). Raises `CannotCompose`."""
     clock = _CLOCK.fullmatch(text)
     if clock is not None and (clock[1] is None or clock[4] is not None):
@@ -136,17 +137,17 @@ def _positive(seconds: int, text: str) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRequest:
-    """A program and what it is to run on. Amounts are of one node, which is one pod."""
+    """A program and its resources. Quantities are those of one node, which is one pod."""
 
     command: tuple[str, ...]
-    """A program with its arguments. A first word that ends in `.py`, or `-m MODULE`, is for `python`."""
+    """A program with its arguments. A first word that ends in `.py`, or `-m MODULE`, is run with `python`."""
     name: str = ""
-    """Of the job; empty: the server makes one of the program's."""
+    """The name of the job; where empty, the server generates one from the program's."""
     framework: Framework | None = None
-    """None: PyTorch for several processes of a Python program, else none."""
+    """None: PyTorch where a Python program has several processes, else no framework."""
     nodes: int = 1
     processes: int | None = None
-    """On each node; None: one for each GPU, and one without any."""
+    """The number on each node; None: one for each GPU, and one without GPUs."""
     gpus: int = 0
     cpus: str = ""
     memory: str = ""
@@ -157,10 +158,10 @@ class JobRequest:
     volumes: tuple[Volume, ...] = ()
     array: Array | None = None
     time_limit: int | None = None
-    """Seconds."""
+    """The time limit in seconds."""
     max_retries: int = 0
-    """How often the job is started again after a failure of its own; in an array, how often each member is."""
+    """How often the job is restarted after a failure of its own; in an array, how often each member is."""
     work_dir: str = ""
     python: str = "python"
     local: bool = False
-    """It runs as processes of this machine: without images."""
+    """Whether it runs as processes of this machine, without images."""

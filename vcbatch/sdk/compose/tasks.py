@@ -1,4 +1,4 @@
-"""The tasks of a job, by framework: which pods there are, what they start, and what ends the job."""
+"""The tasks of a job by framework: their pods, their commands, and the task whose end completes the job."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vcbatch.sdk.compose.request import Array, CannotCompose, Framework, JobRequ
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Role:
-    """One task. `container` is the name that plugins look for; `equipped` pods get what the wish asks for a node."""
+    """One task. `container` is the container name that plugins expect; `equipped` pods get the resources of a node."""
 
     name: str
     replicas: int
@@ -24,9 +24,9 @@ class Role:
     container: str = "main"
     equipped: bool = True
     ends_job: bool = False
-    """The job is complete when this task is, whatever the others do."""
+    """Whether the job is complete when this task is, whatever the state of the others."""
     scratch: str = ""
-    """A folder of its own that every container of the task has."""
+    """A directory that every container of the task mounts as its own."""
 
     def policies(self) -> list[Json]:
         return [{"event": Event.TASK_COMPLETED.value, "action": Action.COMPLETE_JOB.value}] if self.ends_job else []
@@ -34,14 +34,14 @@ class Role:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """All of them, with the plugins that they need."""
+    """All tasks, with the plugins that they need."""
 
     roles: list[Role]
     plugins: dict[Plugin, list[str]] = field(default_factory=dict[Plugin, list[str]])
 
 
 def framework_of(request: JobRequest, program: Program) -> Framework:
-    """The one that was asked for, or that goes without saying."""
+    """The requested framework, or the default for the program."""
     if request.framework is not None:
         return request.framework
     several = request.nodes > 1 or (request.processes or request.gpus) > 1
@@ -49,7 +49,7 @@ def framework_of(request: JobRequest, program: Program) -> Framework:
 
 
 def shape_of(request: JobRequest, program: Program) -> Shape:
-    """The tasks of the wish. Raises `CannotCompose`."""
+    """The tasks of the request. Raises `CannotCompose`."""
     framework = framework_of(request, program)
     if request.array is not None:
         return _array(request, program, request.array, framework)
@@ -75,8 +75,8 @@ def _array(request: JobRequest, program: Program, array: Array, framework: Frame
 
 
 def _tries(most: int) -> str:
-    """Start the shell's arguments again until they end well, so many times at most; the exit code is the last one's. A
-    signal that ends the shell ends them, and none follows."""
+    """A shell script that runs its arguments until they succeed, at most `most` times; its exit code is that of the
+    last run. A signal that ends the shell ends the run, and no other follows."""
     return (
         'stop=; pid=; try=1; trap \'stop=1; [ -z "$pid" ] || kill -TERM "$pid"\' TERM; while :; do "$@" & pid=$!; '
         'wait "$pid"; code=$?; while kill -0 "$pid" 2>/dev/null; do wait "$pid"; code=$?; done; '
@@ -91,7 +91,7 @@ def _none(request: JobRequest, program: Program) -> Shape:
 
 
 def _pytorch(request: JobRequest, program: Program) -> Shape:
-    """torchrun on every node; where they meet is told by the plugin. A single node meets by itself."""
+    """torchrun on every node; the plugin sets the rendezvous address. A single node needs none."""
     per_node = request.processes or request.gpus or 1
     if request.nodes == 1:
         options = ["--standalone", f"--nproc-per-node={per_node}"]
@@ -124,7 +124,7 @@ def _tensorflow(request: JobRequest, program: Program) -> Shape:
 
 
 def _mpi(request: JobRequest, program: Program) -> Shape:
-    """mpirun in a pod of its own, which is none of the nodes; it logs in to them."""
+    """mpirun in a pod of its own, in addition to the nodes; it logs in to them."""
     per_node = request.processes or request.gpus or 1
     hosts = f'"${names.ENV_MPI_HOST}"'
     if per_node > 1:
@@ -151,7 +151,7 @@ _RAY_FOLDER: Final = "/tmp/ray"  # noqa: S108 - Ray's own, fixed
 
 
 def _ray(request: JobRequest, program: Program) -> Shape:
-    """A Ray cluster of the nodes, and the program beside it, which joins without offering a processor."""
+    """A Ray cluster of the nodes, and a pod for the program, which joins without offering CPUs."""
     head = f"${names.env_task_hosts('head')}:6379"
     script = f'until ray start --address="{head}" --num-cpus=0; do sleep 1; done; export RAY_ADDRESS=auto; exec "$@"'
     roles = [

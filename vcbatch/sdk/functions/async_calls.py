@@ -24,7 +24,7 @@ _ENDED: Final[dict[str, str]] = {
     LossCause.DEADLINE_EXCEEDED: "ran longer than its time limit",
     LossCause.OOM_KILLED: "was killed for using more memory than it may",
 }
-"""What an exit code doesn't tell."""
+"""Pod reasons that explain an end better than an exit code does."""
 
 
 class AsyncCalls(AsyncJobHandle, Generic[R]):
@@ -35,7 +35,7 @@ class AsyncCalls(AsyncJobHandle, Generic[R]):
         self.folder = folder
 
     async def _outcomes(self, indices: Sequence[int]) -> list[R | TaskFailed | ResultUnavailable]:
-        """Of each call what it returned, or the error that tells why it didn't."""
+        """The result of each call: its return value, or the error with the reason why there is none."""
         found = await asyncio.to_thread(self.folder.results, indices)
         if any(isinstance(outcome, NoResult) for outcome in found):
             manifest = await self._manifest()
@@ -60,31 +60,37 @@ class AsyncCalls(AsyncJobHandle, Generic[R]):
         return ResultUnavailable(why, hint=none.hint, index=none.index, exit_code=code)
 
     async def delete(self) -> None:
-        """Remove the job, its calls and their results."""
+        """Delete the job, and the files of its calls and their results."""
         await super().delete()
         await asyncio.to_thread(self.folder.remove)
 
 
 class AsyncFunctionHandle(AsyncCalls[R]):
-    """One call."""
+    """A job with one call of a function."""
 
     async def result(self, *, timeout: float | None = None) -> R:
-        """What the function returned, once it has. Raises `TaskFailed` where it raised, from its exception, and
-        `ResultUnavailable` where it ended in another way."""
+        """Wait for the call and return the function's return value.
+
+        `timeout` is in seconds, None for no limit. Raises `TaskFailed` with the function's exception as its cause,
+        `ResultUnavailable` where the call ended without a result, and `WaitTimeout`.
+        """
         await self.wait(timeout=timeout)
         return _value((await self._outcomes([0]))[0])
 
 
 class AsyncMapHandle(AsyncCalls[R]):
-    """One call for each item."""
+    """A job with one call of a function for each item."""
 
     async def results(self, *, timeout: float | None = None) -> list[R]:
-        """What the calls returned, in the order of the items, once all have ended. Raises the first `TaskFailed` or
-        `ResultUnavailable`; `outcomes` gives them with the results."""
+        """Wait for all calls and return their return values in the order of the items.
+
+        `timeout` is in seconds, None for no limit. Raises the first `TaskFailed` or `ResultUnavailable`, which
+        `outcomes` returns among the results, and `WaitTimeout`.
+        """
         return [_value(outcome) for outcome in await self.outcomes(timeout=timeout)]
 
     async def outcomes(self, *, timeout: float | None = None) -> list[R | TaskFailed | ResultUnavailable]:
-        """Of each call what it returned, or the error that `result` would raise."""
+        """Wait for all calls and return for each its return value, or the error that `results` would raise."""
         await self.wait(timeout=timeout)
         return await self._outcomes(range(await asyncio.to_thread(self.folder.calls)))
 
@@ -100,7 +106,7 @@ def _value(outcome: R | TaskFailed | ResultUnavailable) -> R:
 
 
 def folder_of(job: Job, session: Session, shared: SharedFolder | None) -> CallFolder:
-    """The folder of a job that runs a function. Raises `VcbatchError`."""
+    """The directory of a job that runs a function. Raises `VcbatchError`."""
     token = job.annotations.get(names.CALL_FOLDER)
     if token is None:
         raise ResultUnavailable(f"job {job.namespace}/{job.name} doesn't run a function")

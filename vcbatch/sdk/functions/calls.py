@@ -1,4 +1,4 @@
-"""Handles of functions that run as jobs, for scripts and notebooks: the twins of `async_calls`."""
+"""Handles of functions that run as jobs, for scripts and notebooks: the synchronous twins of `async_calls`."""
 
 from __future__ import annotations
 
@@ -20,27 +20,35 @@ class FunctionHandle(JobHandle, Generic[R]):
         self._call = handle
 
     def result(self, *, timeout: float | None = None, show: bool = True) -> R:
-        """What the function returned, once it has. Raises `TaskFailed` where it raised, from its exception, and
-        `ResultUnavailable` where it ended in another way."""
+        """Wait for the call and return the function's return value. In a notebook the job is shown, unless `show` is
+        False.
+
+        `timeout` is in seconds, None for no limit. Raises `TaskFailed` with the function's exception as its cause,
+        `ResultUnavailable` where the call ended without a result, and `WaitTimeout`.
+        """
         self.wait(timeout=timeout, show=show)
         return self._portal.run(self._call.result())
 
 
 class MapHandle(JobHandle, Generic[R]):
-    """One call of a function for each item, which run as one job."""
+    """One job with a call of a function for each item."""
 
     def __init__(self, portal: Portal, handle: AsyncMapHandle[R]) -> None:
         super().__init__(portal, handle)
         self._calls = handle
 
     def results(self, *, timeout: float | None = None, show: bool = True) -> list[R]:
-        """What the calls returned, in the order of the items, once all have ended. Raises the first `TaskFailed` or
-        `ResultUnavailable`; `outcomes` gives them with the results."""
+        """Wait for all calls and return their return values in the order of the items. In a notebook the job is shown,
+        unless `show` is False.
+
+        `timeout` is in seconds, None for no limit. Raises the first `TaskFailed` or `ResultUnavailable`, which
+        `outcomes` returns among the results, and `WaitTimeout`.
+        """
         self.wait(timeout=timeout, show=show)
         return self._portal.run(self._calls.results())
 
     def outcomes(self, *, timeout: float | None = None, show: bool = True) -> list[R | TaskFailed | ResultUnavailable]:
-        """Of each call what it returned, or the error that `result` would raise."""
+        """Wait for all calls and return for each its return value, or the error that `results` would raise."""
         self.wait(timeout=timeout, show=show)
         return self._portal.run(self._calls.outcomes())
 

@@ -1,7 +1,7 @@
-"""The calls of a function and their results, as files that this machine and the pods see.
+"""The calls of a function and their results, as files that this machine and the pods share.
 
-`function.pkl` and `call-N.pkl` go there, `run.py` runs one call, and `result-N` comes back: a line of JSON that says
-how it went, and then what the function returned or raised, pickled.
+This machine writes `function.pkl` and `call-N.pkl`, `run.py` runs one call in a pod, which writes `result-N`: a line of
+JSON with the outcome, and then the pickled return value or exception.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ MOST_CALLS = 10_000
 _MOST_BYTES = 2 * 1024**3
 _TOKEN = re.compile(r"[a-z0-9]{8,64}")
 _SETTLE_SECONDS = 15.0
-"""How long a file may take to appear here that was written elsewhere, as on NFS."""
+"""How long a file that was written elsewhere may take to appear here, as on NFS."""
 
 Call = tuple[tuple[Any, ...], Mapping[str, Any]]
 
 
 class NoResult(ResultUnavailable):
-    """There is no file at all: what became of the pod says why."""
+    """The result file doesn't exist: the end of the pod has the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedFolder:
-    """A folder on a PersistentVolumeClaim that this machine sees too, by which functions reach a cluster and their
-    results come back: `here` is where this machine has it, `mount_path` where pods have the claim.
+    """A directory on a PersistentVolumeClaim that this machine can access too, through which functions are sent to a
+    cluster and results returned: `here` is its path on this machine, `mount_path` the path where pods mount the claim.
 
-    Whoever can write there can run programs as you: results are unpickled.
+    Every user who can write there can run programs as you: results are unpickled.
     """
 
     claim: str
@@ -48,7 +48,7 @@ class SharedFolder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallFolder:
-    """The folder of one job: `here` on this machine, `there` in its pods."""
+    """The directory of one job: `here` on this machine, `there` in its pods."""
 
     here: Path
     there: str
@@ -56,7 +56,7 @@ class CallFolder:
 
     @classmethod
     def at(cls, token: str, *, state_dir: Path | None, shared: SharedFolder | None) -> CallFolder:
-        """Raises `VcbatchError` where there is no folder that both sides see."""
+        """The directory for a token. Raises `VcbatchError` where no directory is shared by both sides."""
         if not _TOKEN.fullmatch(token):
             raise VcbatchError(f"{token!r} is no name of a folder with calls")
         if shared is not None:
@@ -71,7 +71,7 @@ class CallFolder:
         return cls(here=here, there=str(here), remote=False)
 
     def write(self, function: Callable[..., Any], calls: Sequence[Call], *, retries: int = 0) -> None:
-        """Raises `VcbatchError` for what can't be sent."""
+        """Write the files of these calls. Raises `VcbatchError` for objects that can't be pickled."""
         import cloudpickle
 
         if not calls:
@@ -98,14 +98,14 @@ class CallFolder:
             raise
 
     def calls(self) -> int:
-        """How many calls there are. Raises `ResultUnavailable`."""
+        """The number of calls. Raises `ResultUnavailable`."""
         try:
             return int(json.loads((self.here / "call.json").read_text())["calls"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ResultUnavailable(f"{self.here} has no calls any more: {error}") from error
 
     def results(self, indices: Iterable[int]) -> list[Any]:
-        """Of each call what it returned, once it has ended: or `TaskFailed` where it raised, `ResultUnavailable` where
+        """The result of each ended call: its return value, `TaskFailed` where it raised, or `ResultUnavailable` where
         there is no result."""
         deadline = time.monotonic() + (_SETTLE_SECONDS if self.remote else 0.0)
         found: list[Any] = []
@@ -149,13 +149,14 @@ class CallFolder:
             raise ResultUnavailable(f"{file} isn't a result: {error}", index=index) from error
 
     def remove(self) -> None:
+        """Delete the directory; errors are ignored."""
         shutil.rmtree(self.here, ignore_errors=True)
 
 
 def _pickled(cloudpickle: Any, value: Any, what: str) -> bytes:
     try:
         data: bytes = cloudpickle.dumps(value)
-    except Exception as error:  # whatever an object's own way of being pickled raises
+    except Exception as error:  # an object's own pickling may raise anything
         hint = "Open files, connections and locks can't be sent: make them inside the function."
         raise VcbatchError(f"{what} can't be pickled: {error}", hint=hint) from error
     return data
@@ -163,7 +164,7 @@ def _pickled(cloudpickle: Any, value: Any, what: str) -> bytes:
 
 def _loaded(data: bytes, index: int) -> Any:
     try:
-        return pickle.loads(data)  # noqa: S301 - from a folder that is ours, see SharedFolder
+        return pickle.loads(data)  # noqa: S301 - from a directory of the user's own, see SharedFolder
     except Exception as error:
         hint = "Does this program have the modules that the result is made of?"
         why = f"the result of call {index} can't be loaded: {error!r}"

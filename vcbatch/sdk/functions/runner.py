@@ -1,6 +1,6 @@
-"""Runs one call of a function in a pod: `python run.py`, from a copy of this file beside the call.
+"""Runs one call of a function in a pod: `python run.py`, a copy of this file in the directory of the call.
 
-Needs nothing but Python and cloudpickle, so that any image with these will do.
+It needs only Python and cloudpickle, so that any image with these is suitable.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _ONCE = "once"
 
 
 def main(folder: Path, index: int, *, once: bool) -> int:
-    """Exit code 0 where the function returned, 1 where it raised, 3 where it couldn't be called or what it returned
-    can't be sent, and else that of the process."""
+    """Run the call and return the exit code: 0 where the function returned, 1 where it raised, 3 where it couldn't be
+    called or its return value couldn't be pickled, else that of the process."""
     settings = json.loads((folder / "call.json").read_text())
     retries = int(settings.get("retries", 0))
     if once or not retries:
@@ -29,8 +29,8 @@ def main(folder: Path, index: int, *, once: bool) -> int:
 
 
 class _Tries:
-    """Each try is a process of its own, so that one that crashes is made again too. A signal that ends us ends the try,
-    and no other follows."""
+    """Runs each attempt in a process of its own, so that one that crashes is retried too. A signal that ends this
+    process ends the attempt, and no other follows."""
 
     def __init__(self, folder: Path, index: int) -> None:
         self._folder, self._index = folder, index
@@ -42,7 +42,7 @@ class _Tries:
             signal.signal(number, self._stop)
         code = 1
         for number in range(1, most + 1):
-            flags = ["-P"] if getattr(sys.flags, "safe_path", False) else []  # an image may have another Python
+            flags = ["-P"] if getattr(sys.flags, "safe_path", False) else []  # an image may have an older Python
             self._try = subprocess.Popen([sys.executable, *flags, __file__, _ONCE])
             if self._stopped:
                 self._try.send_signal(self._stopped)
@@ -58,7 +58,7 @@ class _Tries:
             self._try.send_signal(number)
 
     def _hopeless(self) -> bool:
-        """Whether the next try would end in the same way, since the function isn't to blame."""
+        """Whether the next attempt would end in the same way, since the function isn't the cause."""
         try:
             with _result(self._folder, self._index).open("rb") as file:
                 return "unavailable" in json.loads(file.readline())
@@ -71,7 +71,7 @@ def _ended(code: int) -> str:
 
 
 def _call(folder: Path, index: int, settings: dict[str, Any]) -> int:
-    _result(folder, index).unlink(missing_ok=True)  # of an earlier try
+    _result(folder, index).unlink(missing_ok=True)  # of an earlier attempt
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
     if here != settings["python"]:
         return _give_up(folder, index, f"it was sent from Python {settings['python']}, and runs on {here} here")
@@ -81,14 +81,14 @@ def _call(folder: Path, index: int, settings: dict[str, Any]) -> int:
     except ModuleNotFoundError:
         return _give_up(folder, index, "cloudpickle isn't installed here: pip install cloudpickle")
     try:
-        function = pickle.loads((folder / "function.pkl").read_bytes())  # noqa: S301 - that is what this is for
+        function = pickle.loads((folder / "function.pkl").read_bytes())  # noqa: S301 - the purpose
         arguments, keywords = pickle.loads((folder / f"call-{index}.pkl").read_bytes())  # noqa: S301
     except Exception as error:
         return _give_up(folder, index, f"it can't be loaded: {error!r}")
     try:
         value = function(*arguments, **keywords)
     except Exception as error:
-        # The frame of this file says nothing.
+        # The frame of this file is of no interest.
         error.__traceback__ = error.__traceback__.tb_next if error.__traceback__ is not None else None
         text = "".join(traceback.format_exception(error))
         sys.stderr.write(text)
@@ -106,7 +106,7 @@ def _call(folder: Path, index: int, settings: dict[str, Any]) -> int:
 def _pickled(cloudpickle: Any, error: Exception) -> bytes:
     try:
         data: bytes = cloudpickle.dumps(error)
-        pickle.loads(data)  # noqa: S301 - many exceptions can be written and not read
+        pickle.loads(data)  # noqa: S301 - many exceptions can be pickled and not unpickled
     except Exception:
         return b""
     return data
@@ -119,7 +119,7 @@ def _give_up(folder: Path, index: int, why: str) -> int:
 
 
 def _leave(folder: Path, index: int, head: dict[str, str], data: bytes) -> None:
-    """Whole or not at all: nobody reads half a result. A call that is made again replaces what it left before."""
+    """Write the result file atomically: no reader sees half a result. A retried call replaces its earlier result."""
     temporary = folder / f".result-{index}-{os.getpid()}"
     with temporary.open("wb") as file:
         file.write(json.dumps(head).encode() + b"\n")

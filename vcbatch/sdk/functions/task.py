@@ -1,4 +1,4 @@
-"""`@task`: a function, and how it is to run as a job."""
+"""`@task`: a function, with the options of its job."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _LOCAL_IMAGE = "vcbatch.dev/this-machine"
-"""What stands for an image where containers are processes."""
+"""The placeholder for an image where containers are processes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,18 +35,19 @@ class TaskOptions:
     """How a function runs.
 
     Attributes:
-        cpu, memory, gpus: what one call asks for.
+        cpu, memory, gpus: the requests of one call.
         queue: the job's queue.
         image: on a cluster: an image that has the same version of Python, cloudpickle, and what the function imports.
-        python: the interpreter there; on this machine it is the one that runs now.
-        shared: on a cluster: the folder by which calls and results travel.
+        python: the interpreter in the image; on this machine the present one is used.
+        shared: on a cluster: the directory through which calls and results are transferred.
         env: environment variables.
-        retries: how often a call that fails is made again, each for itself. What the cluster takes away is made again
-            in any case.
-        at_most: how many calls run at the same time; as many as there is room for, where it isn't said.
-        time_limit: how long one call may run with all its retries, from the start of its pod: in seconds, or as
-            `vcbatch run --time-limit` takes it ("90s", "2h30m", "3d", "12:00:00"). One that runs longer is ended.
-        extra: anything else of the job's manifest.
+        retries: how often a failed call is retried, each on its own. Losses by the infrastructure are retried in any
+        case.
+        at_most: the maximum of calls that run at the same time; without it, capacity is the only limit.
+        time_limit: the maximum duration of one call with all its retries, from the start of its pod: in seconds, or in
+        the format of `vcbatch run --time-limit` ("90s", "2h30m", "3d", "12:00:00"). A call that runs longer is
+        terminated.
+        extra: other fields of the job's manifest.
     """
 
     cpu: Quantity | None = None
@@ -71,7 +72,7 @@ class TaskOptions:
 
     @property
     def seconds(self) -> int | None:
-        """The time limit, rounded up. Raises `ValueError` for one that is none."""
+        """The time limit, rounded up; None without one. Raises `ValueError` where it is malformed."""
         given = self.time_limit
         if given is None:
             return None
@@ -88,7 +89,7 @@ class TaskOptions:
 
 
 class Changes(TypedDict, total=False):
-    """`TaskOptions`, some of them."""
+    """A subset of `TaskOptions`."""
 
     cpu: Quantity | None
     memory: Quantity | None
@@ -105,8 +106,8 @@ class Changes(TypedDict, total=False):
 
 
 class TaskFunction(Generic[P, R]):
-    """A function that runs here when it is called, and as a job when it is submitted: `client.submit(fn, 1, 2)`,
-    `client.map(fn, [1, 2, 3])`."""
+    """A function that runs in this process when it is called, and as a job when it is submitted:
+    `client.submit(fn, 1, 2)`, `client.map(fn, [1, 2, 3])`."""
 
     def __init__(self, function: Callable[P, R], settings: TaskOptions) -> None:
         _check(function)
@@ -118,14 +119,14 @@ class TaskFunction(Generic[P, R]):
         return self.function(*args, **kwargs)
 
     def options(self, **changes: Unpack[Changes]) -> TaskFunction[P, R]:
-        """The same function with other `TaskOptions`. Raises `TypeError` for one that there isn't."""
+        """Return the same function with changed `TaskOptions`. Raises `TypeError` for an unknown option."""
         return TaskFunction(self.function, replace(self.settings, **changes))
 
     def check(self, calls: Iterable[Call]) -> None:
-        """Raises `TypeError` for arguments that the function doesn't take."""
+        """Raises `TypeError` for arguments that don't match the function's signature."""
         try:
             signature = inspect.signature(self.function)
-        except (TypeError, ValueError):  # what is written in C often has none
+        except (TypeError, ValueError):  # functions written in C often have none
             return
         for args, kwargs in calls:
             try:
@@ -138,6 +139,7 @@ class TaskFunction(Generic[P, R]):
 
     @property
     def name(self) -> str:
+        """The name of the function; `function` where it has none."""
         return getattr(self.function, "__name__", "function")
 
 
@@ -151,7 +153,7 @@ def _check(function: Any) -> None:
 
 
 def as_task(work: Callable[P, R]) -> TaskFunction[P, R]:
-    """A function as it is to run as a job. Raises `TypeError` for what is none."""
+    """The function with the options of its job. Raises `TypeError` where `work` is no function."""
     return cast("TaskFunction[P, R]", work) if isinstance(work, TaskFunction) else TaskFunction(work, TaskOptions())
 
 
@@ -178,10 +180,11 @@ def task(
 
 
 def task(function: Callable[..., Any] | None = None, /, **settings: Any) -> Any:
-    """Let a function be run as a job: `@task`, or with `TaskOptions`: `@task(gpus=1, memory="16Gi")`.
+    """Declare that a function can run as a job: `@task`, or with `TaskOptions`: `@task(gpus=1, memory="16Gi")`.
 
-    The function is sent by value, with what it refers to in the program or notebook where it is defined. Modules that
-    it imports have to be installed where it runs.
+    The function is sent by value, with the objects that it refers to in the program or notebook where it is defined.
+    Modules that it imports have to be installed where it runs. Returns a `TaskFunction`; raises `TypeError` for an
+    unknown option.
     """
     given = {key: value for key, value in settings.items() if value is not None}
     options = TaskOptions(**given)
@@ -191,8 +194,8 @@ def task(function: Callable[..., Any] | None = None, /, **settings: Any) -> Any:
 
 
 def job_of(function: TaskFunction[..., Any], *, count: int, token: str, folder: CallFolder) -> Job:
-    """The job that makes `count` calls, each in a pod of its own: they start as there is room for them, one that fails
-    stops no other, and the job fails in the end. Raises `VcbatchError` where a cluster has no image for it."""
+    """The job that makes `count` calls, each in a pod of its own: they start as capacity allows, a failed one doesn't
+    stop the others, and the job fails in the end. Raises `VcbatchError` where a cluster has no image for it."""
     settings = function.settings
     if folder.remote and not settings.image:
         hint = "Name one with the same version of Python, and cloudpickle: fn.options(image=...)."

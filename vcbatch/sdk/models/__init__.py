@@ -1,1 +1,1 @@
-"""What users write and read: typed, frozen, and exact on the wire."""
+"""The models that users write and read: typed, frozen, and lossless on the wire."""

@@ -1,4 +1,4 @@
-"""How the values of fields are read from JSON and written."""
+"""How values of fields are read from and written to JSON."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def _is_quantity(raw: Any) -> bool:
 
 
 def _write_count(value: Any) -> Any:
-    """Whole numbers of whatever library; the server judges the rest."""
+    """Integers of any library's type; the server validates other values."""
     return operator.index(value) if hasattr(value, "__index__") and not isinstance(value, bool) else value
 
 
 def _write_quantity(value: Any) -> Any:
-    """Kubernetes takes whole numbers and strings."""
+    """Kubernetes accepts integers and strings."""
     return (
         float.__repr__(float(value))
         if isinstance(value, Real) and not hasattr(value, "__index__")
@@ -71,7 +71,7 @@ TEXTS: Final[Codec[Sequence[str]]] = Codec(_read_texts, _write_texts, many=True)
 
 
 def map_of(codec: Codec[T]) -> Codec[Mapping[str, T]]:
-    """An object whose values are all read alike."""
+    """A codec for objects all of whose values have the same codec."""
 
     def read(raw: Any) -> Mapping[str, T]:
         if not isinstance(raw, dict):
@@ -89,7 +89,7 @@ LABELS: Final[Codec[Mapping[str, str]]] = map_of(TEXT)
 
 
 def one(model: type[W]) -> Codec[W]:
-    """A part that is a model of its own."""
+    """A codec for a nested model."""
 
     def read(raw: Any) -> W:
         if not isinstance(raw, dict):
@@ -100,7 +100,7 @@ def one(model: type[W]) -> Codec[W]:
 
 
 def many(model: type[W]) -> Codec[Sequence[W]]:
-    """A list of such parts."""
+    """A codec for a list of nested models."""
     part = one(model)
     return Codec(
         lambda raw: tuple(part.read(entry) for entry in _list_of(raw)),
@@ -110,7 +110,7 @@ def many(model: type[W]) -> Codec[Sequence[W]]:
 
 
 def _read_env(raw: Any) -> Mapping[str, str | Mapping[str, Any]]:
-    """Raises `Unreadable` where a name comes twice, since then the order says which one counts."""
+    """Read a list of variables. Raises `Unreadable` where a name occurs twice, since then the order decides."""
     env: dict[str, str | Mapping[str, Any]] = {}
     for entry in _list_of(raw):
         match entry:

@@ -1,4 +1,4 @@
-"""Jobs and their tasks, as a user writes and reads them."""
+"""Jobs and their tasks, as users write and read them."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ SET_BY_THE_SERVER = (
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Task(Wire):
-    """`replicas` pods of one kind. Image, command and the like are those of the pod's first container.
+    """`replicas` pods of one kind. Image, command and similar fields are those of the pod's first container.
 
-    A pod of a new task isn't restarted by itself (`restart`): how it exits is the job's matter, see `policies`. What
-    has no field here goes into `extra`, in the form of the manifest: `{"template": {"spec": {"hostNetwork": True}}}`.
+    A pod of a new task isn't restarted in place (`restart`): the job's `policies` decide on its exit code. Fields that
+    the model lacks belong into `extra`, in the form of the manifest: `{"template": {"spec": {"hostNetwork": True}}}`.
     """
 
     name: str = field(default="", metadata=at("name", codec=TEXT, absent=""))
@@ -49,7 +49,7 @@ class Task(Wire):
     env: Mapping[str, str | Mapping[str, Any]] = field(
         default_factory=dict[str, "str | Mapping[str, Any]"], metadata=at(*_MAIN, "env", codec=ENV, absent={})
     )
-    """Values of environment variables, or where they come from (`valueFrom`)."""
+    """Values of environment variables, or their sources (`valueFrom`)."""
     resources: Resources | None = field(default=None, metadata=at(*_MAIN, "resources", codec=one(Resources)))
     working_dir: str | None = field(default=None, metadata=at(*_MAIN, "workingDir", codec=TEXT))
     restart: str | None = field(default="Never", metadata=at(*_SPEC, "restartPolicy", codec=TEXT))
@@ -73,8 +73,8 @@ class Task(Wire):
 class Job(Wire):
     """A gang of pods, run to completion: at least `min_available` pods of its tasks start together, or none does.
 
-    Without a `name`, the server makes one from `generate_name`. `plugins` are arguments by plugin, which
-    `vcbatch.pytorch()` and its like write.
+    Without a `name`, the server generates one from `generate_name`. `plugins` are arguments by plugin, as returned by
+    `vcbatch.pytorch()` and the similar functions.
     """
 
     api_version: str = field(default=JOBS.api_version, repr=False, metadata=at("apiVersion", codec=TEXT, absent=""))
@@ -100,7 +100,7 @@ class Job(Wire):
     max_retry: int | None = field(default=None, metadata=at("spec", "maxRetry", codec=COUNT))
     priority_class: str | None = field(default=None, metadata=at("spec", "priorityClassName", codec=TEXT))
     ttl_seconds: int | None = field(default=None, metadata=at("spec", "ttlSecondsAfterFinished", codec=COUNT))
-    """How long after its end the job is kept; for ever where it isn't said."""
+    """Seconds after its end until the job is deleted; None: never."""
     scheduler: str | None = field(default=None, metadata=at("spec", "schedulerName", codec=TEXT))
     network_topology: NetworkTopology | None = field(
         default=None, metadata=at("spec", "networkTopology", codec=one(NetworkTopology))
@@ -109,36 +109,40 @@ class Job(Wire):
     def _shown(self) -> list[str]:
         return [*Wire._shown(self), *([f"phase={self.phase.value!r}"] if "status" in self.extra else ())]
 
-    # What the server says of it
+    # Set by the server
 
     @property
     def uid(self) -> str:
-        """What tells it from another job of the same name; empty where no server has it."""
+        """The UID, which distinguishes it from other jobs of the same name; empty for a job that isn't on a server."""
         uid = part(self.extra, "metadata").get("uid")
         return uid if isinstance(uid, str) else ""
 
     @property
     def created(self) -> datetime | None:
+        """The time of creation; None for a job that isn't on a server."""
         return time_at(part(self.extra, "metadata"), "creationTimestamp")
 
     @property
     def status(self) -> JobStatus:
+        """The status that the server stored; empty for a job that isn't on a server."""
         return JobStatus.read(part(self.extra, "status"))
 
     @property
     def phase(self) -> JobPhase:
+        """The phase; Pending where it is empty or unknown."""
         return self.status.phase
 
     @property
     def total_replicas(self) -> int:
+        """The sum of the tasks' replicas."""
         return sum(task.replicas for task in self.tasks)
 
     def task(self, name: str) -> Task | None:
-        """The task of this name."""
+        """Return the task of this name; None where there is none."""
         return next((task for task in self.tasks if task.name == name), None)
 
     def as_new(self) -> Self:
-        """The same, without what a server added: to be submitted once more."""
+        """Return a copy without the fields that a server set, which can be submitted again."""
         extra = {key: value for key, value in self.extra.items() if key != "status"}
         if isinstance(extra.get("metadata"), dict):
             extra["metadata"] = {key: value for key, value in extra["metadata"].items() if key not in SET_BY_THE_SERVER}

@@ -1,4 +1,4 @@
-"""The parts that jobs and tasks are made of."""
+"""The models of parts of jobs and tasks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vcbatch.sdk.models.wire import Quantity, Wire, at
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Resources(Wire):
-    """What one pod asks for (`requests`, by which it is placed) and may use at most (`limits`)."""
+    """The resources that one pod requests (`requests`, for its placement) and their `limits`."""
 
     requests: Mapping[str, Quantity] = field(
         default_factory=dict[str, Quantity], metadata=at("requests", codec=QUANTITIES, absent={})
@@ -31,8 +31,11 @@ class Resources(Wire):
         gpus: int | None = None,
         more: Mapping[str, Quantity] | None = None,
     ) -> Resources:
-        """CPUs are requested; memory (bytes, or `4Gi`) is a limit too. So are GPUs and `more`, which are devices by the
-        names of their resources: Kubernetes wants both to be the same for those."""
+        """Return resources from the usual quantities.
+
+        `cpu` is a request only; `memory` (bytes, or `4Gi`) is a request and a limit. So are `gpus` and `more`, which
+        are devices by resource name: Kubernetes requires equal requests and limits for those.
+        """
         both: dict[str, Quantity] = dict(more or {})
         if memory is not None:
             both["memory"] = memory
@@ -42,15 +45,15 @@ class Resources(Wire):
 
     @property
     def gpus(self) -> Quantity:
-        """How many GPUs it asks for."""
+        """The number of requested GPUs."""
         return self.limits.get(GPU_RESOURCE, self.requests.get(GPU_RESOURCE, 0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Policy(Wire):
-    """When one of the events (or this exit code) happens, do `action`, `timeout` later (`30s`, `10m`).
+    """On one of the events (or this exit code), execute `action`, after `timeout` (`30s`, `10m`).
 
-    `vcbatch.Action` and `vcbatch.Event` have the words.
+    `vcbatch.Action` and `vcbatch.Event` list the values.
     """
 
     action: str = field(default="", metadata=at("action", codec=TEXT, absent=""))
@@ -62,8 +65,8 @@ class Policy(Wire):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Volume(Wire):
-    """A PersistentVolumeClaim that every container mounts: `claim_name` is one that exists, `claim` describes one that
-    is made with the job and removed with it."""
+    """A PersistentVolumeClaim that every container mounts: `claim_name` is that of an existing one, `claim` the spec of
+    one that is created with the job and deleted with it."""
 
     mount_path: str = field(default="", metadata=at("mountPath", codec=TEXT, absent=""))
     claim_name: str | None = field(default=None, metadata=at("volumeClaimName", codec=TEXT))
@@ -72,7 +75,7 @@ class Volume(Wire):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class NetworkTopology(Wire):
-    """How far apart in the network the pods of a gang may be: `mode` is `hard` or `soft`."""
+    """The maximum network distance between the pods of a gang: `mode` is `hard` or `soft`."""
 
     mode: str | None = field(default=None, metadata=at("mode", codec=TEXT))
     highest_tier: int | None = field(default=None, metadata=at("highestTierAllowed", codec=COUNT))
@@ -81,7 +84,7 @@ class NetworkTopology(Wire):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class DependsOn(Wire):
-    """The tasks that have to be up before this one starts: all of them, or `any` (`iteration`)."""
+    """The tasks that have to be ready before this one starts: all of them, or one where `iteration` is `any`."""
 
     tasks: Sequence[str] = field(default=(), metadata=at("name", codec=TEXTS, absent=()))
     iteration: str | None = field(default=None, metadata=at("iteration", codec=TEXT))
@@ -89,7 +92,8 @@ class DependsOn(Wire):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Partitions(Wire):
-    """Groups of `size` pods of a task that are placed and restarted together; `least` of them have to start."""
+    """Groups of `size` pods of a task that are placed and restarted together; at least `least` of them have to
+    start."""
 
     total: int | None = field(default=None, metadata=at("totalPartitions", codec=COUNT))
     size: int | None = field(default=None, metadata=at("partitionSize", codec=COUNT))

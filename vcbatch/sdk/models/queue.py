@@ -1,4 +1,4 @@
-"""Queues: who may use how much of the cluster."""
+"""Queues: shares and limits of the cluster's resources."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vcbatch.sdk.models.wire import Quantity, Wire, at
 
 
 class QueueChanges(TypedDict, total=False):
-    """What of a queue is to be another."""
+    """The fields of a queue to change."""
 
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
@@ -30,8 +30,8 @@ class QueueChanges(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Queue(Wire):
-    """A queue and its limits by resource: `guarantee` is kept for it, `deserved` is its fair share, which others may
-    use meanwhile, `capability` it never exceeds."""
+    """A queue with quantities by resource: `guarantee` is reserved for it, `deserved` is its share, which other queues
+    may borrow, and `capability` is its limit."""
 
     api_version: str = field(default=QUEUES.api_version, repr=False, metadata=at("apiVersion", codec=TEXT, absent=""))
     kind: str = field(default=QUEUES.kind, repr=False, metadata=at("kind", codec=TEXT, absent=""))
@@ -59,4 +59,5 @@ class Queue(Wire):
 
     @property
     def status(self) -> QueueStatus:
+        """The status that the server stored; empty for a queue that isn't on a server."""
         return QueueStatus.read(part(self.extra, "status"))

@@ -1,4 +1,4 @@
-"""What a server says of jobs and queues. Read only; what isn't there or has another type reads as empty."""
+"""The status of jobs and queues. Read-only; a missing value or one of another type reads as empty."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def objects_at(value: Mapping[str, Any], key: str) -> list[Json]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodLoss:
-    """One pod that failed or was lost, as the job controller remembers it after the pod is gone.
+    """One pod that failed or was lost, as the job's status records it after the pod is deleted.
 
-    `cause` is one of `vcbatch.LossCause`; `attempt` counts the restarts of the job before it.
+    `cause` is one of `vcbatch.LossCause`; `attempt` is the number of earlier restarts of the job.
     """
 
     pod: str
@@ -57,6 +57,7 @@ class PodLoss:
 
     @classmethod
     def read(cls, loss: Mapping[str, Any]) -> PodLoss:
+        """Read an entry of the ledger's losses."""
         return cls(
             pod=text_at(loss, "pod"),
             cause=text_at(loss, "cause"),
@@ -72,7 +73,7 @@ class PodLoss:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStatus:
-    """Where a job stands: its phase since when and why, and its pods by phase."""
+    """The state of a job: its phase with reason and time, and its pods by phase."""
 
     phase: JobPhase = JobPhase.PENDING
     reason: str = ""
@@ -91,11 +92,12 @@ class JobStatus:
 
     @property
     def why(self) -> str:
-        """Why it is in this phase, as far as is known: `message` without what comes before the cause, else `reason`."""
+        """The reason for the phase, as far as it is known: the cause in `message`, else `reason`."""
         return cause_of(origin_of(self.message or self.reason))
 
     @classmethod
     def read(cls, status: Mapping[str, Any]) -> JobStatus:
+        """Read `status` of a job."""
         state = part(status, "state")
         phase = text_at(state, "phase")
         return cls(
@@ -120,7 +122,7 @@ class JobStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueStatus:
-    """Where a queue stands: its state, its gangs by phase, and what their pods hold."""
+    """The state of a queue, its gangs by phase, and the usage of their pods."""
 
     state: QueueState = QueueState.UNKNOWN
     pending: int = 0
@@ -132,6 +134,7 @@ class QueueStatus:
 
     @classmethod
     def read(cls, status: Mapping[str, Any]) -> QueueStatus:
+        """Read `status` of a queue."""
         state = text_at(status, "state")
         return cls(
             state=next((known for known in QueueState if known == state), QueueState.UNKNOWN),

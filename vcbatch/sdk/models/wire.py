@@ -1,8 +1,8 @@
-"""Models that lose nothing: what has a field is typed, the rest of a manifest is kept as it came.
+"""Lossless models: known fields of a manifest are typed, the rest is kept unchanged.
 
-A model declares where in its manifest each of its fields is. Reading takes out of the manifest what a field holds
-exactly; what is left is `extra`. Writing puts the fields back over `extra`. So an unknown key, an explicit null, an
-empty list and even a value of a wrong type come back as they were, and a changed field changes nothing else.
+A model declares the path in its manifest of each of its fields. Reading removes from the manifest the values that
+fields represent exactly; the rest is `extra`. Writing puts the fields back over `extra`. So an unknown key, an explicit
+null, an empty list and even a value of a wrong type are written unchanged, and a changed field changes nothing else.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Any, Generic, Self, TypeVar, cast
 T = TypeVar("T")
 Json = dict[str, Any]
 Quantity = str | int | float
-"""An amount as Kubernetes writes it: `500m`, `4Gi`, 8."""
+"""A quantity as Kubernetes writes it: `500m`, `4Gi`, 8."""
 
 
 class Unreadable(Exception):
-    """A value isn't what its field holds: it stays where it is."""
+    """A value that the field can't represent: it stays in `extra`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +31,12 @@ class Codec(Generic[T]):
     read: Callable[[Any], T]
     write: Callable[[T], Any]
     many: bool = False
-    """Whether it holds a list."""
+    """Whether its values are lists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class At:
-    """Where a field is in the manifest. A value equal to `absent` is one that the manifest doesn't have."""
+    """The path of a field in the manifest. A value equal to `absent` isn't written."""
 
     path: tuple[str | int, ...]
     codec: Codec[Any]
@@ -47,20 +47,21 @@ _KEY = "vcbatch"
 
 
 def at(*path: str | int, codec: Codec[Any], absent: Any = None) -> dict[str, At]:
-    """The metadata of a dataclass field that stands at this path."""
+    """The metadata of a dataclass field with this path."""
     return {_KEY: At(path=path, codec=codec, absent=absent)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wire:
-    """The base of the models. `extra` is the part of the manifest that has no field: what it says counts too, and a
-    field that says the same wins."""
+    """The base of the models. `extra` is the part of the manifest without fields: it is part of the object too, and a
+    field with the same path has precedence."""
 
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
 
     @classmethod
     def from_manifest(cls, manifest: Mapping[str, Any]) -> Self:
-        """Read a manifest. Anything is taken; what a field can't hold is kept in `extra`."""
+        """Return the model of a manifest. Any manifest is accepted; values that a field can't represent are kept in
+        `extra`."""
         rest = copy.deepcopy(dict(manifest))
         values: dict[str, Any] = {}
         for name, place in _places(cls):
@@ -68,7 +69,7 @@ class Wire:
         return cls(extra=rest, **values)
 
     def to_manifest(self) -> Json:
-        """The manifest, which shares nothing with the model."""
+        """Return the manifest, which shares no object with the model."""
         manifest = copy.deepcopy(dict(self.extra))
         for name, place in _places(type(self)):
             value = getattr(self, name)
@@ -77,14 +78,14 @@ class Wire:
         return manifest
 
     def replace(self, **changes: Any) -> Self:
-        """The same with other values of some fields. Raises `TypeError` for a field that there isn't."""
+        """Return a copy with other values of some fields. Raises `TypeError` for an unknown field."""
         return replace(self, **changes)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(self._shown())})"
 
     def _shown(self) -> list[str]:
-        """The fields that aren't what they are by default."""
+        """The fields that differ from their defaults."""
         return [
             f"{item.name}={getattr(self, item.name)!r}"
             for item in fields(self)
@@ -95,9 +96,9 @@ class Wire:
         for name, place in _places(type(self)):
             value = getattr(self, name)
             if place.codec.many and not isinstance(value, list | tuple):
-                # A string would pass for the list of its letters.
+                # A string would be taken as the list of its characters.
                 raise TypeError(f"{type(self).__name__}({name}=...): want a list, got {value!r}")
-        # A list that somebody else goes on changing has no place in a frozen value.
+        # A list that other code may modify has no place in a frozen value.
         for item in fields(self):
             value = getattr(self, item.name)
             if isinstance(value, list):
@@ -116,7 +117,7 @@ def _places(cls: type[Any]) -> tuple[tuple[str, At], ...]:
 
 
 def _take(manifest: Json, place: At) -> Any:
-    """Take a field's value out of the manifest; `absent` where it isn't there or can't be held."""
+    """Remove a field's value from the manifest and return it; `absent` where it is missing or can't be represented."""
     parents: list[Any] = [manifest]
     for step in place.path[:-1]:
         parents.append(_step(parents[-1], step))
@@ -131,10 +132,10 @@ def _take(manifest: Json, place: At) -> Any:
         return place.absent
     if not exact or _same(value, place.absent):
         return place.absent
-    # What held nothing else goes too: the field brings it back.
+    # Objects that are empty without it are removed too: writing the field restores them.
     for parent, step in zip(reversed(parents), reversed(place.path), strict=True):
         if isinstance(parent, list) and len(cast("list[Any]", parent)) > 1:
-            break  # the others keep their places
+            break  # the indices of the others must not change
         del cast("dict[str | int, Any]", parent)[step]
         if parent:
             break
