@@ -1,8 +1,8 @@
-"""Carrying a decision out: status, marks, ensures, deletes, creates, events, in this order and no other. An event that
-tells of the status, or of a single deletion or creation, is sent with it.
+"""Applies a decision: status, marks, ensures, deletes, creates, events, in this order. An event about the status, or
+about a single deletion or creation, is sent with that write.
 
-The order is what makes a crash between any two writes harmless: what a decision remembers is stored before it acts,
-and every act names the UID it is about, so that the same or the next decision can be carried out again on top.
+The order makes a crash between any two writes harmless: what later decisions depend on is stored before the writes that
+it leads to, and every write names the UID of its object, so that the same or the next decision can be applied again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(eq=False)
 class StaleError(Exception):
-    """The decision was made on a picture that is no longer true; the cache has been brought up to date."""
+    """The decision was based on outdated objects; the cache has been refreshed."""
 
     what: str
 
@@ -43,7 +43,7 @@ class StaleError(Exception):
 
 @dataclass(eq=False)
 class NotAppliedError(Exception):
-    """A part of the decision was refused; what follows it in the order was not tried."""
+    """A part of the decision was refused; the parts that follow it in the order were not tried."""
 
     part: str
     """The verb and kind that failed, such as `create Pod`."""
@@ -57,8 +57,8 @@ class NotAppliedError(Exception):
 
     @property
     def passing(self) -> bool:
-        """Whether another try may go well with nobody doing anything about it. A server that answers 500 tells of what
-        may not: an admission webhook that can't be called."""
+        """Whether another attempt may succeed without a change by a user. An answer with code 500 isn't transient in
+        this sense: an admission webhook can't be called, for example."""
         return self.error.conflict or (self.error.transient and self.error.code != 500)
 
 
@@ -79,13 +79,13 @@ def merge_diff(stored: Any, wanted: Mapping[str, Any]) -> Json:
 
 
 class Applier:
-    """Carries decisions out through the API, and puts every answer into the cache of its resource at once.
+    """Applies decisions through the API, and puts every response into the cache of its resource at once.
 
     `without_status` lists the kinds whose status is part of the object (PodGroup), not a subresource; `unfollowed`
-    those whose caches no watch keeps up to date, so that what we delete has to be taken out at once.
+    those whose caches no watch updates, so that objects that we delete are removed from them at once.
 
-    `concurrency` creates and deletes are under way at a time. `judges` say why an object may not be created, "" where
-    it may: it counts as refused by the server.
+    At most `concurrency` creates and deletes run at a time. `judges` return why an object may not be created, "" where
+    it may; a reason counts as a refusal by the server.
     """
 
     def __init__(
@@ -112,7 +112,8 @@ class Applier:
         self._judges = judges or {}
 
     async def carry_out(self, decision: Decision) -> None:
-        """Raises `StaleError` where the object has to be looked at again now, `NotAppliedError` where later."""
+        """Apply all parts of the decision. Raises `StaleError` where the object has to be reconciled again now,
+        `NotAppliedError` where later."""
         versions: dict[str, str] = {}
         if decision.status is not None:
             versions[decision.status.ref.uid] = await self._write_status(decision.status)
@@ -138,10 +139,10 @@ class Applier:
             if event.after is None:
                 self._report(event)
 
-    # The parts
+    # Parts
 
     async def _write_status(self, write: WriteStatus) -> str:
-        """Returns the version that the object has now."""
+        """Returns the resourceVersion of the object after the write."""
         ref = write.ref
         stored = self._stored(ref)
         if stored is None:
@@ -163,7 +164,8 @@ class Applier:
         return answer["metadata"]["resourceVersion"]
 
     async def _send_status(self, write: WriteStatus, patch: Json, subresource: str) -> Json:
-        """The last answer. What is applied goes first: it is what others act on."""
+        """Write the status and return the last response. Fields that are applied are written first: other programs act
+        on them."""
         ref, version = write.ref, write.resource_version
         namespace = ref.namespace or None
         answer: Json = {}
@@ -192,7 +194,7 @@ class Applier:
         return answer
 
     async def _mark_all(self, marks: Sequence[Mark], versions: Mapping[str, str]) -> None:
-        """`versions` by UID: those that this decision's own status write made."""
+        """`versions` by UID: the resourceVersions after this decision's own status write."""
 
         async def mark_one(mark: Mark) -> None:
             await self._mark(mark, versions.get(mark.ref.uid) or mark.version)
@@ -225,16 +227,16 @@ class Applier:
             await self._bring_up_to_date(ensure, stored)
         except ApiError as error:
             if error.not_found and cache is not None and stored is not None:
-                cache.discard(stored["metadata"]["uid"])  # somebody removed it; the next look makes it anew
+                cache.discard(stored["metadata"]["uid"])  # another client deleted it; the next reconcile recreates it
                 raise StaleError(str(error)) from error
             if ensure.resource in self._unfollowed and error.code == 409 and stored is not None:
-                # No watch tells what has the name by now. The next decision is made on that.
+                # No watch reports which object has the name now: read it, so that the next decision is based on it.
                 await self._refresh_name(ensure)
                 raise StaleError(str(error)) from error
             raise NotAppliedError(f"ensure {ensure.resource.kind}", error) from error
 
     async def _with_keys(self, ensure: Ensure) -> Json:
-        """The body with the keys that are made with the object."""
+        """The body with newly generated keys, where the object is to have some."""
         if ensure.keys is None:
             return ensure.body
         pair = await self._random.key_pair()
@@ -278,7 +280,7 @@ class Applier:
             if cache is not None and error.not_found:
                 cache.discard(ref.uid)
             elif cache is not None:
-                # Another object has the name by now, or it's a conflict of another kind: only a read tells.
+                # Another object has the name now, or the conflict has another cause: only a read can distinguish them.
                 await self._refresh(ref)
                 if cache.get(ref.uid) is not None:
                     raise StaleError(str(error)) from error
@@ -287,7 +289,7 @@ class Applier:
             return
         held = cache.get(ref.uid)
         if ref.resource in self._unfollowed:
-            cache.drop(ref.uid)  # a finalizer may keep it there
+            cache.drop(ref.uid)  # a finalizer may delay the deletion
         elif held is not None:
             cache.amend(deleting(held, at=format_time(self._clock.now())))
 
@@ -296,8 +298,9 @@ class Applier:
             self._recorder.emit(event)
 
     async def _create_slowly(self, creates: Sequence[Create], create_one: Callable[[Create], Awaitable[None]]) -> None:
-        """1, then 2, 4, 8 …, never two turns side by side: what refuses one (a quota, an admission rule) refuses the
-        rest unasked. As the Kubernetes Job controller does (`slowStartBatch`)."""
+        """Create 1, then 2, 4, 8 … objects, never of two turns concurrently: a cause that refuses one (a quota, an
+        admission rule) refuses the rest, which then aren't tried. As the Kubernetes Job controller does
+        (`slowStartBatch`)."""
         done, size = 0, 1
         while done < len(creates):
             batch = _of_one_turn(creates[done : done + size])
@@ -309,7 +312,7 @@ class Applier:
         stored = await self._create_or_get(create.resource, create.body)
         _refuse_foreign(create.resource, stored, create.body)
 
-    # What they share
+    # Shared by the parts
 
     async def _create_or_get(self, resource: Resource, body: Json) -> Json:
         namespace, name = body["metadata"].get("namespace") or None, body["metadata"]["name"]
@@ -334,7 +337,7 @@ class Applier:
         *,
         already: int = 0,
     ) -> None:
-        """Act on all of them, so many at a time, whatever becomes of the single one; then report the first refusal."""
+        """Act on all of them, at most `concurrency` at a time, even if some fail; then raise for the first refusal."""
         if not intents:
             return
 
@@ -367,7 +370,7 @@ class Applier:
         cache.put(answer if cache.model is dict else msgspec.convert(answer, cache.model))
 
     async def _refresh_name(self, ensure: Ensure) -> None:
-        """Bring the cache up to date about what has the name of an object that isn't followed."""
+        """Refresh the cache for the object that has the name of an object that isn't watched."""
         cache, metadata = self._caches[ensure.resource], ensure.body["metadata"]
         found = await get_or_none(
             self._api, ensure.resource, metadata["name"], namespace=metadata.get("namespace") or None
@@ -378,7 +381,7 @@ class Applier:
             cache.drop(held["metadata"]["uid"])
 
     async def _refresh(self, ref: ObjectRef) -> None:
-        """Bring the cache up to date by a read of its own: the watch may be far behind."""
+        """Refresh the cache by a read: the watch may be far behind."""
         cache = self._caches.get(ref.resource)
         if cache is None:
             return
@@ -387,17 +390,17 @@ class Applier:
         except ApiError as error:
             if error.not_found:
                 cache.discard(ref.uid)
-            return  # the next look finds out
+            return  # the next reconcile handles it
         cache.put(current)
 
 
 def _of_one_turn(creates: Sequence[Create]) -> list[Create]:
-    """The first of them, up to where another turn begins."""
+    """The creates at the start of the list that have the same turn as the first."""
     return list(takewhile(lambda create: create.turn == creates[0].turn, creates))
 
 
 def _refuse_foreign(resource: Resource, stored: Json, body: Json) -> None:
-    """A name that is taken by an object with another controller is an error that no retry cures."""
+    """Raise an error that no retry resolves where the name is used by an object with another controller."""
     wanted, found = _controller_uid(body), _controller_uid(stored)
     if wanted == found:
         return

@@ -1,4 +1,4 @@
-"""What has to exist before the first job: the queues that `vcbatch.core.queue.bootstrap` names."""
+"""Creates the objects that must exist before the first job: the queues that `vcbatch.core.queue.bootstrap` names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _RETRY = Backoff(initial=0.1, limit=5.0)
 
 
 async def ensure_queues(api: Api, *, clock: Clock, random: Random) -> None:
-    """Make the queues that don't exist. Tries until the server takes them: its admission may not be up yet."""
+    """Create the queues that don't exist. Retries until the server accepts them: its admission webhooks may not be
+    ready yet."""
     failures = 0
     while True:
         try:

@@ -1,4 +1,4 @@
-"""The clock of a running program: the machine's own."""
+"""The system clock."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class SystemClock:
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        import asyncio  # here, so that a command without an event loop doesn't load it
+        import asyncio  # imported here, so that a command without an event loop doesn't load it
 
         await asyncio.sleep(max(0.0, seconds))
 
 
 class BlockingClock(SystemClock):
-    """The clock of a program that does one thing at a time, without an event loop: its `sleep` stops everything."""
+    """The clock of a single-threaded program without an event loop: its `sleep` blocks."""
 
     async def sleep(self, seconds: float) -> None:
         time.sleep(max(0.0, seconds))  # noqa: ASYNC251 - there is no loop that it could hold up

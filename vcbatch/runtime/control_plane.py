@@ -68,12 +68,12 @@ from vcbatch.runtime.probes import Ask, Prober, Sockets
 from vcbatch.runtime.tracing.jobs import JobSpans
 from vcbatch.runtime.tracing.tracer import Tracer
 
-# Custom resources that come through kopf. A PodGroup changes about as often as a pod, and comes as pods do.
+# Custom resources that are watched by kopf. A PodGroup changes about as often as a pod, and is watched like pods.
 HOSTED = (JOBS, QUEUES, COMMANDS, CRONJOBS, HYPERNODES, JOBFLOWS, JOBTEMPLATES)
 
 
 class _Common(TypedDict):
-    """What every controller is made with."""
+    """The arguments that all controllers have in common."""
 
     clock: Clock
     random: Random
@@ -87,12 +87,12 @@ class _HasController(Protocol):
 
 
 class _Seen:
-    """What the controllers see of the cluster: the caches that several of them share."""
+    """The caches that several controllers share."""
 
     def __init__(self, api: Api, informers: Informers, *, clock: Clock, shards: bool) -> None:
-        """NodeShards are followed only with `shards`: a cluster may do without them."""
+        """NodeShards are watched only with `shards`: a cluster may have no such kind."""
         self.custom: dict[Resource, Cache[Json]] = {resource: Cache() for resource in HOSTED}
-        """Those of `HOSTED`, which something else than `informers` is to fill."""
+        """The caches of `HOSTED`, filled from another source than `informers`."""
         self.podgroups = informers.follow(PODGROUPS)
         self.pods = informers.follow(PODS, Pod)
         self.node_shards: Cache[Json] = informers.follow(NODESHARDS) if shards else Cache()
@@ -105,7 +105,7 @@ class _Seen:
     def applier(
         self, api: Api, recorder: Recorder, *, clock: Clock, random: Random, schedulers: Collection[str]
     ) -> Applier:
-        """Carries decisions out, and has what it wrote seen at once."""
+        """The applier, which puts the response to each write into these caches at once."""
         own = OwnAdmission(self.custom[QUEUES], self.custom[JOBS], schedulers=schedulers)
         return Applier(
             api,
@@ -126,7 +126,7 @@ class _Seen:
         )
 
     def by_jobs(self) -> JobSources:
-        """What decisions about Jobs are made on."""
+        """The caches for decisions about Jobs."""
         return JobSources(
             jobs=self.custom[JOBS],
             pods=self.pods,
@@ -141,7 +141,7 @@ class _Seen:
         )
 
     def by_flows(self) -> JobFlowSources:
-        """What decisions about JobFlows are made on."""
+        """The caches for decisions about JobFlows."""
         return JobFlowSources(
             flows=self.custom[JOBFLOWS],
             templates=self.custom[JOBTEMPLATES],
@@ -154,12 +154,12 @@ class _Seen:
 class ControlPlane:
     """The controllers of Jobs, CronJobs, JobFlows, JobTemplates, Queues, PodGroups, Commands and HyperNodes.
 
-    kopf hosts them: the `HOSTED` custom resources come through it, unless `followed_by` gives another source (a
-    simulation has one loop and one clock, and kopf brings its own). Pods that name no gang get one where a scheduler of
-    `scheduler_names` is to place them, as their workload's annotations say unless `inherit_owner_annotations` is off.
-    HyperNodes are made from what `discovery` names, and NodeShards as `sharding` says. JobFlows ask pods
-    through `asks`, over the network unless another way is given. Failures of kopf are reported to `health`. What is
-    looked at, and how far jobs are, is told to `tracer`."""
+    kopf hosts them: it watches the `HOSTED` custom resources, unless `followed_by` gives another source (a simulation
+    has one loop and one clock, and kopf brings its own). Pods that name no gang get a PodGroup if a scheduler of
+    `scheduler_names` has to place them, with the annotations of their workload unless `inherit_owner_annotations` is
+    off. HyperNodes are created from what `discovery` names, and NodeShards as `sharding` configures. JobFlows probe
+    pods through `asks`, over the network by default. Failures of kopf are reported to `health`. Reconciles and the
+    progress of jobs are recorded by `tracer`."""
 
     def __init__(
         self,
@@ -253,15 +253,15 @@ class ControlPlane:
         self._creations = CreationMetrics(common["meter"], jobs=custom[JOBS], pods=pods)
 
     def sources(self) -> list[Part]:
-        """What fills the custom resources' caches. To be running, and `listed`, before pods are listed: a picture with
-        older pods than jobs looks like lost pods."""
+        """The background tasks that fill the custom resources' caches. They must run, and `listed` be set, before pods
+        are listed: a cache with older pods than jobs looks as if pods were lost."""
         return [
             Part(name="listing custom resources", run=self.custom_resources.audit),
             Part(name="watching custom resources", run=self.custom_resources.watch),
         ]
 
     async def queue_open(self, name: str) -> None:
-        """Return once jobs are taken into that queue."""
+        """Return once that queue accepts jobs."""
         opened = asyncio.Event()
 
         def reconcile(_: object = None) -> None:
@@ -277,7 +277,7 @@ class ControlPlane:
         await self.custom_resources.listed.wait()
 
     def parts(self) -> list[Part]:
-        """The controllers. Each waits until the picture is complete."""
+        """The background tasks of the controllers. Each waits until all caches are complete."""
         controllers = self._controllers()
 
         timing = Part(name="timing the creation of pods", run=self._creations.run)
@@ -292,11 +292,11 @@ class ControlPlane:
         ]
 
     def unfollowed(self) -> str:
-        """Which resources aren't followed, or not any more; "" where all are."""
+        """Which resources aren't watched at present; "" where all are."""
         return "; ".join(filter(None, (self._informers.error(), self.custom_resources.error())))
 
     def stuck(self) -> str:
-        """Which controllers have objects to look at and look at none; "" where there is no such."""
+        """Which controllers have queued objects and reconcile none; "" where no controller is stuck."""
         return "; ".join(filter(None, (each.controller.error() for each in self._controllers())))
 
     def _controllers(self) -> Sequence[_HasController]:

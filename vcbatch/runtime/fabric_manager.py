@@ -1,6 +1,6 @@
-"""Asks a fabric manager (NVIDIA UFM) which node hangs on which leaf switch.
+"""Reads from a fabric manager (NVIDIA UFM) which node is connected to which leaf switch.
 
-It is asked now and then, with a password from a Secret. While it gives no answer, what it said last holds.
+It is polled, with a password from a Secret. While it doesn't answer, its last answer remains in use.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ REQUEST_SECONDS: Final = 30.0
 LARGEST_ANSWER: Final = 100 << 20
 _RETRY_SECONDS: Final = 60.0
 _OF_A_NODE: Final = "Computer"
-"""What the description of a port says that belongs to a node and not to a switch."""
+"""The value in a port's description for a port of a node and not of a switch."""
 
 
 class FabricError(Exception):
-    """It wasn't told; the message names the fabric manager and the reason, and never the password."""
+    """The links couldn't be read; the message names the fabric manager and the reason, and never contains the
+    password."""
 
 
 class _Port(msgspec.Struct, frozen=True):
@@ -44,12 +45,12 @@ class _Port(msgspec.Struct, frozen=True):
 
 
 class FabricManager:
-    """Asks in rounds, as long as there is a fabric."""
+    """Polls the fabric manager as long as one is configured."""
 
     def __init__(
         self, api: Api, *, clock: Clock, fabric: Fabric | None, reported: Callable[[Fabric, Sequence[Link]], None]
     ) -> None:
-        """`reported` gets all links with each answer."""
+        """`reported` is called with all links after each answer."""
         self._api = api
         self._clock = clock
         self._fabric = fabric
@@ -58,13 +59,13 @@ class FabricManager:
         self._error = ""
 
     def use(self, fabric: Fabric | None) -> None:
-        """Ask there from now on; None: nobody."""
+        """Poll this fabric manager from now on; None: don't poll."""
         if fabric != self._fabric:
             self._fabric = fabric
             self._changed.set()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Poll until cancelled."""
         while True:
             self._changed.clear()
             fabric = self._fabric
@@ -91,7 +92,7 @@ class FabricManager:
         return True
 
     async def links(self, fabric: Fabric) -> list[Link]:
-        """Which node hangs on which leaf switch. Raises `FabricError`."""
+        """Which node is connected to which leaf switch. Raises `FabricError`."""
         try:
             async with asyncio.timeout(REQUEST_SECONDS):
                 answer = await _ports(fabric, await self._login(fabric))
@@ -102,7 +103,7 @@ class FabricManager:
             raise FabricError(f"{fabric.endpoint}: {str(error) or type(error).__name__}") from error
 
     async def _login(self, fabric: Fabric) -> Mapping[str, str]:
-        """The headers that say who asks."""
+        """The headers that authenticate a request."""
         if fabric.secret is None:
             return {}
         namespace, name = fabric.secret
@@ -123,7 +124,7 @@ async def _ports(fabric: Fabric, headers: Mapping[str, str]) -> bytes:
     connector = aiohttp.TCPConnector(ssl=client_context(verify=not fabric.insecure))
     async with (
         aiohttp.ClientSession(connector=connector, headers=headers) as session,
-        # A redirect might lead to where the password has no business.
+        # A redirect might send the password to another server.
         session.get(fabric.endpoint + PORTS, allow_redirects=False) as answer,
     ):
         if answer.status != 200:

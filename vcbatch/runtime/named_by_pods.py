@@ -1,4 +1,5 @@
-"""Which of the objects that the pods of a job name don't exist, asked of the server with the rights that one has."""
+"""Which of the objects that the pods of a job refer to don't exist, read from the server with the caller's
+permissions."""
 
 from __future__ import annotations
 
@@ -15,12 +16,13 @@ from vcbatch.interfaces.api import Api, ApiError, get_or_none
 
 _PLUGINS: Final = frozenset(names.Plugin)
 _MOST: Final = 50
-"""So many objects are asked for at most."""
+"""At most this many objects are read."""
 
 
 async def missing_of(api: Api, job: Json) -> tuple[Sequence[tuple[str, str]], Sequence[str]]:
-    """Kind and name of what is missing, and the tasks whose pods name it; nothing of a job that isn't Pending. What may
-    not be read, or isn't answered, isn't among it, and neither is what the job or its plugins make."""
+    """Kind and name of each missing object, and the tasks whose pods refer to it; empty for a job that isn't Pending.
+    Objects that may not be read, or whose read fails, aren't included, nor are those that the job or its plugins
+    create."""
     if phase_of(job) is not JobPhase.PENDING:
         return (), ()
     namespace = str(part(job, "metadata").get("namespace", ""))
@@ -36,7 +38,7 @@ async def missing_of(api: Api, job: Json) -> tuple[Sequence[tuple[str, str]], Se
 
 
 def _wanted(job: Json) -> dict[str, list[Reference]]:
-    """By task, of those whose pods are to start now."""
+    """The references by task, for tasks whose pods have to start now."""
     spec, started = part(job, "spec"), part(part(job, "status"), "taskStatusCount")
     own = _own(job)
     found: dict[str, list[Reference]] = {}
@@ -55,8 +57,8 @@ def _wanted(job: Json) -> dict[str, list[Reference]]:
 
 
 def _own(job: Json) -> set[object]:
-    """What the job itself makes, or looks for as its own. Of a plugin that isn't one of vcbatch's nobody knows what it
-    makes: then no ConfigMap and no Secret is looked for."""
+    """The objects that the job itself creates or reads. It isn't known which objects a plugin that isn't one of
+    vcbatch's creates: with such a plugin no ConfigMap and no Secret is checked."""
     name, spec = str(part(job, "metadata").get("name", "")), part(job, "spec")
     plugins = part(spec, "plugins")
     own: set[object] = set()

@@ -1,8 +1,8 @@
-"""Whether the program's account may still do what the program needs, asked of the API server every few seconds.
+"""Checks every few seconds with the API server that the program's account still has the permissions it needs.
 
-One SelfSubjectRulesReview tells all rules that RBAC knows. Where an authorizer can't list its rules (webhooks of cloud
-providers), what they lack is asked right by right (SelfSubjectAccessReview). Every account may ask about itself
-(`system:basic-user`).
+One SelfSubjectRulesReview returns all rules that RBAC knows. Where an authorizer can't list its rules (webhooks of
+cloud providers), the permissions that the rules lack are checked one by one (SelfSubjectAccessReview). Every account
+may send these reviews for itself (`system:basic-user`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 REVIEW_SECONDS: Final = 15.0
 UNANSWERED_SECONDS: Final = 40.0
 _MOST_SINGLE: Final = 32
-"""Rights that are asked about one by one in a review; the others have their turn in the next ones."""
+"""Permissions that are checked one by one in a review; the others are checked in the next ones."""
 _MOST_NAMED: Final = 5
 _NOT_YET: Final = "not reviewed yet"
 
@@ -33,7 +33,7 @@ RULES_REVIEWS: Final = Resource(
 
 
 class OwnRights:
-    """`error` is a readiness check. It fails as well until the first review is answered."""
+    """`error` is a readiness check. It also fails until the first review is answered."""
 
     def __init__(
         self,
@@ -44,8 +44,8 @@ class OwnRights:
         clock: Clock,
         unanswered: float = UNANSWERED_SECONDS,
     ) -> None:
-        """`needed` is asked anew for each review, since features are turned on and off; what is needed in a single
-        namespace is needed in that one. `unanswered`: for how many seconds the last answer counts."""
+        """`needed` is called for each review, since features can be turned on and off; permissions in a single
+        namespace are needed in `namespace`. `unanswered`: the seconds for which the last answer is valid."""
         self._unanswered = unanswered
         self._api = api
         self._needed = needed
@@ -53,24 +53,24 @@ class OwnRights:
         self._clock = clock
         self._error = _NOT_YET
         self._answered = clock.monotonic()
-        self._unknown: dict[Right, bool] = {}  # of rights that no rule grants, whether they were allowed one by one
+        self._unknown: dict[Right, bool] = {}  # permissions that no rule grants -> whether a single review allowed them
         self._warned = False
 
     def error(self) -> str:
-        """Which rights are missing, or why that isn't known; "" where none is."""
+        """Which permissions are missing, or why that isn't known; "" where none is."""
         silent = self._clock.monotonic() - self._answered
         if not self._error and silent > self._unanswered:
             return f"the server hasn't answered for {silent:.0f}s"
         return self._error
 
     async def run(self) -> None:
-        """Review now and then, until cancelled."""
+        """Review periodically, until cancelled."""
         while True:
             await self.review()
             await self._clock.sleep(REVIEW_SECONDS)
 
     async def review(self) -> None:
-        """Ask once; `error` then says what came out."""
+        """Review once; `error` then returns the result."""
         try:
             missing = await self._missing(self._needed())
         except ApiError as error:
@@ -89,11 +89,11 @@ class OwnRights:
         return await self._one_by_one(missing)
 
     async def _one_by_one(self, rights: Sequence[Right]) -> Sequence[Right]:
-        """Those of them that aren't allowed. Each is asked about again after all others were."""
+        """Those of them that aren't allowed. Each is checked again only after all others were."""
         self._unknown = {right: allowed for right, allowed in self._unknown.items() if right in rights}
         new = [right for right in rights if right not in self._unknown]
         for right in [*new, *self._unknown][:_MOST_SINGLE]:
-            self._unknown.pop(right, None)  # to the end of the line
+            self._unknown.pop(right, None)  # moved to the end of the order
             self._unknown[right] = await self._allowed(right)
         return [right for right, allowed in self._unknown.items() if not allowed]
 
@@ -109,7 +109,7 @@ class OwnRights:
         if error.code == 401:
             self._say("the server refuses the credentials (401)")
         elif error.code == 403:
-            # A cluster without `system:basic-user`; a right that is missing shows where it is used.
+            # A cluster without `system:basic-user`; a missing permission then causes an error where it is used.
             self._answered = self._clock.monotonic()
             if not self._warned:
                 log.warning("the account may not review its own rights, so missing ones show only when they are used")
@@ -132,5 +132,5 @@ def _named(missing: Sequence[Right]) -> str:
 
 
 def _in_role(right: Right) -> bool:
-    """Whether a Role of our namespace grants it, and no ClusterRole."""
+    """Whether the permission is granted by a Role in our namespace and not by a ClusterRole."""
     return right.group == "coordination.k8s.io"

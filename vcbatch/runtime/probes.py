@@ -1,9 +1,9 @@
-"""Probes of pods for JobFlows: whether something answers at a port, asked again and again while somebody waits for it.
+"""Probes of pods for JobFlows: whether a port answers, tried repeatedly while a flow waits for it.
 
-What is asked comes from users, so what can be reached this way is narrow. The address is that of a pod of the job that
-is probed (`vcbatch.core.jobflow.probing`), as a number; it is refused where pods have no business: loopback, link-local
-and the metadata services of clouds. Redirects aren't followed, no proxy is used, no body is read. How much is asked at
-a time is limited, for all and for each flow, and so is how long an answer may take.
+The targets come from users, so the reachable addresses are restricted. The address is that of a pod of the probed job
+(`vcbatch.core.jobflow.probing`), in numeric form; addresses that pods can't have are refused: loopback, link-local and
+the metadata services of clouds. Redirects aren't followed, no proxy is used, no body is read. The number of concurrent
+probes is limited, in total and for each flow, and so is the time of a response.
 """
 
 from __future__ import annotations
@@ -43,22 +43,22 @@ _METADATA: Final = frozenset(
     ipaddress.ip_address(address)
     for address in ("100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254", "fd20:ce::254")
 )
-"""Where clouds tell a machine its secrets, of the addresses that aren't link-local."""
+"""Addresses of the clouds' metadata services that aren't link-local."""
 
 
 class Ask(Protocol):
-    """How a pod is asked."""
+    """The function that probes a pod."""
 
     async def ask(self, probe: Probe) -> bool:
-        """Whether it passes. Never raises, and returns within a few seconds."""
+        """Whether the probe passes. Never raises, and returns within a few seconds."""
         ...
 
     async def close(self) -> None: ...
 
 
 def refused(address: str, *, local: bool) -> str:
-    """Why nothing is asked there; empty where it may be. `local`: pods are processes of this machine, and have
-    addresses of its loopback."""
+    """Why the address may not be probed; empty where it may. `local`: pods are processes of this machine, and have
+    addresses of its loopback network."""
     try:
         found = ipaddress.ip_address(address)
     except ValueError:
@@ -74,7 +74,7 @@ def refused(address: str, *, local: bool) -> str:
 
 
 class Sockets:
-    """Asks over the network."""
+    """Probes over the network."""
 
     def __init__(self, *, local: bool = False) -> None:
         self._local = local
@@ -108,7 +108,7 @@ class Sockets:
             return 200 <= response.status < 400
 
     def _opened(self) -> aiohttp.ClientSession:
-        """Answers are taken one by one: a connection that is kept would be one more thing to fill up."""
+        """The client session. Connections aren't reused: idle ones would be another limited resource to manage."""
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(force_close=True, limit=AT_ONCE),
@@ -129,7 +129,7 @@ async def _connects(probe: Probe) -> bool:
 
 
 class Prober:
-    """Keeps asking what flows want to know, and tells `changed` of a flow whose answers change."""
+    """Repeats the probes that flows need, and calls `changed` with the UID of a flow whose results change."""
 
     def __init__(self, asks: Ask, *, clock: Clock) -> None:
         self._asks = asks
@@ -144,7 +144,7 @@ class Prober:
         return Part(name="probing pods", run=self.run)
 
     def want(self, flow: str, probes: Iterable[Probe]) -> None:
-        """From now on these and no others are asked for the flow with that UID."""
+        """Replace the set of probes for the flow with that UID."""
         wanted = dict.fromkeys(probes)
         known = self._flows.get(flow)
         if known is None:
@@ -158,7 +158,7 @@ class Prober:
             del self._flows[flow]
 
     def answers(self, flow: str) -> Mapping[Probe, bool]:
-        """What the last tries found."""
+        """The results of the latest probes."""
         known = self._flows.get(flow)
         return known.answers() if known is not None else {}
 
@@ -177,7 +177,7 @@ class Prober:
             await self._asks.close()
 
     async def _serve(self, uid: str, flow: _Flow) -> None:
-        """Until nothing is wanted for it any more."""
+        """Run the probes of a flow until it needs none any more."""
         while self._flows.get(uid) is flow:
             due = flow.due(self._clock.monotonic())
             for start in range(0, len(due), AT_ONCE_PER_FLOW):
@@ -196,7 +196,7 @@ class Prober:
 
 
 class _Flow:
-    """What one flow wants to know: when each probe is due again, after which pause, and what it found."""
+    """The probes of one flow: when each is due, the current interval, and the latest result."""
 
     def __init__(self) -> None:
         self._due: dict[Probe, float] = {}
@@ -219,7 +219,7 @@ class _Flow:
         return [probe for probe, due in self._due.items() if due <= now]
 
     def note(self, probe: Probe, passed: bool, now: float) -> bool:
-        """Whether that is news."""
+        """Record a result. Returns whether it differs from the one before."""
         if probe not in self._due:
             return False
         news = self._found.get(probe) is not passed
@@ -229,7 +229,7 @@ class _Flow:
         return news
 
     async def rest(self, clock: Clock) -> None:
-        """Until the next probe is due, or others are wanted."""
+        """Sleep until the next probe is due, or the set of probes changes."""
         self._changed.clear()
         if not self._due:
             return

@@ -1,6 +1,6 @@
-"""The small HTTP servers of a component: is it alive, is it ready, what does it count.
+"""The small HTTP servers of a component for liveness, readiness and metrics.
 
-They run in a thread of their own, so that a program whose event loop hangs says so and is not merely silent.
+They run in a thread of their own, so that a program whose event loop hangs still reports that.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _CLOSE_SECONDS = 2.0
 
 
 class AddressError(ValueError):
-    """Not a `HOST:PORT`."""
+    """Raised for an address that isn't `HOST:PORT`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where to listen; no host means every interface, as Go's `:8080`."""
+    """A listening address; without a host it means every interface, as Go's `:8080`."""
 
     host: str | None
     port: int
@@ -46,7 +46,7 @@ class Address:
 
 
 class Pulse:
-    """Tells whether an event loop still turns. `run` is to run in it; `error` may be asked from any thread."""
+    """Whether an event loop still runs. `run` has to run in that loop; `error` may be called from any thread."""
 
     def __init__(self, clock: Clock, *, longest_silence: float = _LONGEST_SILENCE) -> None:
         self._clock = clock
@@ -54,7 +54,7 @@ class Pulse:
         self._beat = clock.monotonic()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Update the time of the last beat, until cancelled."""
         while True:
             self._beat = self._clock.monotonic()
             await self._clock.sleep(_BEAT_SECONDS)
@@ -68,7 +68,7 @@ class Pulse:
 class HealthServer:
     """`/healthz` (also `/livez`) and `/readyz` on one address, `/metrics` on the other; both may be the same.
 
-    `/readyz/NAME` is one check by itself.
+    `/readyz/NAME` is a single check.
     """
 
     def __init__(self, *, alive: Checks, ready: Checks, metrics: Callable[[], tuple[str, bytes]]) -> None:
@@ -80,7 +80,7 @@ class HealthServer:
         self._servers: list[PlainHttpServer] = []
 
     def start(self, *, health: Address | None, metrics: Address | None) -> None:
-        """Listen; no thread is started where there is no address. Raises `OSError` where one is taken."""
+        """Start listening; no thread is started without an address. Raises `OSError` where an address is in use."""
         wanted: dict[Address, dict[str, Route]] = {}
         if health is not None:
             routes = _routes("/readyz", self._ready)
@@ -135,7 +135,7 @@ def _routes(path: str, checks: Checks) -> dict[str, Route]:
 
 
 def _listeners(address: Address) -> list[socket.socket]:
-    """Listening sockets at that address: those of IPv4 and of IPv6 where it has both. Raises `OSError`."""
+    """Listening sockets at that address: for IPv4 and IPv6 where it has both. Raises `OSError`."""
     found: list[socket.socket] = []
     flags = socket.AI_PASSIVE
     places = dict.fromkeys(socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=flags))
@@ -144,7 +144,7 @@ def _listeners(address: Address) -> list[socket.socket]:
             try:
                 listener = socket.socket(family, socket.SOCK_STREAM)
             except OSError:
-                continue  # this machine has no such addresses
+                continue  # this machine lacks that address family
             found.append(listener)
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if family == socket.AF_INET6:

@@ -1,4 +1,4 @@
-"""The time zones that this machine knows."""
+"""The time zones of this machine."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 @cache
 def time_zones() -> frozenset[str]:
-    """Read once: the answer takes a walk through the machine's time-zone files."""
+    """The names of all time zones. Cached: listing them reads all of the machine's time zone files."""
     return frozenset(available_timezones())
 
 
 @lru_cache(maxsize=1024)
 def time_zone(name: str) -> ZoneInfo | None:
-    """The zone of that IANA name, read once; None where there is none."""
+    """The zone of that IANA name, cached; None where there is none."""
     try:
         return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):  # no such file, no file name at all, a directory
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # no such file, an invalid file name, a directory
         return None

@@ -1,4 +1,5 @@
-"""What Kubernetes' controller manager does for workloads elsewhere, for a machine that has none."""
+"""The part of Kubernetes' controller manager that handles workloads, for local mode, which has no controller
+manager."""
 
 from __future__ import annotations
 
@@ -40,8 +41,8 @@ _FOLLOWED: Final = (BATCH_CRONJOBS, BATCH_JOBS, DEPLOYMENTS, REPLICASETS, STATEF
 
 
 class Workloads:
-    """The controllers of Deployments, ReplicaSets, StatefulSets, Jobs and CronJobs, and of pods whose node is gone. Two
-    of a kind would fight over pods: never on a cluster."""
+    """The controllers of Deployments, ReplicaSets, StatefulSets, Jobs and CronJobs, and of pods whose node was deleted.
+    Never run on a cluster, where they would conflict with the controller manager."""
 
     def __init__(self, api: Api, informers: Informers, *, clock: Clock, random: Random, host: str = "") -> None:
         self._informers = informers
@@ -51,7 +52,8 @@ class Workloads:
         caches: dict[Resource, Cache[Json]] = {resource: informers.follow(resource) for resource in _FOLLOWED}
 
         def hands(component: str) -> tuple[Applier, Recorder]:
-            """What a controller acts and speaks through, under the name that its events have elsewhere."""
+            """The applier and the recorder of a controller, under the component name that its events have in
+            Kubernetes."""
             recorder = Recorder(api, clock=clock, random=random, component=component, host=host)
             self._recorders.append(recorder)
             known = {PODS: pods, PERSISTENTVOLUMECLAIMS: claims, **caches}
@@ -95,7 +97,7 @@ class Workloads:
         )
 
     def parts(self) -> list[Part]:
-        """The controllers. Each waits until the picture is complete."""
+        """The background tasks of the controllers. Each waits until all caches are complete."""
         parts = [controller.part() for controller in self._controllers]
         return [
             *(Part(name=part.name, run=self._after_sync(part)) for part in parts),

@@ -1,1 +1,1 @@
-"""What was last seen of the cluster, kept equal to the server by watches."""
+"""The last known state of the cluster, kept up to date by watches."""

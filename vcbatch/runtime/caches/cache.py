@@ -1,7 +1,7 @@
-"""Objects of one resource as last seen, kept by UID, with indexes.
+"""The last known objects of one resource, by UID, with indexes.
 
-Three rules make it safe to decide from: an older picture never overwrites a newer one, whichever way it comes;
-the answer to our own write is in here before the next decision; and an object that was deleted stays deleted.
+Three rules make it safe to decide from: an older version never overwrites a newer one, regardless of its source; the
+response to our own write is stored before the next decision; and a deleted object stays deleted.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from vcbatch.interfaces.api import Listing
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
-# UIDs of deleted objects that are remembered, so that a late event or answer can't bring them back.
+# UIDs of deleted objects are remembered, so that a late event or response can't restore them.
 _TOMBSTONES = 16_384
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a cache needs to know of an object. `version` is None where it isn't a number."""
+    """The identity of an object in a cache. `version` is None where it isn't a number."""
 
     uid: str
     key: str
@@ -35,18 +35,18 @@ class Identity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change(Generic[T]):
-    """`old` is None for an object that appears, `new` for one that went."""
+    """A change of an object. `old` is None for an object that was added, `new` for one that was deleted."""
 
     old: T | None
     new: T | None
 
     @property
     def current(self) -> T:
-        """The object as it is now, or as it was last."""
+        """The object as it is now, or as it last was."""
         return self.new if self.new is not None else self.old  # type: ignore[return-value]
 
     def keeps(self, read: Callable[[T], object]) -> bool:
-        """Whether what `read` takes of the object is as it was. An object that comes or goes keeps nothing."""
+        """Whether `read` returns the same for the old and the new object. False for an added or deleted object."""
         return self.old is not None and self.new is not None and read(self.old) == read(self.new)
 
 
@@ -85,7 +85,7 @@ class Cache(Generic[T]):
         self._tombstones: OrderedDict[str, None] = OrderedDict()
         self._listeners: list[Callable[[Change[T]], None]] = []
 
-    # Reading
+    # Reads
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -94,30 +94,30 @@ class Cache(Generic[T]):
         return iter(list(self._objects.values()))
 
     def get(self, uid: str) -> T | None:
-        """By UID; None where it isn't known."""
+        """The object with that UID; None where it isn't known."""
         return self._objects.get(uid)
 
     def held_as(self, obj: T) -> T:
-        """The object that is held at the very version of `obj`, or `obj` itself where there is none."""
+        """The cached object with the same UID and version as `obj`, or `obj` itself where there is none."""
         who = identity(obj)
         held = self._objects.get(who.uid)
         return held if held is not None and who.version is not None and self._versions[who.uid] == who.version else obj
 
     def by_key(self, key: str) -> T | None:
-        """By `namespace/name`, or by the bare name of a cluster-scoped object."""
+        """The object with that `namespace/name`, or with the bare name of a cluster-scoped object."""
         uid = self._keys.get(key)
         return self._objects.get(uid) if uid is not None else None
 
     def indexed(self, index: str, value: str) -> list[T]:
-        """The objects whose index function gave `value`, in no particular order."""
+        """The objects for which the index function returned `value`, in no particular order."""
         return [self._objects[uid] for uid in self._indexes[index].get(value, ())]
 
     def count(self, index: str, value: str) -> int:
-        """How many `indexed` would give."""
+        """The number of objects that `indexed` returns."""
         return len(self._indexes[index].get(value, ()))
 
     def add_index(self, index: str, function: Callable[[T], Iterable[str]]) -> None:
-        """Keep an index under that name from now on. The same name always means the same function."""
+        """Add an index under that name. The same name always means the same function."""
         if index in self._index_functions:
             return
         self._index_functions[index] = function
@@ -127,13 +127,13 @@ class Cache(Generic[T]):
                 self._indexes[index].setdefault(value, set()).add(uid)
 
     def listen(self, listener: Callable[[Change[T]], None]) -> None:
-        """Call `listener` with every change from now on, in order, within the call that brings it."""
+        """Call `listener` with every later change, in order, within the call that makes the change."""
         self._listeners.append(listener)
 
-    # Writing
+    # Writes
 
     def observe(self, event_type: str, obj: T) -> bool:
-        """What a watch told. True where it changed something."""
+        """Apply an event of a watch. True where it changed something."""
         if event_type == "DELETED":
             who = identity(obj)
             self._bury(who.uid)
@@ -141,7 +141,8 @@ class Cache(Generic[T]):
         return self.put(obj)
 
     def put(self, obj: T) -> bool:
-        """An object as the server gave it: from a watch, a read, or the answer to a write. True where it is news."""
+        """Store an object as the server returned it: from a watch, a read, or the response to a write. True where it
+        changed something."""
         who = identity(obj)
         if not who.uid or who.uid in self._tombstones:
             return False
@@ -149,7 +150,7 @@ class Cache(Generic[T]):
             if not _newer(who.version, self._versions[who.uid]):
                 return False
         elif (other := self._keys.get(who.key)) is not None:
-            # The name was given anew. Whichever is older is gone, whatever order we hear of it in.
+            # An object was recreated with this name. The older one was deleted, in whatever order the events arrive.
             if not _newer(who.version, self._versions[other]):
                 self._bury(who.uid)
                 return False
@@ -159,31 +160,31 @@ class Cache(Generic[T]):
         return True
 
     def amend(self, obj: T) -> None:
-        """Replace the picture by one that says more at the same version (a deletion that we just asked for)."""
+        """Replace the object by one with more information at the same version (a deletion that we just requested)."""
         who = identity(obj)
         if who.uid in self._objects and self._versions[who.uid] == who.version:
             self._store(who, obj)
 
     def discard(self, uid: str) -> bool:
-        """The server says that there is no such object any more."""
+        """Remove the object: the server reports that it doesn't exist."""
         self._bury(uid)
         return self._remove(uid)
 
     def drop(self, uid: str) -> bool:
-        """Forget the object, which may still exist: it is taken back in once it is read again. For caches that no watch
-        fills."""
+        """Remove the object without recording its deletion: it is stored again once it is read again. For caches that
+        no watch fills."""
         return self._remove(uid)
 
     def replace(self, listing: Listing[T]) -> int:
-        """Take a complete list over: what it lacks was deleted, unless it is newer than the list. Returns how many
-        objects differed from what was held."""
+        """Apply a complete list: objects that it lacks were deleted, unless they are newer than the list. Returns the
+        number of objects that differed."""
         at = _number(listing.resource_version)
         listed = {identity(obj).uid for obj in listing.items}
         changed = 0
         for uid in [uid for uid in self._objects if uid not in listed]:
             version = self._versions[uid]
             if at is not None and version is not None and version > at:
-                continue  # made after the list was taken
+                continue  # created after the list
             self._bury(uid)
             changed += self._remove(uid)
         for obj in listing.items:
@@ -192,7 +193,7 @@ class Cache(Generic[T]):
 
     def _store(self, who: Identity, obj: T) -> None:
         if isinstance(obj, dict):
-            # Who wrote which field decides nothing here, and is up to half of an object.
+            # The managed fields don't affect any decision, and are up to half of an object.
             obj["metadata"].pop("managedFields", None)
         old = self._objects.get(who.uid)
         self._objects[who.uid] = obj
@@ -236,17 +237,18 @@ class Cache(Generic[T]):
         for listener in self._listeners:
             try:
                 listener(change)
-            except Exception:  # one listener's error is no reason to lose the object for the others
+            except Exception:  # an error of one listener must not lose the object for the others
                 log.exception("a listener failed on a change")
 
 
 def _newer(candidate: int | None, held: int | None) -> bool:
-    """Versions that aren't numbers can't be compared; then the last word heard wins."""
+    """Whether `candidate` replaces `held`. Versions that aren't numbers can't be compared; then the last one received
+    wins."""
     return candidate is None or held is None or candidate > held
 
 
 def deleting(obj: T, *, at: str) -> T:
-    """A copy of `obj` that carries `at` as its deletion timestamp, or `obj` where it has one."""
+    """A copy of `obj` with `at` as its deletion timestamp, or `obj` itself where it has one."""
     if isinstance(obj, dict):
         metadata = dict(obj.get("metadata") or {})
         if metadata.get("deletionTimestamp"):

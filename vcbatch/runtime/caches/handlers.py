@@ -1,7 +1,7 @@
-"""kopf as the source of custom-resource events, and the audit that finds what it missed.
+"""kopf as the source of custom-resource events, and the audit that finds the changes it missed.
 
-kopf doesn't tell of deletions that happened while a watch was broken, it ends on some answers of a server, and it reads
-discovery once, at its start. The first is repaired by lists of our own, the others by starting it again.
+kopf doesn't report deletions that happened while a watch was broken, it ends on some responses of a server, and it
+reads discovery once, at its start. The first is fixed by lists of our own, the others by restarting it.
 """
 
 from __future__ import annotations
@@ -33,13 +33,14 @@ _RESTART = Backoff(initial=0.5, limit=30.0)
 _AUDIT_SECONDS = 300.0
 _BLIND_SECONDS = 5.0
 _SETTLING_SECONDS = (1.0, 2.0, 4.0, 8.0, 16.0)
-"""Pauses between the lists while kopf starts: what is deleted after a list of ours and before kopf's own is told by
-nobody, and kopf doesn't say when it has listed."""
+"""Seconds between the lists while kopf starts: no event reports an object that is deleted after our list and before
+kopf's, and kopf doesn't report when it has listed."""
 _CRD_PAUSE = Backoff(initial=0.2, limit=10.0)
 _DISCOVERY_SECONDS = 2.0
 _LATER_DISCOVERY_SECONDS = 15.0
 _SOON_CHECKS = 30
-"""How often, and for how many looks at first, discovery is read for what kopf doesn't follow yet."""
+"""The number of checks at `_DISCOVERY_SECONDS` for resources that kopf doesn't watch yet; later ones are less
+frequent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,24 +52,24 @@ class Feed:
 
 
 class CustomResourceSource(Protocol):
-    """What fills the caches of the custom resources."""
+    """The source that fills the caches of the custom resources."""
 
     listed: asyncio.Event
-    """Every cache has its first list."""
+    """Set once every cache has its first list."""
     watching: asyncio.Event
-    """Changes arrive without another list."""
+    """Set once changes arrive without another list."""
 
     async def audit(self) -> None: ...
 
     async def watch(self) -> None: ...
 
     def error(self) -> str:
-        """Which resources aren't followed, "" where all are."""
+        """Which resources aren't watched, "" where all are."""
         ...
 
 
 class CustomResources:
-    """Feeds the caches of custom resources: a first list, then kopf's events, and a list now and then."""
+    """Feeds the caches of custom resources: a first list, then kopf's events, and a periodic list."""
 
     def __init__(
         self,
@@ -89,9 +90,9 @@ class CustomResources:
         self._random = random
         self._meter = meter or NoMeter()
         self.listed = asyncio.Event()
-        """Every cache has its first list."""
+        """Set once every cache has its first list."""
         self.watching = asyncio.Event()
-        """kopf has delivered something: its watches are open."""
+        """Set once kopf has delivered an event: its watches are open."""
         self._blind = True
         self._missing: Sequence[Resource] = ()
 
@@ -100,7 +101,7 @@ class CustomResources:
         return f"not followed yet: {_plurals(missing)}" if missing else ""
 
     async def audit(self) -> None:
-        """List at once, then every few minutes with a little chance in it, until cancelled."""
+        """List at once, then every few minutes with a random jitter, until cancelled."""
         for feed in self._feeds.values():
             await self._first_list(feed)
         self.listed.set()
@@ -110,21 +111,21 @@ class CustomResources:
 
     async def _repair(self) -> None:
         for feed in self._feeds.values():
-            with suppress(ApiError):  # the next audit is as good
+            with suppress(ApiError):  # the next audit handles it
                 repaired = await self._list(feed)
                 if repaired:
                     self._meter.count("audit_repairs", repaired, resource=feed.resource.plural)
 
     async def _settle(self) -> None:
-        """Find what went while kopf was starting."""
+        """Find what was deleted while kopf was starting."""
         for pause in _SETTLING_SECONDS:
             await self._clock.sleep(pause)
             if self.listed.is_set():
                 await self._repair()
 
     async def _until_audit(self) -> None:
-        """A few minutes; a few seconds where kopf delivers nothing, which on an ill connection may last: it begins anew
-        where any of the many answers that it starts with is broken."""
+        """Wait for a few minutes, or a few seconds while kopf delivers nothing. On a bad connection that may take long:
+        kopf restarts where any of the many responses at its start is incomplete."""
         seconds = _AUDIT_SECONDS * (0.9 + 0.2 * self._random.random())
         end = self._clock.monotonic() + seconds
         while (left := end - self._clock.monotonic()) > 0:
@@ -152,7 +153,7 @@ class CustomResources:
         return feed.cache.replace(await self._api.list(feed.resource))
 
     async def watch(self) -> None:
-        """Host kopf until cancelled; where it ends by itself it is started again."""
+        """Run kopf until cancelled, and restart it where it ends by itself."""
         failures, health = 0, self._background.health
         while True:
             operator = KopfOperator(tuple(self._feeds), observe=self._observe, connection_info=self._connection_info)
@@ -184,7 +185,7 @@ class CustomResources:
             health.restarted("kopf")
 
     async def _complete(self, operator: KopfOperator) -> None:
-        """Stop that run of kopf once discovery lists a resource that it doesn't follow."""
+        """Stop that run of kopf once discovery lists a resource that it doesn't watch."""
         await operator.scanned.wait()
         self._missing = operator.unwatched
         if not self._missing or not isinstance(self._api, DiscoveringApi):
@@ -203,14 +204,14 @@ class CustomResources:
                 return
 
     def _observe(self, resource: Resource, event_type: str | None, obj: Json) -> None:
-        """An event, in the main loop. kopf calls the objects of its first list events without a type."""
+        """Handle an event, in the main loop. Events for the objects of kopf's first list have no type."""
         self.watching.set()
         self._blind = False
         self._feeds[resource].cache.observe(event_type or "ADDED", obj)
 
     async def _connection_info(self, again: bool) -> Mapping[str, Any]:
-        """The arguments of `kopf.ConnectionInfo`, with credentials as they are now; `again` where those of the last
-        time were refused."""
+        """The arguments of `kopf.ConnectionInfo` with the current credentials; `again` where the last ones were
+        refused."""
         connection = self._connection
         if again:
             connection.credentials.refused()

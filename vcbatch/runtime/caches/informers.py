@@ -1,4 +1,4 @@
-"""The caches of one program, each followed once however many components read it."""
+"""The caches of one program. Each resource is watched once, however many components read it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ T = TypeVar("T")
 
 
 class Informers:
-    """Makes caches and keeps those equal to the server that are followed by a list and a watch of our own.
+    """Creates caches and keeps them equal to the server by a list and a watch.
 
-    A resource read as two models has two caches: the scheduler's view of a PodGroup leaves out what the controllers
-    write back.
+    A resource read as two models has two caches: the scheduler's model of a PodGroup omits the fields that the
+    controllers write.
     """
 
     def __init__(self, api: Api, *, clock: Clock, random: Random, meter: Meter | None = None) -> None:
@@ -32,7 +32,8 @@ class Informers:
         self._reflectors: dict[tuple[Resource, type[Any]], Reflector[Any]] = {}
 
     def follow(self, resource: Resource, model: type[T] = dict, *, optional: bool = False) -> Cache[T]:
-        """The cache of that resource in that form; empty as long as the server doesn't know an `optional` one."""
+        """The cache of that resource with that model. It stays empty as long as the server doesn't know an `optional`
+        resource."""
         key = (resource, model)
         if key not in self._reflectors:
             cache: Cache[T] = Cache(model=model)
@@ -50,7 +51,7 @@ class Informers:
         return self._reflectors[key].cache
 
     def parts(self) -> list[Part]:
-        """What has to run for the caches to stay true."""
+        """The background tasks that keep the caches up to date."""
         return [
             Part(name=f"following {resource.plural} as {model.__name__}", run=reflector.run)
             for (resource, model), reflector in self._reflectors.items()

@@ -1,7 +1,7 @@
-"""kopf in a thread of its own, which tells what it sees of custom resources and does nothing else.
+"""Runs kopf in a thread of its own, which reports events of custom resources and does nothing else.
 
-Only `on.event` is used: kopf then writes nothing at all, no annotation and no finalizer, to any object. It has a loop
-of its own too, since on stopping it cancels tasks that it didn't start.
+Only `on.event` is used: kopf then writes nothing to any object, no annotation and no finalizer. It also has its own
+event loop, since on stopping it cancels tasks that it didn't start.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ _LONGEST_LOG = 2000
 
 _END_ROUNDS = 12
 _END_SECONDS = 0.25
-"""How often what is left of a run is cancelled, and the wait after each time."""
+"""How often the remaining tasks of a run are cancelled, and the wait in seconds after each time."""
 
 Observe = Callable[[Resource, str | None, Json], None]
-"""Told of each event: its type, None for an object of kopf's first list, and the object."""
+"""Called for each event with its resource, its type (None for an object of kopf's first list), and the object."""
 ConnectionInfo = Callable[[bool], Awaitable[Mapping[str, Any]]]
-"""The arguments of `kopf.ConnectionInfo`, with credentials as they are now; True where those of the last time were
-refused."""
+"""Returns the arguments of `kopf.ConnectionInfo` with the current credentials; called with True where the last ones
+were refused."""
 
 
 def connection_class(kopf: ModuleType) -> Any:
-    """`kopf.ConnectionInfo`, but that certificates are checked as by our own client."""
+    """`kopf.ConnectionInfo`, with certificates verified in the same way as by our own client."""
 
     class Checked(kopf.ConnectionInfo):
         def as_ssl_context(self) -> ssl.SSLContext:
@@ -47,10 +47,10 @@ def connection_class(kopf: ModuleType) -> Any:
 
 
 class KopfOperator:
-    """One run of kopf, which follows some custom resources."""
+    """One run of kopf, which watches some custom resources."""
 
     def __init__(self, resources: Sequence[Resource], *, observe: Observe, connection_info: ConnectionInfo) -> None:
-        """Made in the main loop, where `observe` and `connection_info` are called."""
+        """Created in the main loop, where `observe` and `connection_info` are called."""
         self._resources = resources
         self._observe = observe
         self._connection_info = connection_info
@@ -63,14 +63,15 @@ class KopfOperator:
         self._logged_in = False
         self._stopped = False
         self.scanned = asyncio.Event()
-        """kopf has read the server's discovery, which it does once in a run: `unwatched` says what it missed."""
+        """Set once kopf has read the server's discovery, which it does once in a run: `unwatched` then lists the
+        resources it missed."""
         self.unwatched: Sequence[Resource] = ()
         """Resources that discovery didn't list, so that this run never follows them."""
         self._seen: deque[tuple[Resource, str | None, Json]] = deque()
         self._to_be_fetched = False
 
     async def run(self) -> None:
-        """Until cancelled or stopped, or until kopf ends. Raises `RuntimeError` where it ended by an error."""
+        """Run until cancelled or stopped, or until kopf ends. Raises `RuntimeError` where it ended with an error."""
         thread = threading.Thread(target=self._serve, name="kopf", daemon=True)
         thread.start()
         try:
@@ -89,14 +90,14 @@ class KopfOperator:
         return self._stopped
 
     def stop(self) -> None:
-        """Have `run` return."""
+        """Make `run` return."""
         self._stopped = True
         self._ask_to_stop()
 
     def _ask_to_stop(self) -> None:
-        self._asked_to_stop = True  # seen by the thread where it isn't yet at the point of having an event
+        self._asked_to_stop = True  # read by the thread where it hasn't created its event yet
         if self._loop is not None and self._stop is not None:
-            with suppress(RuntimeError):  # its loop has closed meanwhile
+            with suppress(RuntimeError):  # its loop has been closed
                 self._loop.call_soon_threadsafe(self._stop.set)
 
     def _serve(self) -> None:
@@ -108,14 +109,14 @@ class KopfOperator:
             self._error = error
         finally:
             # Not `asyncio.run`, nor `kopf.operator`: both wait for tasks of kopf that may never end. Where one of its
-            # watches fails, the others swallow their cancellation and wait for credentials that nobody gives them.
+            # watches fails, the others ignore their cancellation and wait for credentials that never come.
             loop.run_until_complete(_end_tasks())
             loop.close()
-            with suppress(RuntimeError):  # the main loop has closed before us
+            with suppress(RuntimeError):  # the main loop has been closed
                 self._main.call_soon_threadsafe(self._ended.set)
 
     async def _operate(self) -> None:
-        # Credentials first: some are had with the official client, which is then imported before kopf looks for it.
+        # Get credentials first: some use the official client, which is then imported before kopf checks for it.
         await self._connection()
         kopf = _import_kopf()
         self._loop = asyncio.get_running_loop()
@@ -132,11 +133,11 @@ class KopfOperator:
         )
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
-            await task  # raises what it ended by
+            await task  # raises the task's error
 
     def _insights(self) -> Any:
-        """What kopf knows of the cluster; it tells us when kopf has read discovery. `kopf.spawn_tasks` takes it, but
-        its type has no public name."""
+        """kopf's `Insights`, reporting when kopf has read discovery. `kopf.spawn_tasks` accepts it, but its type has no
+        public name."""
         from kopf._cogs.structs.references import Insights
 
         watched: set[Any] = set()
@@ -145,7 +146,7 @@ class KopfOperator:
     def _read(self, watched: Iterable[Any]) -> None:
         known = {(each.group, each.version, each.plural) for each in watched}
         unwatched = [each for each in self._resources if (each.group, each.version, each.plural) not in known]
-        with suppress(RuntimeError):  # the main loop has closed before us
+        with suppress(RuntimeError):  # the main loop has been closed
             self._main.call_soon_threadsafe(self._report_unwatched, unwatched)
 
     def _report_unwatched(self, unwatched: Sequence[Resource]) -> None:
@@ -153,7 +154,7 @@ class KopfOperator:
         self.scanned.set()
 
     async def _connection(self, *, again: bool = False) -> dict[str, Any]:
-        """Asked for in the main loop: credentials that are slow to get are kept there, under its locks."""
+        """Called in the main loop, where credentials that are slow to get are cached, under its locks."""
 
         async def ask() -> dict[str, Any]:
             return dict(await self._connection_info(again))
@@ -175,16 +176,16 @@ class KopfOperator:
     def _handle(self, kopf: ModuleType, registry: Any, resource: Resource) -> None:
         @kopf.on.event(resource.group, resource.version, resource.plural, registry=registry, id=resource.plural)
         async def forward(event: Any, **_: Any) -> None:
-            # None is what a handler has to return: kopf writes anything else to the object's status.
+            # A handler has to return None: kopf writes anything else to the object's status.
             self._seen.append((resource, event.get("type"), event["object"]))
-            if not self._to_be_fetched:  # to wake the other loop costs as much as many events
+            if not self._to_be_fetched:  # waking the other loop costs as much as many events
                 self._to_be_fetched = True
                 with suppress(RuntimeError):
                     self._main.call_soon_threadsafe(self._fetch)
 
     def _fetch(self) -> None:
-        """What was seen, in the main loop."""
-        self._to_be_fetched = False  # before it is looked what there is: what comes from now on asks again
+        """Pass the queued events on, in the main loop."""
+        self._to_be_fetched = False  # reset before the queue is read: later events schedule another call
         while self._seen:
             self._main.call_soon(self._observe, *self._seen.popleft())
 
@@ -200,7 +201,7 @@ async def _end_tasks() -> None:
         done, left = await asyncio.wait(left, timeout=_END_SECONDS)
         for task in done:
             if not task.cancelled():
-                task.exception()  # retrieved: what matters was raised before
+                task.exception()  # marks it as retrieved: the relevant error was raised before
         left |= asyncio.all_tasks() - {asyncio.current_task()}
 
 
@@ -217,7 +218,7 @@ class _Reporting(asyncio.Event):
 
 
 def _import_kopf() -> ModuleType:
-    """kopf, with its log kept to what a person should read: imported here, since it takes longer than our own start."""
+    """Import kopf, with its log reduced to what users need. Imported late, since it takes longer than our own start."""
     with _without_official_client():
         import kopf
 
@@ -231,8 +232,8 @@ def _import_kopf() -> ModuleType:
 
 @contextmanager
 def _without_official_client() -> Iterator[None]:
-    """kopf imports the official client where there is one, to recognise its models among a handler's objects. Ours
-    have none, and the import costs 0.15 s and 20 MB. A program that has it already keeps it."""
+    """kopf imports the official client if it is installed, to recognise its models among a handler's objects. Ours have
+    none, and the import costs 0.15 s and 20 MB. If the program has imported it already, it stays."""
     if "kubernetes" in sys.modules:
         yield
         return
@@ -244,7 +245,8 @@ def _without_official_client() -> Iterator[None]:
 
 
 class _Shorten(logging.Filter):
-    """kopf names every unfinished stream in one line when it stops: hundreds of kilobytes on a busy cluster."""
+    """Shortens kopf's messages: when it stops, it lists every unfinished stream in one line, hundreds of kilobytes on a
+    busy cluster."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         text = record.getMessage()
@@ -260,11 +262,11 @@ def _settings(kopf: ModuleType) -> Any:
     settings.posting.enabled = False
     settings.process.ultimate_exiting_timeout = None
     settings.queueing.worker_limit = None
-    # Workers idle this long are let go; the default of 5 s keeps two tasks per object alive.
+    # Workers that are idle this long end; the default of 5 s keeps two tasks per object alive.
     settings.queueing.idle_timeout = 0.1
     settings.watching.server_timeout = 300
     settings.watching.connect_timeout = 10.0
-    # Another operator's default finalizer would be taken off its objects by an operator that shares the name.
+    # With another operator's default finalizer, kopf would remove that finalizer from the other operator's objects.
     settings.persistence.finalizer = KOPF_FINALIZER
     settings.persistence.progress_storage = _no_progress(kopf)
     settings.persistence.diffbase_storage = _no_diffbase(kopf)
@@ -273,7 +275,7 @@ def _settings(kopf: ModuleType) -> Any:
 
 def _no_progress(kopf: ModuleType) -> Any:
     class NoProgress(kopf.ProgressStorage):
-        """Handlers of events keep no progress; nothing is read and nothing written."""
+        """Handlers of events keep no progress; nothing is read or written."""
 
         def fetch(self, **_: Any) -> None:
             return None
@@ -295,7 +297,7 @@ def _no_progress(kopf: ModuleType) -> Any:
 
 def _no_diffbase(kopf: ModuleType) -> Any:
     class NoDiffBase(kopf.DiffBaseStorage):
-        """Handlers of events compare nothing; the deep copy of every object is saved."""
+        """Handlers of events compare nothing; this saves the deep copy of every object."""
 
         def build(self, **_: Any) -> dict[str, Any]:
             return {}
@@ -310,8 +312,8 @@ def _no_diffbase(kopf: ModuleType) -> Any:
 
 
 def report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Log what went wrong in a callback of the loop, but for one of kopf's that fails wherever kopf is stopped while a
-    watch waits for its answer: it asserts that it runs in a task, and callbacks don't. Nothing depends on it."""
+    """Log an error in a callback of the loop, except for one of kopf's that occurs wherever kopf is stopped while a
+    watch waits for its response: it asserts that it runs in a task, and callbacks don't. Nothing depends on it."""
     kopfs = "request_cancel_callback" in str(context.get("message", ""))
     if not (kopfs and isinstance(context.get("exception"), AssertionError)):
         loop.default_exception_handler(context)

@@ -1,4 +1,4 @@
-"""What a program that holds tens of thousands of objects tells the garbage collector."""
+"""Settings of the garbage collector for a program with tens of thousands of objects."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import gc
 
 
 def settle() -> None:
-    """What lives now lives as long as the program: the collector needn't look at it again, nor look often at the rest,
-    which is short-lived or exempt. Its passes are what the slowest answers otherwise wait for."""
+    """Exclude all current objects from garbage collection, since they live as long as the program, and run it less
+    often for the rest, which is short-lived or exempt. Its passes otherwise dominate the slowest responses."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)

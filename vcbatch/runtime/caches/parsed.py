@@ -1,4 +1,4 @@
-"""Models of stored objects, read once as long as an object stays as it is."""
+"""Models of stored objects, parsed once per version of an object."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _REMEMBERED = 512
 
 
 class Parsed(Generic[T]):
-    """Keeps the models of those objects that were asked for last. Told apart are the very objects of a cache, which
-    nobody changes in place."""
+    """Caches the models of the objects that were requested last. Objects are compared by identity: an object in a cache
+    is never changed in place."""
 
     def __init__(self, read: Callable[[Json], T], *, remembered: int = _REMEMBERED) -> None:
-        """`read` gives the model of a stored object, such as its `parse`."""
+        """`read` returns the model of a stored object, such as its `parse`."""
         self._read = read
         self._remembered = remembered
         self._known: OrderedDict[str, tuple[Json, T]] = OrderedDict()  # by UID
 
     def of(self, stored: Json) -> T:
-        """Raises `MalformedObject`."""
+        """The model of the stored object. Raises `MalformedObject`."""
         uid: str = stored["metadata"]["uid"]
         known = self._known.get(uid)
         if known is not None and known[0] is stored:

@@ -1,8 +1,9 @@
-"""Keeping a cache equal to the server: what exists, then what changes, then what exists where the thread was lost.
+"""Keeps a cache equal to the server: existing objects first, then changes, then existing objects again where a watch
+was lost.
 
-What exists comes by the watch itself where the server can tell it so (which spares both sides the whole list in memory
-at once), else by a list in pages. Whatever was missed while a watch was broken is found by comparing it with the cache,
-deletions included.
+Existing objects arrive by the watch itself where the server supports it (which spares both sides the whole list in
+memory at once), else by a paginated list. Changes that were missed while a watch was broken are found by comparison
+with the cache, deletions included.
 """
 
 from __future__ import annotations
@@ -25,35 +26,36 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 _RECONNECT = Backoff(initial=0.05, limit=15.0)
-# A watch that ended sooner than this didn't work, whatever it said (client-go calls it a very short watch).
+# A watch that ended sooner than this failed, whatever its response (client-go calls it a very short watch).
 _SHORT_WATCH = 1.0
-# Answers of servers that tell what exists by a list only: the parameter is unknown, forbidden or not for this resource.
+# Responses of servers without streaming lists: the parameter is unknown, forbidden or not for this resource.
 _NO_STREAMS = frozenset({400, 405, 422})
-# How often, in seconds, is looked whether a kind is served by now that a cluster needn't serve.
+# Seconds between checks whether the cluster serves an optional kind now.
 _ABSENT_CHECK = 60.0
-# A request that is under way for longer than a connection may take to come about is one that the server took.
+# A request that lasts longer than the connection timeout was accepted by the server.
 _OPEN_SECONDS = 12.0
-# Not the server's own words, which name the account.
+# Not the server's own message, which names the account.
 _REFUSALS = {401: "the server refuses the credentials (401)", 403: "the server forbids it (403)"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """For how many seconds a program counts as well that follows nothing: since the server refuses it, or at all."""
+    """For how many seconds a program counts as healthy that watches nothing: because the server refuses it, or for any
+    reason."""
 
     refused: float
     silent: float
 
 
 OWN = Patience(refused=0.0, silent=20.0)
-"""Of those that begin by themselves: what a cache holds may be too old then to decide on."""
+"""For programs that act by themselves: after this time, a cache may be too old to decide on."""
 ASKED = Patience(refused=40.0, silent=120.0)
-"""Of those whom API servers ask. All of them would be unwell after an API server's restart, and what it then asks would
-be refused, though nothing is wrong with them: it forbids everything until it knows the roles."""
+"""For programs that are called by API servers. All of them would be unhealthy after a restart of the API server, which
+forbids everything until it knows the roles, and its calls would then be refused without need."""
 
 
 class Reflector(Generic[T]):
-    """Follows one resource into one cache. `synced` is set once all that existed is in.
+    """Watches one resource into one cache. `synced` is set once all existing objects are in.
 
     Of an `optional` resource nothing exists as long as the server doesn't know the kind.
     """
@@ -78,18 +80,18 @@ class Reflector(Generic[T]):
         self._random = random
         self._on_relist = on_relist
         self._streams = api if isinstance(api, StreamingApi) else None
-        self._cut = False  # the last stream of what exists ended in the middle
-        self._version = ""  # "" means: ask first what exists
+        self._cut = False  # the last stream of existing objects was incomplete
+        self._version = ""  # "" means: get the existing objects first
         self._failures = 0
-        self._expired = False  # the last word was that our history is gone
-        self._attempt: float | None = None  # when the request that is under way began
+        self._expired = False  # the last response was that our version has expired
+        self._attempt: float | None = None  # start time of the current request
         self._failing_since: float | None = None
         self._refused_since: float | None = None
         self._refusal = ""
 
     def error(self, patience: Patience = OWN) -> str:
-        """Why the cache may be out of date, "" where it isn't: the server refuses to tell, or there is no watch for a
-        while."""
+        """Why the cache may be out of date, "" where it isn't: the server refuses the requests, or there has been no
+        watch for a while."""
         since, refusal = self._failing_since, self._refusal
         if since is None or self._open():
             return ""
@@ -100,7 +102,7 @@ class Reflector(Generic[T]):
         return f"{self.resource.plural}: not followed for {lasted:.0f}s" if lasted > patience.silent else ""
 
     async def run(self) -> None:
-        """Follow until cancelled. No refusal by the server ends it: it waits longer and tries again."""
+        """Watch until cancelled. No refusal by the server ends it: it retries with a longer delay."""
         while True:
             try:
                 started = self._attempt = self._clock.monotonic()
@@ -120,7 +122,7 @@ class Reflector(Generic[T]):
                     await self._absent()
                     continue
                 if error.expired:
-                    # The history we would continue from is gone; only a list tells what happened meanwhile.
+                    # The version that the watch would continue from has expired; only a list shows what happened since.
                     self._version = ""
                     if not self._expired:
                         log.warning(
@@ -128,7 +130,7 @@ class Reflector(Generic[T]):
                             self.resource.plural,
                             extra={"resource": self.resource.plural},
                         )
-                        # The server answers, so there is nothing to wait for; unless the list leads here again.
+                        # The server answers, so retry without a delay; unless the list leads here again.
                         self._expired = True
                         self._failures = 0
                         continue
@@ -148,7 +150,7 @@ class Reflector(Generic[T]):
         self._cut = False
 
     async def _stream(self, api: StreamingApi) -> None:
-        """What exists, and then what changes, in one watch."""
+        """Receive the existing objects and then the changes, in one watch."""
         existing: dict[str, T] = {}
         complete = False
         try:
@@ -162,7 +164,7 @@ class Reflector(Generic[T]):
                     elif event.type == "DELETED":
                         existing.pop(identity(event.object).uid, None)
                     elif event.type != "BOOKMARK":
-                        # Nearly all of what a relist tells is held already, and needn't be held twice meanwhile.
+                        # Nearly all objects of a relist are cached already: keep the cached ones to save memory.
                         existing[identity(event.object).uid] = self.cache.held_as(event.object)
         except ApiError as error:
             if not complete and error.code in _NO_STREAMS:
@@ -204,7 +206,7 @@ class Reflector(Generic[T]):
         self._follows()
 
     def _open(self) -> bool:
-        """Whether a watch has been open for some time: nothing may come on it for a minute."""
+        """Whether a watch has been open for some time: there may be no event on it for a minute."""
         attempt = self._attempt
         return attempt is not None and self._clock.monotonic() - attempt >= _OPEN_SECONDS
 
@@ -221,9 +223,9 @@ class Reflector(Generic[T]):
             self._refused_since = None
         elif self._refused_since is None:
             self._refused_since = self._clock.monotonic()
-            self._failures = 1  # a server that was silent answers: it may soon know the roles
+            self._failures = 1  # a server that didn't answer before does now: it may soon know the roles
         if error is not None and self._failures > 1:
-            # The first failure of a row is everyday life: a server restarts, a connection ends.
+            # The first failure in a row is normal: a server restarts, a connection ends.
             log.warning(
                 "following %s failed, trying again",
                 self.resource.plural,
@@ -237,7 +239,7 @@ class Reflector(Generic[T]):
 
 @asynccontextmanager
 async def _closing(events: AsyncIterator[WatchEvent[T]]) -> AsyncIterator[AsyncIterator[WatchEvent[T]]]:
-    """End the stream at the end of the block, where it is one that can be ended."""
+    """Close the stream at the end of the block, if it can be closed."""
     try:
         yield events
     finally:

@@ -1,1 +1,1 @@
-"""Configuration files that are followed, and what is said when one can't be used."""
+"""Configuration files that are watched, and the reporting of invalid ones."""

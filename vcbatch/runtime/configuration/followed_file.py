@@ -1,4 +1,4 @@
-"""A configuration file that is read again when it changes, such as a ConfigMap mounted into a pod."""
+"""A configuration file that is reloaded when it changes, such as a ConfigMap mounted into a pod."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LARGEST = 1 << 20
 
 
 class ConfigurationError(Exception):
-    """The file can't be used; the message names it and the reason."""
+    """The file can't be used; the message has its name and the reason."""
 
 
 def read_bounded(path: Path) -> bytes:
@@ -34,10 +34,10 @@ def read_bounded(path: Path) -> bytes:
 
 
 class FollowedFile(Generic[T]):
-    """`current` is what the file says, by `parse`, which raises `ValueError` for what it doesn't take.
+    """`current` is the result of `parse` on the file, which raises `ValueError` for invalid content.
 
-    The first look raises `ConfigurationError`; later, a file that can't be used is told once and the last good one
-    holds.
+    The first read raises `ConfigurationError`; later, an invalid file is reported once and the last valid one stays in
+    use.
     """
 
     def __init__(self, path: Path, parse: Callable[[Any], T], *, clock: Clock) -> None:
@@ -46,26 +46,26 @@ class FollowedFile(Generic[T]):
         self._clock = clock
         self._seen: bytes | None = self._read()
         self.current = self._parsed(self._seen)
-        self._error = ""  # why what the file says now isn't in force
+        self._error = ""  # why the file's present content isn't in use
         self._listeners: list[Callable[[], None]] = []
         self._error_listeners: list[Callable[[str], None]] = []
 
     def listen(self, listener: Callable[[], None]) -> None:
-        """Call it with every change from now on."""
+        """Call the listener after each change."""
         self._listeners.append(listener)
 
     def listen_to_errors(self, listener: Callable[[str], None]) -> None:
-        """Call it with why the file can't be used, each time that it becomes so or the reason is another one."""
+        """Call the listener with the reason whenever the file becomes invalid or the reason changes."""
         self._error_listeners.append(listener)
 
     async def follow(self) -> None:
-        """Look at the file now and then, until cancelled."""
+        """Check the file periodically, until cancelled."""
         while True:
             await self._clock.sleep(_CHECK_SECONDS)
             self.refresh()
 
     def refresh(self) -> None:
-        """Take the file over where it has changed. Content is compared: a mounted ConfigMap is a link."""
+        """Reload the file where it has changed. The content is compared: a mounted ConfigMap is a link."""
         try:
             content = self._read()
         except ConfigurationError as error:

@@ -1,4 +1,4 @@
-"""Telling of configuration files that can't be used any more, as an event on the Lease of who reads them."""
+"""Reports configuration files that became invalid, as an event on the Lease of the program that reads them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vcbatch.runtime.events.recorder import Recorder
 
 
 class ConfigurationTrouble:
-    """Takes errors at once; `run` sends the events."""
+    """Queues errors without blocking; `run` sends the events."""
 
     def __init__(self, files: Iterable[FollowedFile[Any]], recorder: Recorder, own: OwnObject) -> None:
         self._recorder = recorder
@@ -29,7 +29,7 @@ class ConfigurationTrouble:
         self._wake.set()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Send the events, until cancelled."""
         while True:
             await self._wake.wait()
             self._wake.clear()

@@ -1,2 +1,2 @@
-"""The controllers as running programs: each feeds keys to a queue, builds the view of an object, and carries out what
-`vcbatch.core` decides."""
+"""The controllers as running programs. Each queues keys, builds the view of an object, and applies the decision of
+`vcbatch.core`."""

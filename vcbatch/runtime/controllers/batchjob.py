@@ -1,5 +1,5 @@
-"""The controller of Kubernetes' own Jobs, for a machine where no other acts on them: which events concern which Job,
-and the view that its decision is made on."""
+"""The controller of batch/v1 Jobs in local mode, where no other controller reconciles them: maps events to Jobs and
+builds the view for a decision."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ _TEXTS: Final = {
     f"delete {PODS.kind}": Report(BatchJobReason.FAILED_DELETE, "Error deleting: "),
 }
 _MOST_LOST: Final = 8
-"""Failed pods that are remembered for a Job: the wait after so many is the longest there is."""
+"""Failed pods that are remembered for each Job: after this many, the back-off is at its limit."""
 
 
 class BatchJobController:
-    """Looks at a Job when it or one of its pods changes, when time changes something, and when an orphan appears that
-    it selects. What still has the tracking finalizer of a Job that is gone is freed."""
+    """Reconciles a Job when it or one of its pods changes, when a deadline or delay expires, and when an orphaned pod
+    matches its selector. Removes the tracking finalizer from pods whose Job was deleted."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class BatchJobController:
         self._jobs = jobs
         self._pods = pods
         self._vacated = VacatedNames(rests=CHOSEN_NAME_RESTS_SECONDS, clock=clock)
-        self._lost: dict[str, dict[str, datetime]] = {}  # Job UID -> pod UID -> when it failed; pods that are deleted
+        self._lost: dict[str, dict[str, datetime]] = {}  # Job UID -> pod UID -> time of failure; pods being deleted
         self._refusals = Refusals(BATCH_JOBS, jobs, recorder, _TEXTS)
         self.controller = Controller(
             ControllerConfig(name="batch-job-controller"),
@@ -104,7 +104,7 @@ class BatchJobController:
             self.controller.queue.add(uid)
 
     def _remember_loss(self, stored: Json, pod: Pod) -> None:
-        """A pod that failed and is to be removed takes with it what the next try has to wait for."""
+        """Remember when a failed pod that is being deleted failed: the back-off before the next pod depends on it."""
         if pod.metadata.deletion_timestamp is None or not is_tracked(pod):
             return
         try:
@@ -139,7 +139,7 @@ class BatchJobController:
         return self._pods.by_key(key) is not None or key in self._vacated
 
     async def _strays(self, uid: str) -> Decision | None:
-        """`uid` is of a Job that isn't known, or of a pod without a controller."""
+        """The decision about `uid`, which is the UID of an unknown Job or of a pod without a controller."""
         orphan = self._pods.get(uid)
         if orphan is not None:
             return stray([] if controller_uid(orphan.metadata) else [orphan])
@@ -149,8 +149,8 @@ class BatchJobController:
         return stray(left)
 
     async def _exists(self, uid: str, pod: Pod) -> bool:
-        """Whether the server has that Job: its pods may be heard of first. True also for pods of other kinds, whose
-        finalizers aren't ours to take off."""
+        """Whether that Job exists on the server: the events of its pods may arrive before its own. True also for pods
+        of other kinds, whose finalizers this controller must not remove."""
         owner = pod.metadata.controller_owner()
         if owner is None or (owner.api_version, owner.kind) != (BATCH_JOBS.api_version, BATCH_JOBS.kind):
             return True

@@ -1,8 +1,10 @@
-"""The objects beside pods that a job's plugins keep: read at a job's first reconcile, then known from our writes.
+"""The objects besides pods that a job's plugins create: read at the job's first reconcile, then known from our own
+writes.
 
-They are Services, ConfigMaps, Secrets and the like, of which a cluster has thousands that are not ours. Watching them
-would take the right to list every Secret, and more work than everything else the controllers do. Instead they are read
-again before pods are created that need them, and compared from time to time (`ChildrenCheck`).
+They are Services, ConfigMaps, Secrets and the like, of which a cluster has thousands that belong to others. Watching
+them would require the permission to list every Secret, and more work than everything else that the controllers do.
+Instead they are read again before the controller creates pods that need them, and compared periodically
+(`ChildrenCheck`).
 """
 
 from __future__ import annotations
@@ -25,37 +27,39 @@ log = logging.getLogger(__name__)
 CHILD_RESOURCES = (SERVICES, CONFIGMAPS, SECRETS, NETWORKPOLICIES)
 
 CHECK_AFTER_SECONDS: Final = 45.0
-"""A running job's objects are compared with the server's after so long."""
+"""A running job's objects are compared with the server's after this many seconds."""
 _FRESH_SECONDS: Final = 10.0
 _TICK_SECONDS: Final = 5.0
 _READS_PER_TICK: Final = 250
-"""50 reads a second at most: 3,000 objects of running jobs in a minute."""
+"""50 reads per second at most: 3,000 objects of running jobs in a minute."""
 
 
 class _Head(msgspec.Struct):
-    """Of an object, what tells one version from another."""
+    """The fields of an object that identify its version."""
 
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
 
 
 class Children:
-    """The plugin objects of all jobs. Its caches are to be the applier's, so that every write's answer is in them."""
+    """The plugin objects of all jobs. The applier must share its caches, so that they contain the response to every
+    write."""
 
     def __init__(self, api: Api, *, clock: Clock) -> None:
         self._api = api
         self._clock = clock
         self.caches: dict[Resource, Cache[Json]] = {resource: Cache() for resource in CHILD_RESOURCES}
-        self._read: dict[str, dict[ChildKey, float]] = {}  # job UID -> when each was read
-        self._attempts: dict[str, tuple[int, int]] = {}  # job UID -> the attempt in which they were read
+        self._read: dict[str, dict[ChildKey, float]] = {}  # job UID -> time of the last read of each object
+        self._attempts: dict[str, tuple[int, int]] = {}  # job UID -> the attempt in which its objects were read
 
     async def of(self, job_uid: str, namespace: str, wanted: Sequence[ChildKey]) -> dict[ChildKey, Json]:
-        """Those of `wanted` that exist, as they are stored. One that isn't the job's, or is being deleted, is read
-        again each time, since nobody announces that its name is free. What may not be read counts as absent: who then
-        tries to create it is told why. Raises `ApiError` where the server doesn't say."""
+        """Those of `wanted` that exist, as they are stored. An object that isn't controlled by the job, or is being
+        deleted, is read again in each call, since no event reports that its name is free. An object that may not be
+        read counts as absent: the attempt to create it then fails with the server's reason. Raises `ApiError` where the
+        server doesn't answer."""
         read = self._read.setdefault(job_uid, {})
         found: dict[ChildKey, Json] = {}
         for key in wanted:
-            if key[0] not in self.caches:  # of a plugin of the user's; our writes of it aren't remembered
+            if key[0] not in self.caches:  # of a user's plugin; our writes of it aren't cached
                 other = await self._read_one(key, namespace)
                 found |= {key: other} if other is not None else {}
                 continue
@@ -66,17 +70,17 @@ class Children:
                 stored = self._held(key, namespace)
             if stored is not None:
                 found[key] = stored
-        for key in read.keys() - set(wanted):  # its plugins have changed
+        for key in read.keys() - set(wanted):  # the job's plugins have changed
             del read[key]
         return found
 
     def age(self, job_uid: str) -> float:
-        """How many seconds ago that job's objects were read or compared; 0 for a job without any."""
+        """Seconds since that job's objects were last read or compared; 0 for a job without any."""
         read = self._read.get(job_uid)
         return self._clock.monotonic() - min(read.values()) if read else 0.0
 
     def is_fresh(self, job_uid: str, *, attempt: tuple[int, int]) -> bool:
-        """Whether that job's objects were read or compared lately, and in this attempt of the job."""
+        """Whether that job's objects were read or compared recently, and in this attempt of the job."""
         return self._attempts.setdefault(job_uid, attempt) == attempt and self.age(job_uid) <= _FRESH_SECONDS
 
     def read_again(self, job_uid: str) -> None:
@@ -85,7 +89,7 @@ class Children:
         self._attempts.pop(job_uid, None)
 
     def forget(self, job_uid: str, namespace: str) -> None:
-        """The job is gone."""
+        """Drop what is kept for a deleted job."""
         self._attempts.pop(job_uid, None)
         for key in self._read.pop(job_uid, {}):
             stored = self._held(key, namespace)
@@ -97,8 +101,8 @@ class Children:
         return list(self._read.get(job_uid, ()))
 
     async def has_changed(self, job_uid: str, namespace: str) -> bool:
-        """Whether one of that job's objects isn't as it is known any more: deleted, replaced or edited. One that the
-        server refuses to show counts as unchanged. Raises `ApiError` where it doesn't answer."""
+        """Whether one of that job's objects differs from its known version: deleted, replaced or edited. An object that
+        the server refuses to show counts as unchanged. Raises `ApiError` where the server doesn't answer."""
         for key in self.keys(job_uid):
             stored = self._held(key, namespace)
             known = stored["metadata"].get("resourceVersion") if stored is not None else None
@@ -140,8 +144,8 @@ class Children:
 
 
 class ChildrenCheck:
-    """Finds out within a minute that somebody deleted or edited an object of a running job. Reads one object at a time,
-    50 a second at most; without running jobs that have such objects it reads nothing."""
+    """Detects within a minute that a user or another client deleted or edited an object of a running job. Reads one
+    object at a time, at most 50 per second; without running jobs that have such objects it reads nothing."""
 
     def __init__(
         self,
@@ -151,15 +155,15 @@ class ChildrenCheck:
         changed: Callable[[str], None],
         clock: Clock,
     ) -> None:
-        """`running`: UID and namespace of each job whose objects are in use. `changed` is called with the UID of one
-        whose objects are to be read again."""
+        """`running` yields the UID and namespace of each job whose objects are in use. `changed` is called with the UID
+        of a job whose objects have to be read again."""
         self._children = children
         self._running = running
         self._changed = changed
         self._clock = clock
 
     async def run(self) -> None:
-        """Check until cancelled. Where the server doesn't answer, the next turn tries again."""
+        """Check until cancelled. Where the server doesn't answer, the next check tries again."""
         while True:
             await self._clock.sleep(self._pause())
             try:
@@ -168,7 +172,7 @@ class ChildrenCheck:
                 log.debug("objects of job plugins can't be read: %s", error)
 
     def _pause(self) -> float:
-        """Until the first of them is due, and no shorter than one tick."""
+        """Seconds until the first of them is due, at least one tick."""
         ages = [self._children.age(uid) for uid, _ in self._running() if self._children.keys(uid)]
         return min(max(CHECK_AFTER_SECONDS - max(ages, default=0.0), _TICK_SECONDS), CHECK_AFTER_SECONDS)
 
@@ -184,7 +188,7 @@ class ChildrenCheck:
 
 
 def _is_settled(stored: Json, job_uid: str) -> bool:
-    """Whether it is the job's and stays."""
+    """Whether the object is controlled by the job and isn't being deleted."""
     metadata: dict[str, Any] = stored["metadata"]
     owners: list[Json] = metadata.get("ownerReferences") or []
     mine = any(owner.get("controller") and owner.get("uid") == job_uid for owner in owners)

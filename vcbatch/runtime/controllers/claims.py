@@ -1,4 +1,4 @@
-"""The claims that jobs mount, as the job controller sees them."""
+"""The PersistentVolumeClaims that jobs mount, as the job controller sees them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from vcbatch.runtime.caches.cache import Cache
 
 
 class Claims:
-    """Claims out of a cache that is followed, asked for where the cache may be behind."""
+    """Claims from a watched cache, read from the server where the cache may be out of date."""
 
     def __init__(self, api: Api, cache: Cache[Claim]) -> None:
         self._api = api
@@ -29,8 +29,8 @@ class Claims:
         return {name: claim for name, claim in found.items() if claim is not None}
 
     async def verify(self, job: Job) -> None:
-        """Ask for the claims that should be there and aren't: one that was made just before the job may not have been
-        told of yet. Raises `ApiError` where the server doesn't say."""
+        """Read the claims that should exist and aren't in the cache: the watch may not have delivered one that was
+        created just before the job. Raises `ApiError` where the server doesn't answer."""
         if not job.spec.volumes:
             return
         for name in claims_to_check(job):
@@ -43,8 +43,8 @@ class Claims:
 
 
 def claims_of_job(job: Json) -> Iterator[str]:
-    """The keys of the claims of a stored job: those it names, those that are named for it, and those that its templates
-    name."""
+    """The keys of the claims of a stored job: those that it names, those whose names are derived from its name, and
+    those that its templates name."""
     metadata, volumes = job["metadata"], (job.get("spec") or {}).get("volumes")
     for position, volume in enumerate(cast("list[Any]", volumes) if isinstance(volumes, list) else ()):
         named = cast(Mapping[str, Any], volume).get("volumeClaimName") if isinstance(volume, dict) else None

@@ -1,4 +1,4 @@
-"""The colocation controller: which events concern which pod, and the view that its decision is made on."""
+"""The colocation controller: maps events to pods and builds the view for a decision."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ log = logging.getLogger(__name__)
 
 _NAMESPACE = "namespace"
 _QUIET_SECONDS = 1.0
-"""A pod that just came is written by many."""
+"""Seconds of delay: several programs write to a new pod."""
 
 
 class ColocationController:
-    """Looks at a pod when it comes or its labels change, and at all of a namespace when a configuration there does.
-    Where nobody made a configuration, it holds nothing and looks at nothing."""
+    """Reconciles a pod when it is created or its labels change, and all pods of a namespace when a
+    ColocationConfiguration there changes. Without any configuration it keeps nothing and reconciles nothing."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class ColocationController:
         if change.keeps(lambda configuration: configuration.get("spec")):
             return
         namespace = change.current["metadata"].get("namespace", "")
-        for pod in self._pods:  # configurations change rarely, and an index of all pods is held all the time
+        for pod in self._pods:  # configurations change rarely, while an index of all pods would always use memory
             if pod.metadata.namespace == namespace:
                 self.controller.queue.add(pod.metadata.uid)
 

@@ -1,4 +1,4 @@
-"""The command controller: takes away the Commands that nobody takes."""
+"""The command controller: deletes the Commands that no controller handles."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from vcbatch.runtime.metrics.meter import Meter
 
 
 def target_of(resource: Resource) -> Callable[[Json], list[str]]:
-    """For an index of Commands: the key of the object of that kind that each is for; none for those to another kind."""
+    """An index function for Commands: the key of the target object if it is of that kind; empty for Commands with
+    another target kind."""
 
     def keys(command: Json) -> list[str]:
         target = part(command, "target")
@@ -35,8 +36,8 @@ def target_of(resource: Resource) -> Callable[[Json], list[str]]:
 
 
 class CommandController:
-    """Looks at every Command, and again when its target goes; those to an object of `targets` that exists are its own
-    affair."""
+    """Reconciles every Command, and again when its target is deleted. A Command for an existing object of one of the
+    `targets` is left to the controller of that object."""
 
     def __init__(
         self,
@@ -70,7 +71,7 @@ class CommandController:
         self.controller.queue.add(identity(change.current).uid)
 
     def _on_target(self, resource: Resource, change: Change[Json]) -> None:
-        """Who goes leaves the Commands that it didn't take."""
+        """A deleted target leaves behind the Commands that its controller didn't handle."""
         if change.new is None:
             for command in self._commands.indexed(_index(resource), identity(change.current).key):
                 self.controller.queue.add(identity(command).uid)

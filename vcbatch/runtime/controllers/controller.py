@@ -1,4 +1,5 @@
-"""What all controllers share: a queue of UIDs, a look that decides and applies, and what follows a refusal."""
+"""The common part of all controllers: a queue of UIDs, a reconcile that decides and applies, and the handling of
+refused writes."""
 
 from __future__ import annotations
 
@@ -20,30 +21,32 @@ from vcbatch.runtime.tracing.tracer import Tracer
 
 log = logging.getLogger(__name__)
 
-# How long a wish to look again is slept on at most. Waiting is by the monotonic clock and wishes are by the wall
-# clock, which may jump; a look that comes too early costs nothing.
+# The longest time, in seconds, that a scheduled reconcile is waited for at once. The wait uses the monotonic clock and
+# `requeue_at` the wall clock, which may jump; a reconcile that runs too early does no harm.
 _LONGEST_WAIT = 300.0
 _GOOD = ("done", "gone")
-# All workers are busy for so long only where none of their requests is answered.
+# All workers are busy for this long only where no request of theirs gets an answer.
 _STUCK_SECONDS = 120.0
 
 Decide = Callable[[str, datetime], Awaitable[Decision | None]]
-"""The decision about the object with that UID; None where it is gone. Raises `MalformedObject` where it, or another
-that is to be looked at, can't be read."""
+"""Returns the decision about the object with that UID; None where it doesn't exist. Raises `MalformedObject` where the
+object, or another one that the decision depends on, can't be parsed."""
 CarriedOut = Callable[[str, NotAppliedError | None], None]
-"""Told of every decision that was tried: None where all of it was done, else what was refused."""
+"""Called after each attempt to apply a decision: with None if all of it was applied, else with the part that was
+refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerConfig:
-    """`workers` is how many objects are looked at side by side."""
+    """`workers` is the number of objects that are reconciled concurrently."""
 
     name: str
     workers: int = 16
 
 
 class Controller:
-    """Looks at one object at a time per UID, again after a failure, and again when the decision says so."""
+    """Reconciles at most one object per UID at a time, again after a failure, and again when the decision requests
+    it."""
 
     def __init__(
         self,
@@ -57,7 +60,7 @@ class Controller:
         carried_out: CarriedOut | None = None,
         yields: Callable[[str], bool] | None = None,
     ) -> None:
-        """`yields`: whether the object with that UID lets others be looked at first."""
+        """`yields` returns whether the object with that UID lets others be reconciled first."""
         self.name = config.name
         self.queue: WorkQueue[str] = WorkQueue(clock=clock, random=random, yields=yields)
         self._workers = config.workers
@@ -67,19 +70,19 @@ class Controller:
         self._meter = meter or NoMeter()
         self._carried_out = carried_out
         self.tracer: Tracer | None = None
-        """What each look is told to as a span."""
+        """Gets each reconcile as a span."""
 
     def part(self) -> Part:
-        """What has to run for the objects to be looked at."""
+        """The background task that reconciles the objects."""
         return Part(name=self.name, run=lambda: self.queue.run(self.reconcile, workers=self._workers))
 
     def error(self) -> str:
-        """Why objects wait and none is looked at, "" where that isn't so."""
+        """Why objects wait and none is reconciled, "" otherwise."""
         seconds = self.queue.waiting_for()
         return f"{self.name}: {len(self.queue)} objects wait for {seconds:.0f}s" if seconds > _STUCK_SECONDS else ""
 
     async def reconcile(self, uid: str) -> bool:
-        """One look; False asks for another one later."""
+        """Reconcile once; returns False if the object has to be retried later."""
         started = self._clock.monotonic()
         began = self._clock.now() if self.tracer is not None else None
         result = "error"
@@ -110,7 +113,7 @@ class Controller:
         try:
             decision = await self._decide(uid, self._clock.now())
         except MalformedObject as error:
-            # Nothing can be decided until somebody changes it, and that is an event.
+            # No decision is possible until the object is changed, and that causes an event.
             log.warning(
                 "what is to be decided on can't be read: %s", error, extra={"controller": self.name, "uid": uid}
             )

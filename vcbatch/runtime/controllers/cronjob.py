@@ -1,4 +1,4 @@
-"""The CronJob controller: jobs on a schedule."""
+"""The CronJob controller: creates jobs on a schedule."""
 
 from __future__ import annotations
 
@@ -32,13 +32,14 @@ _OWNER = "CronJob that controls it"
 _STEM = "name without the number at its end"
 _NUMBERED = re.compile(r"(.+)-[0-9]+", re.ASCII)
 _WORKERS = 48
-"""Slots come together: at the full hour, all who wrote `@hourly` want their jobs at once."""
+"""Many schedules have the same times: at the full hour, all CronJobs with `@hourly` create their jobs at once."""
 
 _Reported = frozenset[tuple[str, str]]
 
 
 class CronJobController:
-    """Looks at a CronJob of one of the two kinds when it or one of its jobs changes, and when its next slot comes."""
+    """Reconciles a CronJob of one of the two kinds when it or one of its jobs changes, and at its next schedule
+    time."""
 
     def __init__(
         self,
@@ -57,8 +58,8 @@ class CronJobController:
         self._jobs = jobs
         self._recorder = recorder
         self._clock = clock
-        self._rescheduled: dict[str, datetime] = {}  # CronJob UID -> when its schedule changed
-        # Events of the last look, by UID: what is still so at the next look isn't news.
+        self._rescheduled: dict[str, datetime] = {}  # CronJob UID -> time of the last change of its schedule
+        # Events of the last reconcile, by UID: one that the next reconcile repeats isn't emitted again.
         self._reported: dict[str, _Reported] = {}
         self._reporting: dict[str, _Reported] = {}
         self.controller = Controller(
@@ -86,9 +87,9 @@ class CronJobController:
 
     def _on_job(self, change: Change[Json]) -> None:
         if change.keeps(_standing):
-            return  # its counts changed, which decides nothing here
+            return  # only its counts changed, and no decision depends on them
         concerned = {uid for held in (change.old, change.new) if held is not None for uid in _owner_of(held)}
-        if change.new is None:  # a name that is free again may have been waited for
+        if change.new is None:  # another CronJob may have waited for the name
             for stem in _stem_of(change.current):
                 namesake = self._cron_jobs.by_key(stem)
                 if namesake is not None:
@@ -122,12 +123,12 @@ class CronJobController:
         )
 
     def _carried_out(self, uid: str, refused: NotAppliedError | None) -> None:
-        """Say what the server doesn't let us do; what passes by itself isn't worth a word."""
+        """Emit an event for what the server refuses; transient errors are not reported."""
         if refused is None:
             self._reported[uid] = self._reporting.pop(uid, frozenset())
             return
         stored, reason, error = self._cron_jobs.get(uid), _REASONS.get(refused.part), refused.error
-        taken = error.already_exists  # the next look knows more, and says it
+        taken = error.already_exists  # the next reconcile knows the existing object, and reports it
         if stored is None or reason is None or taken or refused.passing:
             return
         if reason is CronJobReason.FAILED_CREATE and error.namespace_terminating:
@@ -151,7 +152,7 @@ def _schedule(cron_job: Json) -> tuple[object, object]:
 
 
 def _standing(job: Json) -> tuple[object, ...]:
-    """What of a job decides anything about its CronJob."""
+    """The fields of a job that a decision about its CronJob depends on."""
     metadata, status = job["metadata"], part(job, "status")
     end = [condition.get("type") for condition in status.get("conditions") or () if condition.get("status") == "True"]
     return (
@@ -170,7 +171,7 @@ def _owner_of(job: Json) -> Iterable[str]:
 
 
 def _stem_of(job: Json) -> Iterable[str]:
-    """The key of the CronJob that such a name might come from."""
+    """The key of the CronJob that a job of this name may belong to."""
     found = _NUMBERED.fullmatch(job["metadata"]["name"])
     if found is not None:
         yield f"{job['metadata'].get('namespace', '')}/{found[1]}"

@@ -1,4 +1,4 @@
-"""Children that went and whose end no decision has written down yet."""
+"""Deleted children whose end is not yet recorded by a decision."""
 
 from __future__ import annotations
 
@@ -8,23 +8,24 @@ T = TypeVar("T")
 
 
 class Departed(Generic[T]):
-    """By the owner's UID: each child as it was last, until a decision that saw it is carried out."""
+    """By the owner's UID: the last known state of each deleted child, until a decision that includes it is applied."""
 
     def __init__(self) -> None:
         self._held: dict[str, dict[str, T]] = {}  # by owner and name
         self._seen: dict[str, dict[str, T]] = {}
 
     def add(self, owner: str, name: str, child: T) -> None:
-        """That child is gone."""
+        """Record that the child was deleted."""
         self._held.setdefault(owner, {})[name] = child
 
     def see(self, owner: str) -> tuple[T, ...]:
-        """The children that the next decision about the owner is made on."""
+        """The deleted children that the next decision about the owner has to include."""
         seen = self._seen[owner] = dict(self._held.get(owner, {}))
         return tuple(seen.values())
 
     def written_down(self, owner: str) -> None:
-        """The decision is carried out. Who went since is kept for the next one."""
+        """The decision is applied: drop the children that it included. Those deleted since are kept for the next
+        decision."""
         held = self._held.get(owner, {})
         for name, child in self._seen.pop(owner, {}).items():
             if held.get(name) is child:
@@ -33,6 +34,6 @@ class Departed(Generic[T]):
             self._held.pop(owner, None)
 
     def forget(self, owner: str) -> None:
-        """The owner is gone."""
+        """Drop everything about a deleted owner."""
         self._held.pop(owner, None)
         self._seen.pop(owner, None)

@@ -1,4 +1,4 @@
-"""The Deployment controller: which events concern which Deployment, and the view that its decision is made on."""
+"""The Deployment controller: maps events to Deployments and builds the view for a decision."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _TEXTS = {
 
 
 class DeploymentController:
-    """Looks at a Deployment when it or one of its ReplicaSets changes, and when a pod of them is over."""
+    """Reconciles a Deployment when it or one of its ReplicaSets changes, and when one of their pods ends."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class DeploymentController:
             self.controller.queue.add(uid)
 
     def _on_pod(self, change: Change[Pod]) -> None:
-        """With Recreate the last old pod that goes is what everything waits for."""
+        """With the strategy Recreate, new pods wait until the last old pod has ended."""
         if change.new is not None and not is_over(change.new):
             return
         replica_set = self._replica_sets.get(controller_uid(change.current.metadata))

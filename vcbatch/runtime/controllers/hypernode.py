@@ -1,5 +1,5 @@
-"""The HyperNode controller: how many nodes each stands for, and HyperNodes that follow from the labels of nodes or from
-what a fabric manager says."""
+"""The HyperNode controller: counts the nodes below each HyperNode, and creates HyperNodes from the labels of nodes or
+from the links that a fabric manager reports."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ _TREE = "the tree"
 _DISCOVERY = "the labels"
 _FABRIC = "the fabric"
 _QUIET_SECONDS = 0.2
-"""A rack that starts is a hundred nodes: they are counted once."""
+"""Seconds of delay: a rack that starts adds a hundred nodes, which are counted once."""
 
 
 class NodeLabels(Wire):
-    """A Node, of which only name and labels count."""
+    """A Node with its name and labels only."""
 
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
 
 
 class HyperNodeController:
-    """Looks at a HyperNode when it changes and when what is below it does; and, where a `discovery` is given, at all
-    nodes when one of their labels that it names changes, and at the links of a fabric when they are told."""
+    """Reconciles a HyperNode when it or one of its members changes. With a `discovery`, reconciles the discovered
+    HyperNodes when a node's label that it names changes, and when the links of a fabric are reported."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class HyperNodeController:
         self._discovery = discovery
         self._links: tuple[Fabric, Sequence[Link]] | None = None
         self._topology = Topology()
-        self._reported: dict[str, object] = {}  # name -> its place when it was looked at last
+        self._reported: dict[str, object] = {}  # name -> its position in the tree at its last reconcile
         self.controller = Controller(
             ControllerConfig(name="hypernode-controller", workers=8),
             self.decide,
@@ -82,11 +82,11 @@ class HyperNodeController:
         return self.controller.part()
 
     def know_fabric(self, fabric: Fabric, links: Sequence[Link]) -> None:
-        """These are the links of this fabric from now on."""
+        """Replace the known links of this fabric."""
         self._links = fabric, links
         self.controller.queue.add(_FABRIC)
 
-    # What happened
+    # Events
 
     def _on_hyper_node(self, change: Change[Json]) -> None:
         name: str = change.current["metadata"]["name"]
@@ -117,10 +117,11 @@ class HyperNodeController:
     def _soon(self, key: str) -> None:
         self.controller.queue.add_after(key, _QUIET_SECONDS)
 
-    # What follows
+    # Decisions
 
     async def decide(self, key: str, now: datetime) -> Decision | None:
-        """The decision about the HyperNode of that UID; or about which are to be looked at, or made."""
+        """The decision about the HyperNode of that UID, or, for the keys `_TREE` and `_DISCOVERY`, about which
+        HyperNodes to reconcile or create."""
         if key == _TREE:
             return self._reconcile_changed()
         if key == _DISCOVERY:
@@ -153,7 +154,7 @@ class HyperNodeController:
         return reconcile(found, self._stored())
 
     def _discover_fabric(self) -> Decision:
-        """Before the first answer of a fabric manager nothing is known of it, and what was made earlier stays."""
+        """Until the first answer of a fabric manager, existing HyperNodes are kept as they are."""
         if self._discovery is None:
             return Decision()
         fabric, (asked, links) = self._discovery.current.fabric, self._links or (None, ())
@@ -175,7 +176,7 @@ def _parsed(stored: Json) -> HyperNode | None:
 
 
 def _names_any(topologies: Sequence[LabelTopology], change: Change[NodeLabels]) -> bool:
-    """Whether a label that makes HyperNodes is another now, or the node came or went."""
+    """Whether a label that HyperNodes are discovered from has changed, or the node was added or deleted."""
     if change.old is None or change.new is None:
         return True
     before, after = change.old.metadata.labels or {}, change.new.metadata.labels or {}

@@ -1,4 +1,4 @@
-"""The job controller: which events concern which job, and the view that its decision is made on."""
+"""The job controller: maps events to jobs and builds the view for a decision."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _PRIORITY_CLASS = "priority class"
 _CLAIM = "claim that it mounts"
 _DEFAULT_QUEUE = "default"
 _USING = frozenset({JobPhase.PENDING, JobPhase.RUNNING})
-"""Phases in which pods use what plugins keep, or are about to."""
+"""Phases in which pods use the objects of plugins, or are about to."""
 _PHASE = "job that controls it, and phase"
 _REPORTED = {
     f"create {PODS.kind}": Report(JobReason.FAILED_CREATE),
@@ -80,7 +80,7 @@ _LONGEST_SETTLED = timedelta(seconds=60)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSources:
-    """The caches that a job's view is made from."""
+    """The caches that a job's view is built from."""
 
     jobs: Cache[Json]
     pods: Cache[Pod]
@@ -96,7 +96,7 @@ class JobSources:
 
 @dataclass(frozen=True, slots=True)
 class _Settled:
-    """A look that found nothing to do, and from when to when time doesn't change that."""
+    """A reconcile that found nothing to do, and the interval in which time alone doesn't change that."""
 
     decision: Decision
     since: datetime
@@ -104,8 +104,8 @@ class _Settled:
 
 
 class JobController:
-    """Looks at a job whenever it, a pod or the PodGroup of its, its queue, or a Command for it changes, and when what
-    kept its pods from being created may be gone."""
+    """Reconciles a job when it, one of its pods, its PodGroup, its queue, or a Command for it changes, and when
+    something that prevented the creation of its pods may have been resolved."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class JobController:
     ) -> None:
         self._sources = sources
         self._clock = clock
-        self._settled: dict[str, _Settled] = {}  # job UID -> that its last look found nothing to do
+        self._settled: dict[str, _Settled] = {}  # job UID -> its last reconcile, if that found nothing to do
         self._pace = JobPace(clock=clock, queued=lambda: len(self.controller.queue))
         self._vacated = VacatedNames(rests=GIVEN_NAME_RESTS_SECONDS, clock=clock)
         self._departed: Departed[Pod] = Departed()
@@ -127,7 +127,7 @@ class JobController:
         self._groups = Parsed(PodGroup.parse)
         self._queues = Parsed(Queue.parse)
         self._refusals = Refusals(JOBS, sources.jobs, recorder, _REPORTED)
-        self._refusals.over = self._ask  # what the status says of it is over
+        self._refusals.over = self._ask  # the status has to drop the refusal
         self.controller = Controller(
             ControllerConfig(name="job-controller"),
             self.decide,
@@ -136,8 +136,8 @@ class JobController:
             random=random,
             meter=meter,
             carried_out=self._carried_out,
-            # A job that is begun is brought to its end before another is: then fewer of its steps are written one by
-            # one, and what runs is answered to however many are submitted.
+            # Finish jobs that were started before starting others: then fewer of their steps are written one by one,
+            # and running jobs are reconciled promptly however many are submitted.
             yields=lambda uid: not self._pace.begun(uid),
         )
         self._listen()
@@ -146,13 +146,13 @@ class JobController:
         return self.controller.part()
 
     def check_part(self) -> Part:
-        """What has to run for deleted objects of plugins to be noticed under a running job."""
+        """The background task that detects deleted plugin objects of running jobs."""
         check = ChildrenCheck(
             self._sources.children, running=self._with_objects_in_use, changed=self._ask, clock=self._clock
         )
         return Part(name="checking the objects of job plugins", run=check.run)
 
-    # Which events concern which job
+    # Events and the jobs they affect
 
     def _listen(self) -> None:
         sources = self._sources
@@ -172,7 +172,7 @@ class JobController:
         sources.priority_classes.listen(self._on_priority_class)
 
     def _ask(self, uid: str, seconds: float = 0.0) -> None:
-        """Something that a look at the job reads has changed: look at it, after so many seconds."""
+        """Something that the job's decision depends on has changed: reconcile it after that many seconds."""
         self._settled.pop(uid, None)
         self.controller.queue.add_after(uid, seconds)
 
@@ -181,7 +181,7 @@ class JobController:
         if change.new is None:
             self._sources.children.forget(who.uid, change.current["metadata"].get("namespace", ""))
         if change.keeps(_beside_status):
-            # Nearly always our own write coming back, which must not be the reason for the next one.
+            # Nearly always the event of our own write, which must not cause the next one.
             self._ask(who.uid, self._rest(who.uid, progress=change.keeps(_phase)))
         else:
             self._ask(who.uid)
@@ -197,11 +197,11 @@ class JobController:
             self._ask(uid, self._rest(uid, progress=self._only_progress(uid, change)))
 
     def _rest(self, uid: str, *, progress: bool = False) -> float:
-        """How many seconds it is left alone before a look that only its pods or its status ask for."""
+        """Seconds until the next reconcile that only events of its pods or its status cause."""
         return self._pace.rest(uid, pods=self._sources.pods.count(PODS_OF_A_JOB, uid), progress=progress)
 
     def _only_progress(self, uid: str, change: Change[Pod]) -> bool:
-        """Whether a pod started or ended well, and others are still to do so."""
+        """Whether the change is that a pod started or succeeded, while others have yet to."""
         pod, count = change.new, self._sources.pods.count
         if pod is None or pod.metadata.deletion_timestamp or pod.status.phase == PodPhase.FAILED:
             return False
@@ -211,16 +211,17 @@ class JobController:
 
     def _on_podgroup(self, change: Change[Json]) -> None:
         if change.keeps(self._read_of_group):
-            return  # its counts changed, or that its gang starts, which the pods tell
+            return  # its counts changed, or its gang starts, which the pods' events report
         made = change.old is None and not part(change.current, "status")
         for owner in change.current["metadata"].get("ownerReferences") or ():
             if owner.get("kind") == JOBS.kind and owner.get("apiVersion") == JOBS.api_version:
                 uid: str = owner.get("uid", "")
-                # One that was just made, by ourselves as a rule, is soon let in.
+                # A PodGroup that was just created, usually by this controller, is soon admitted.
                 self._ask(uid, self._rest(uid, progress=True) if made else 0.0)
 
     def _read_of_group(self, stored: Json) -> object:
-        """What of a PodGroup its job's decision reads; of one that can't be parsed, everything."""
+        """The fields of a PodGroup that its job's decision depends on; of one that can't be parsed, the whole
+        object."""
         try:
             return read_of_group(self._groups.of(stored))
         except MalformedObject:
@@ -228,7 +229,7 @@ class JobController:
 
     def _on_queue(self, change: Change[Json]) -> None:
         if change.keeps(_takes):
-            return  # its counts changed, which decides nothing
+            return  # only its counts changed, and no decision depends on them
         for job in self._sources.jobs.indexed(_QUEUE, change.current["metadata"]["name"]):
             self._ask(identity(job).uid)
 
@@ -245,7 +246,7 @@ class JobController:
             self._ask(identity(job).uid)
 
     def _on_quota(self, change: Change[Quota]) -> None:
-        """What a quota had no room for is tried again as soon as it has more."""
+        """Retry creations that a quota refused as soon as it has more free capacity."""
         if change.old is None or (change.new is not None and not has_more_room(change.new, change.old)):
             return
         for uid in self._refusals.with_reason(JobReason.FAILED_CREATE):
@@ -254,11 +255,11 @@ class JobController:
                 self._ask(uid)
 
     def _on_priority_class(self, change: Change[PriorityClassView]) -> None:
-        """Pods can't be created while their class is missing, and its value orders the tasks of a job."""
+        """Pods can't be created while their PriorityClass is missing, and its value orders the tasks of a job."""
         for job in self._sources.jobs.indexed(_PRIORITY_CLASS, change.current.metadata.name):
             self._ask(identity(job).uid)
 
-    # What a look decides
+    # Decisions
 
     async def decide(self, uid: str, now: datetime) -> Decision | None:
         stored = self._sources.jobs.get(uid)
@@ -286,16 +287,16 @@ class JobController:
         return self._vacated.hold(paced, now=now)
 
     def _note_settled(self, uid: str, view: JobView, decision: Decision, now: datetime) -> None:
-        """Remember that there is nothing to do: the same picture gives the same decision, so until something in it
-        changes, or time does its part, another look costs nothing, however many pods the job has."""
+        """Remember that there is nothing to do: the same state gives the same decision. Until an event changes it or
+        its interval ends, another reconcile costs nothing, however many pods the job has."""
         refused = view.refusal or view.claim_refusal or view.child_refusal or view.group_refusal
         if decision.nothing_to_do and not view.departed and not refused:
             until = min(now + _LONGEST_SETTLED, decision.requeue_at or datetime.max.replace(tzinfo=UTC))
             self._settled[uid] = _Settled(decision, since=now, until=until)
 
     async def _decided(self, stored: Json, now: datetime) -> tuple[JobView, Decision]:
-        """The decision and what it is made on. Pods are created only after it was seen that the objects of plugins that
-        they need are still there."""
+        """The view and the decision made from it. Before pods are created, the plugin objects that they need are
+        checked to exist."""
         view, again = await self._view(stored)
         decision = decide(view, now=now)
         uid, status = view.job.uid, view.job.status
@@ -310,7 +311,7 @@ class JobController:
         return view, decision
 
     def _with_objects_in_use(self) -> list[tuple[str, str]]:
-        """UID and namespace of each job that has pods that use the objects of its plugins."""
+        """UID and namespace of each job with pods that use the objects of its plugins."""
         found: list[tuple[str, str]] = []
         for job in self._sources.jobs:
             metadata = job["metadata"]
@@ -321,11 +322,11 @@ class JobController:
         return found
 
     async def _view(self, stored: Json) -> tuple[JobView, float | None]:
-        """What the decision is made on, and after how many seconds it is to be looked at again for objects that are
-        missing."""
+        """The view for a decision, and the seconds after which to reconcile again for objects that are missing; None
+        where none is."""
         sources = self._sources
         job = self._jobs.of(stored)
-        # Waited for first: after it nothing is waited for, so that the picture is of one moment.
+        # Await these reads first: nothing is awaited after them, so that the view is consistent.
         made = wanted_children(job)
         children = await sources.children.of(job.uid, job.namespace, made)
         await sources.claims.verify(job)
@@ -375,7 +376,7 @@ def _phase(job: Json) -> object:
 
 
 def job_of_pod(pod: Pod) -> Iterable[str]:
-    """The UID of the job that made the pod, if one did."""
+    """The UID of the job that controls the pod, if any."""
     owner = pod.metadata.controller_owner()
     if owner is not None and owner.kind == JOBS.kind and owner.api_version == JOBS.api_version:
         yield owner.uid
@@ -397,12 +398,12 @@ def _priority_classes_of(job: Json) -> Iterable[str]:
 
 
 def _state_of_claim(claim: Claim) -> tuple[object, ...]:
-    """What of a claim a job's decision reads."""
+    """The fields of a claim that a job's decision depends on."""
     meta = claim.metadata
     return meta.uid, meta.deletion_timestamp, meta.owner_references, claim.status.phase, claim.spec.volume_name
 
 
 def _takes(queue: Json) -> tuple[object, ...]:
-    """What of a queue tells whether it takes a job."""
+    """The fields of a queue that decide whether it accepts a job."""
     annotations = part(part(queue, "metadata"), "annotations")
     return part(queue, "status").get("state") or "", annotations.get(ALLOWED_NAMESPACES)

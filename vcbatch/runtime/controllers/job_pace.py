@@ -1,5 +1,5 @@
-"""How long a job is left alone: before a look that only progress asks for, and before its status is written where that
-only informs."""
+"""How long a job's reconcile is delayed if only progress causes it, and how long a status write is delayed if it only
+informs."""
 
 from __future__ import annotations
 
@@ -17,42 +17,43 @@ _LONGEST_REST_SECONDS = 2.0
 _COUNTS_SECONDS = 1.0
 _LONGEST_COUNTS_SECONDS = 5.0
 _CROWD = 50
-"""So many jobs that are begun or wait for their turn make each of them a second slower in telling what is no news."""
+"""This many jobs that are being reconciled or wait in the queue delay an informational update of each by one more
+second."""
 
 
 class JobPace:
-    """The pace of each job, by its UID. The more other jobs are at it, the slower each of them."""
+    """The pace of each job, by its UID. The more jobs are active, the lower the rate of each."""
 
     def __init__(self, *, clock: Clock, queued: Callable[[], int]) -> None:
-        """`queued`: how many jobs wait for a look."""
+        """`queued` returns how many jobs wait for a reconcile."""
         self._clock = clock
         self._queued = queued
-        self._checked: dict[str, float] = {}  # when it was last looked at
+        self._checked: dict[str, float] = {}  # time of its last reconcile
         self._reconciles: Pace[str] = Pace(first=_REST_SECONDS, limit=_LONGEST_REST_SECONDS)
         self._writes: Pace[str] = Pace(first=_COUNTS_SECONDS, limit=_LONGEST_COUNTS_SECONDS)
-        self._unwritten: dict[str, float] = {}  # since when its status says less than there is to say
+        self._unwritten: dict[str, float] = {}  # since when its status is incomplete
 
     def begun(self, uid: str) -> bool:
-        """Whether the job was looked at before."""
+        """Whether the job was reconciled before."""
         return uid in self._checked
 
     def reconcile(self, uid: str) -> None:
-        """The job is looked at now."""
+        """Record that the job is reconciled now."""
         self._checked[uid] = now = self._clock.monotonic()
         self._reconciles.acted(uid, now=now)
 
     def forget(self, uid: str) -> None:
-        """The job is gone."""
+        """Drop what is kept for a deleted job."""
         self._checked.pop(uid, None)
         self._unwritten.pop(uid, None)
 
     def rest(self, uid: str, *, pods: int, progress: bool) -> float:
-        """How many seconds a job with so many pods is left alone before a look that only its pods or its status ask
-        for; not above 0 where it is due.
+        """Seconds until a reconcile of a job with so many pods that only events of its pods or its status cause; not
+        above 0 where it is due.
 
-        A gang's pods start and end together, each with an event; a look for every one of them would cost the square of
-        its size. (The Kubernetes Job controller waits a second, `syncJobBatchPeriod`.) What is mere `progress` waits
-        longer, above all in a crowd.
+        A gang's pods start and end together, each with an event; a reconcile for each of them would cost the square of
+        the gang's size. (The Kubernetes Job controller waits a second, `syncJobBatchPeriod`.) Mere `progress` waits
+        longer, in particular while many jobs are active.
         """
         checked = self._checked.get(uid)
         if checked is None:
@@ -64,10 +65,10 @@ class JobPace:
         return max(rest, self._reconciles.wait(uid, now=now), min(self._crowd(), _LONGEST_REST_SECONDS))
 
     def paced(self, uid: str, decision: Decision, *, new: bool, held_up: bool, now: datetime) -> Decision:
-        """Leave a status that only informs to a later look: for a moment, since more is often to come that can't wait,
-        and for longer where the last one was written just now, or in a crowd. A job that is `held_up` by a refusal
-        waits for nothing, and a `new` one is Pending before it has pods, but in a crowd, where its pods may run before
-        its turn."""
+        """The decision, without its status write if that only informs and can wait: for a moment, since an urgent
+        change often follows, and for longer where the last one was written recently or many jobs are active. A job that
+        is `held_up` by a refusal never waits. A `new` job is written as Pending before it has pods, unless so many jobs
+        are active that its pods may run before the write."""
         crowd = self._crowd()
         ahead_of_pods = new and decision.creates and crowd < 1
         if decision.status is None or not decision.status.may_wait or held_up or ahead_of_pods:
@@ -85,5 +86,5 @@ class JobPace:
         return replace(decision, status=None, requeue_at=min(due, decision.requeue_at or due))
 
     def _crowd(self) -> float:
-        """How many seconds the other jobs that are at it make each of them slower."""
+        """Seconds by which the other active jobs delay each of them."""
         return (len(self._unwritten) + self._queued()) / _CROWD

@@ -1,4 +1,4 @@
-"""The JobFlow controller: which events concern which flow, and the view that its decision is made on."""
+"""The JobFlow controller: maps events to flows and builds the view for a decision."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ _TEMPLATES = "JobTemplates that it names"
 _TARGET = "JobFlow that it is for"
 _ASKED = "job that is asked"
 _COUNTS_SECONDS = 1.0
-"""The numbers of a job's pods change all the time while it starts; a flow tells of them, and nothing depends on it."""
+"""Seconds of delay: the counts of a job's pods change all the time while it starts; a flow reports them, and no
+decision depends on them."""
 _PODS_SECONDS = 0.2
 _REPORTED = {
     f"create {JOBS.kind}": Report(JobFlowReason.FAILED_CREATE),
@@ -47,7 +48,7 @@ _target_of = target_of(JOBFLOWS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFlowSources:
-    """The caches that a flow's view is made from."""
+    """The caches that a flow's view is built from."""
 
     flows: Cache[Json]
     templates: Cache[Json]
@@ -57,8 +58,8 @@ class JobFlowSources:
 
 
 class JobFlowController:
-    """Looks at a flow when it, one of its jobs or templates, or a Command for it changes, and when a probe finds
-    something else than before."""
+    """Reconciles a flow when it, one of its jobs or templates, or a Command for it changes, and when the result of a
+    probe changes."""
 
     def __init__(
         self,
@@ -73,12 +74,12 @@ class JobFlowController:
     ) -> None:
         self._sources = sources
         self._prober = prober
-        self._specs: dict[str, tuple[object, JobFlowSpec]] = {}  # flow UID -> as it is stored, and what was read of it
-        self._children: dict[str, tuple[Json, Child]] = {}  # job UID -> as it is stored, and what was read of it
-        self._probed: dict[str, set[str]] = {}  # job UID -> the flows that probe its pods
+        self._specs: dict[str, tuple[object, JobFlowSpec]] = {}  # flow UID -> stored spec, parsed spec
+        self._children: dict[str, tuple[Json, Child]] = {}  # job UID -> stored job, parsed job
+        self._probed: dict[str, set[str]] = {}  # job UID -> UIDs of the flows that probe its pods
         self._departed: Departed[Child] = Departed()
         self._refusals = Refusals(JOBFLOWS, sources.flows, recorder, _REPORTED)
-        self._tries: dict[str, int] = {}  # flow UID -> how often in a row a job wasn't taken
+        self._tries: dict[str, int] = {}  # flow UID -> refused creations of jobs in a row
         self.controller = Controller(
             ControllerConfig(name="jobflow-controller"),
             self.decide,
@@ -88,14 +89,14 @@ class JobFlowController:
             meter=meter,
             carried_out=self._carried_out,
         )
-        self._refusals.over = self.controller.queue.add  # what was told of it is no longer so
+        self._refusals.over = self.controller.queue.add  # the reported refusal is resolved
         prober.changed = self.controller.queue.add
         self._listen()
 
     def part(self) -> Part:
         return self.controller.part()
 
-    # Which events concern which flow
+    # Events and the flows they affect
 
     def _listen(self) -> None:
         sources = self._sources
@@ -136,7 +137,7 @@ class JobFlowController:
         self._probed.pop(who.uid, None)
         for uid in owners:
             self._departed.add(uid, job["metadata"]["name"], child_of(job))
-        for flow in self._sources.flows.indexed(_NAMES, who.key):  # a name that is free again may be waited for
+        for flow in self._sources.flows.indexed(_NAMES, who.key):  # another flow may have waited for the name
             self.controller.queue.add(identity(flow).uid)
 
     def _on_pod(self, change: Change[Pod]) -> None:
@@ -151,13 +152,13 @@ class JobFlowController:
             flow = self._sources.flows.by_key(key)
             if flow is not None:
                 self.controller.queue.add(identity(flow).uid)
-        if change.new is None:  # whether a job was asked for something decides what it is asked for next
+        if change.new is None:  # which Command a job gets next depends on those that exist
             for uid in _asked_of(change.current):
                 job = self._sources.jobs.get(uid)
                 for flow in _flow_of(job) if job is not None else ():
                     self.controller.queue.add(flow)
 
-    # What a look decides
+    # Decisions
 
     async def decide(self, uid: str, now: datetime) -> Decision | None:
         stored = self._sources.flows.get(uid)
@@ -195,7 +196,7 @@ class JobFlowController:
         return self._with_probes(uid, view)
 
     def _flow(self, uid: str, stored: Json) -> JobFlow:
-        """Its spec is read when it changes, and its status with each look."""
+        """The flow of that UID. Its spec is parsed when it changes, its status with each reconcile."""
         known = self._specs.get(uid)
         if known is not None and known[0] == stored.get("spec"):
             return flow_of(stored, known[1])
@@ -230,7 +231,8 @@ class JobFlowController:
             del self._probed[job]
 
     def _in_turn(self, uid: str, creates: Sequence[Create]) -> Sequence[Create]:
-        """A job that isn't taken keeps those after it from being tried, so each time another one is the first."""
+        """The creations in the order in which they are tried. A refused job prevents those after it from being tried,
+        so each attempt starts with another job."""
         orders = [create for create in creates if create.resource != JOBS]
         jobs = [create for create in creates if create.resource == JOBS]
         first = self._tries.get(uid, 0) % len(jobs) if jobs else 0
@@ -255,7 +257,7 @@ class JobFlowController:
 
 
 def _standing(flow: Json) -> tuple[object, ...]:
-    """What of a flow decides anything. The rest of its status is told by us."""
+    """The fields of a flow that its decision depends on. The rest of its status is written by this controller."""
     metadata, status = flow["metadata"], part(flow, "status")
     phase, kept = part(status, "state").get("phase"), part(metadata, "annotations").get(names.TTL_AFTER_FINISHED)
     return metadata.get("deletionTimestamp"), kept, flow.get("spec"), phase, status.get("ledger")
@@ -266,7 +268,7 @@ def _spec(template: Json) -> object:
 
 
 def _progress(job: Json) -> tuple[object, ...]:
-    """What of a job decides anything about its flow, the numbers of its pods aside."""
+    """The fields of a job that its flow's decision depends on, apart from the counts of its pods."""
     metadata, status = job["metadata"], part(job, "status")
     phase = part(status, "state").get("phase")
     return phase, bool(metadata.get("deletionTimestamp")), tuple(_flow_of(job)), status.get("runningDuration")

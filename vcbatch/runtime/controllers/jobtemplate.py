@@ -1,4 +1,4 @@
-"""The JobTemplate controller: each template names the jobs that were made from it."""
+"""The JobTemplate controller: lists the jobs that were created from each template in its status."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from vcbatch.runtime.metrics.meter import Meter
 from vcbatch.runtime.pacing.pace import Pace
 
 _TEMPLATE = "JobTemplate that it was made from"
-# A thousand flows of one template may start together; the list is written once for all that came meanwhile.
+# A thousand flows of one template may start together; the list is written once for all jobs created in this time.
 _LIST_SECONDS = 0.5
 _LONGEST_LIST_SECONDS = 10.0
 
 
 class JobTemplateController:
-    """Looks at a template when it or the number of its jobs changes."""
+    """Reconciles a template when it or the number of its jobs changes."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class JobTemplateController:
 
 
 def _template_of(job: Json) -> Iterable[str]:
-    """The key of the template that a job names; the label, which may be cut short, is for people."""
+    """The key of the template that a job names in its annotation; the label may be truncated and is for users only."""
     metadata = job["metadata"]
     namespace = metadata.get("namespace", "")
     made_from = str((metadata.get("annotations") or {}).get(CREATED_BY_JOB_TEMPLATE, ""))

@@ -1,7 +1,8 @@
-"""What the admission of pods and PodGroups would say of those that a Job gets, judged before they are created.
+"""The admission rules for the pods and PodGroups of a Job, evaluated before they are created.
 
-The shipped webhooks and policies leave them out: the Job was judged. What may have become of its queue since, and what
-a plugin may have written on its pods, is judged here, by the same rules. So is a Job that nobody judged.
+The installed webhooks and policies exclude these objects, since the Job itself was validated. Changes of its queue
+since then, and what a plugin wrote to its pods, are validated here by the same rules. So is a Job that no webhook
+validated.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ _JOB: Final = (JOBS.api_version, JOBS.kind)
 
 
 class OwnAdmission:
-    """Why an object may not be created, "" where it may; what no Job controls is for others to judge."""
+    """Returns why an object may not be created, "" where it may. Objects that no Job controls are left to the
+    webhooks."""
 
     def __init__(self, queues: Cache[Json], jobs: Cache[Json], *, schedulers: Collection[str]) -> None:
-        """`schedulers`: whose pods are ours."""
+        """`schedulers`: the names of the schedulers whose pods are validated."""
         self._known = _Known(queues, jobs)
         self._schedulers = schedulers
 
@@ -36,7 +38,7 @@ class OwnAdmission:
         return sentence(pod_errors(part(part(body, "metadata"), "annotations")))
 
     def of_pod_group(self, body: Json) -> str:
-        """A queue that isn't known isn't judged: the Job waits for it, and says so."""
+        """A PodGroup in an unknown queue isn't validated: the Job waits for the queue, and reports that."""
         if not _of_job(body) or self._known.queue(str(part(body, "spec").get("queue") or "")) is None:
             return ""
         return sentence(podgroup_errors(PodGroup.parse(body), self._known))
@@ -50,7 +52,7 @@ def _of_job(body: Json) -> bool:
 
 
 class _Known:
-    """The rules' `WorkLookup`, as far as those of PodGroups ask."""
+    """The rules' `WorkLookup`, limited to what the rules of PodGroups use."""
 
     def __init__(self, queues: Cache[Json], jobs: Cache[Json]) -> None:
         self._queues = queues
@@ -83,5 +85,5 @@ class _Known:
         return True
 
     def namespace_annotations(self, name: str) -> dict[str, str]:
-        """None: the PodGroup of a Job is in the queue that the Job names."""
+        """Empty: the PodGroup of a Job is in the queue that the Job names."""
         return {}

@@ -1,4 +1,4 @@
-"""Objects by what controls them, for the controllers of Kubernetes' own workloads."""
+"""Indexes of objects by their controller, for the controllers of Kubernetes' own workloads."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from vcbatch.runtime.caches.cache import Cache, Change, metadata_of
 T = TypeVar("T")
 
 PODS_SECONDS = 0.05
-"""Pods of a large owner start together: one look for all that happened in this time."""
+"""Seconds of delay: pods of a large owner start together and are handled by one reconcile."""
 _CONTROLLED = "UID of what controls it"
 _ORPHANED = "namespace of what nobody controls"
 
 
 def read(stored: Json, model: type[T]) -> T:
-    """An object of a kind of Kubernetes' own. Raises `MalformedObject` where a field has another type."""
+    """Parse an object of a built-in kind. Raises `MalformedObject` where a field has another type."""
     try:
         return msgspec.convert(stored, model)
     except msgspec.ValidationError as error:
@@ -33,29 +33,29 @@ def read(stored: Json, model: type[T]) -> T:
 
 
 def index_owners(cache: Cache[Any]) -> None:
-    """Make `controlled` and `orphans` answer for that cache."""
+    """Add the indexes for `controlled` and `orphans` to that cache."""
     cache.add_index(_CONTROLLED, lambda obj: [uid] if (uid := controller_uid(metadata_of(obj))) else [])
     cache.add_index(_ORPHANED, lambda obj: [] if controller_uid(metadata := metadata_of(obj)) else [metadata.namespace])
 
 
 def controlled(cache: Cache[T], uid: str) -> list[T]:
-    """What the owner with that UID controls."""
+    """The objects that the owner with that UID controls."""
     return cache.indexed(_CONTROLLED, uid)
 
 
 def orphans(cache: Cache[T], namespace: str) -> list[T]:
-    """What nobody controls there."""
+    """The objects of that namespace without a controller."""
     return cache.indexed(_ORPHANED, namespace)
 
 
 def owners_of(owners: Cache[Json], change: Change[Any]) -> list[str]:
-    """The UIDs of the known owners that control what changed, or did before."""
+    """The UIDs of the known owners that control the changed object, or controlled it before the change."""
     uids = dict.fromkeys(controller_uid(metadata_of(held)) for held in (change.old, change.new) if held is not None)
     return [uid for uid in uids if owners.get(uid) is not None]
 
 
 def adopters(owners: Cache[Json], change: Change[Any]) -> list[str]:
-    """The UIDs of the owners that may adopt what changed; none where it is gone or somebody controls it."""
+    """The UIDs of the owners that may adopt the changed object; none where it was deleted or has a controller."""
     orphan = metadata_of(change.new) if change.new is not None else None
     if orphan is None or controller_uid(orphan):
         return []
@@ -74,8 +74,8 @@ async def view_for_adoption(
     view: Callable[[Json], T],
     claims: Callable[[T], tuple[Owner, Iterable[ObjectMeta]]],
 ) -> T | None:
-    """What `view` makes of an owner; where that is to adopt one of what it `claims`, of the owner as the server has it
-    now. None where it is gone. Raises what `view` raises."""
+    """The result of `view` for an owner. Where the owner would adopt one of the objects that it `claims`, the owner is
+    first read from the server. None where it no longer exists. Raises the errors of `view`."""
     seen = view(stored)
     owner, candidates = claims(seen)
     if not any(is_adoptable(owner, metadata) for metadata in candidates):

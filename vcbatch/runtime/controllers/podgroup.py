@@ -1,4 +1,4 @@
-"""The PodGroup controller: pods that are ours to place and come without a gang get one."""
+"""The PodGroup controller: creates a PodGroup for pods of our schedulers that name none."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ from vcbatch.runtime.metrics.meter import Meter
 _GROUP = "generated group"
 _REPORTED = {f"ensure {PODGROUPS.kind}": Report(SchedulingEvent.FAILED_SCHEDULING, "no PodGroup can be made for it: ")}
 _MOST_REPORTED = 10
-"""How many pods of a gang get an event."""
+"""The number of pods of a gang that get an event."""
 
 
 def follow_workloads(informers: Informers) -> dict[Resource, Cache[Workload]]:
-    """The caches of the workloads whose annotations count for the PodGroup of their pods."""
+    """The caches of the workloads whose annotations apply to the PodGroup of their pods."""
     return {resource: informers.follow(resource, Workload) for resource in WORKLOADS}
 
 
 class PodGroupController:
-    """Looks at the pods of one generated group at a time, by the group's key: when a pod comes without a group or goes,
-    when the group comes or goes, and when what the pods belong to is edited.
+    """Reconciles the pods of one generated group at a time, by the group's key: when a pod without a group is created
+    or a pod is deleted, when the group is created or deleted, and when the workload of the pods is edited.
 
-    The cached pod lacks what its group is made from, so that one pod of a new group is read again. Without
-    `inherit_owner_annotations`, nothing of the workload counts.
+    The cached pod lacks fields that the group is created from, so that one pod of a new group is read from the server.
+    Without `inherit_owner_annotations`, the workload's annotations have no effect.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class PodGroupController:
     def part(self) -> Part:
         return self.controller.part()
 
-    # What happened
+    # Events
 
     def _on_pod(self, change: Change[Pod]) -> None:
         if change.new is None:
@@ -95,7 +95,7 @@ class PodGroupController:
         if change.new is None or _over(change.new) or _waits(change.new):
             self._reconcile(*keys)
         elif change.old is None:
-            # Its group may have gone while nobody was there to see it.
+            # Its group may have been deleted while the controllers weren't running.
             self._reconcile(*(key for key in keys if self._podgroups.by_key(key) is None))
 
     def _on_podgroup(self, change: Change[Json]) -> None:
@@ -114,7 +114,7 @@ class PodGroupController:
         for key in keys:
             self.controller.queue.add(key)
 
-    # What follows
+    # Decisions
 
     async def decide(self, key: str, now: datetime) -> Decision | None:
         """The decision about the generated group of that key (`namespace/name`)."""
@@ -135,18 +135,20 @@ class PodGroupController:
         return decide(view, now=now)
 
     def _carried_out(self, key: str, refused: NotAppliedError | None) -> None:
-        """Pods whose group isn't taken (its queue is closed, or not for their namespace) would wait without a word."""
+        """Emit an event on pods whose group is refused (its queue is closed, or not for their namespace): otherwise
+        they would wait without a reason."""
         members = self._pods.indexed(_GROUP, key) if refused is None else self._members(key)[:_MOST_REPORTED]
         for pod in members:
             self._refusals.carried_out(pod.metadata.uid, refused)
 
     def _members(self, key: str) -> list[Pod]:
-        """The pods of that group that aren't over, by name."""
+        """The pods of that group that haven't ended, by name."""
         found = (pod for pod in self._pods.indexed(_GROUP, key) if not _over(pod))
         return sorted(found, key=lambda pod: pod.metadata.name)
 
     async def _workload(self, key: str, members: Sequence[Pod]) -> Workload | None:
-        """What the pods belong to. Read from the server where it isn't known yet: a gang must not begin as one of 1."""
+        """The workload of the pods. Read from the server where it isn't cached yet: a gang must not start with
+        `minMember` 1."""
         uid = _owner_uid(key)
         for cache in self._workloads.values():
             known = cache.get(uid)
@@ -161,7 +163,7 @@ class PodGroupController:
         return None
 
     async def _sample(self, members: Sequence[Pod]) -> Json | None:
-        """The first of the pods that still exists, as it is stored."""
+        """The first of the pods that still exists, as stored on the server."""
         for pod in members:
             found = await get_or_none(self._api, PODS, pod.metadata.name, namespace=pod.metadata.namespace)
             if found is not None and found["metadata"]["uid"] == pod.metadata.uid:
@@ -169,7 +171,7 @@ class PodGroupController:
         return None
 
     def _group_of(self, pod: Pod) -> list[str]:
-        """The key of the generated group that a pod is in, or is to get; empty for all other pods."""
+        """The key of the generated group that a pod is in or will get; empty for all other pods."""
         metadata = pod.metadata
         if pod.spec.scheduler_name not in self._scheduler_names:
             return []
@@ -192,7 +194,7 @@ def _has_succeeded(pod: Pod) -> bool:
 
 
 def _owner_uid(key: str) -> str:
-    """What the name of a generated group ends in; empty for other groups."""
+    """The UID in the name of a generated group; empty for other groups."""
     _, _, name = key.partition("/")
     prefix = names.GENERATED_POD_GROUP_PREFIX
     return name.removeprefix(prefix) if name.startswith(prefix) else ""

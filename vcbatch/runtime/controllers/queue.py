@@ -1,4 +1,4 @@
-"""The queue controller: a queue's state, which depends on the unfinished work in it, and its counts of PodGroups."""
+"""The queue controller: the state of a queue, which depends on its unfinished work, and its counts of PodGroups."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
 from vcbatch.runtime.metrics.meter import Meter, NoMeter
 from vcbatch.runtime.pacing.pace import Pace
 
-# A gang that starts moves its PodGroup through three phases in a moment; the counts are written once for all of it.
+# A gang that starts takes its PodGroup through three phases in a moment; the counts are written once for all of them.
 _COUNT_SECONDS = 0.5
 _LONGEST_COUNT_SECONDS = 5.0
-# Volcano's gauges. A PodGroup that no scheduler has looked at is in none of them.
+# Volcano's gauges. A PodGroup that no scheduler has processed is in none of them.
 _GAUGES = {phase.value: f"queue_pod_group_{phase.lower()}_count" for phase in PodGroupPhase}
 _TARGET = "queue that it is for"
 _PARENT = "parent"
@@ -41,8 +41,8 @@ _target_of = target_of(QUEUES)
 
 
 class QueueController:
-    """Looks at a queue when it changes, and soon after its PodGroups, its Jobs, or the workloads of its PodGroups do. A
-    queue that is to close is also looked at when pods of it leave their nodes.
+    """Reconciles a queue when it changes, and with a short delay when its PodGroups, its Jobs, or the workloads of its
+    PodGroups do. A closing queue is also reconciled when its pods leave their nodes.
 
     Without `jobs`, `pods` and `workloads` only PodGroups count as work."""
 
@@ -96,7 +96,7 @@ class QueueController:
 
     def _on_queue(self, change: Change[Json]) -> None:
         if change.keeps(_beside_counts):
-            # Our own counts coming back, or what the scheduler says is allocated: no reason for the next counts.
+            # The event of our own counts, or the scheduler's allocated resources: no reason to write the counts again.
             self._reconcile_soon(change.current)
             return
         if change.old is None or change.new is None:
@@ -146,7 +146,7 @@ class QueueController:
                     self._reconcile_soon(queue)
 
     def _on_workload(self, change: Change[Workload]) -> None:
-        """Its PodGroup may be Completed while it goes on."""
+        """Reconcile the queue of a workload: its PodGroup may be Completed while the workload continues."""
         if change.keeps(_goes_on):
             return
         metadata = change.current.metadata
@@ -156,7 +156,7 @@ class QueueController:
             self._reconcile_soon(queue)
 
     def _report(self, name: str, *, there: bool) -> None:
-        """The gauges of a queue, or that it has none any more."""
+        """Update the gauges of a queue, or remove them where it was deleted."""
         phases = self._phases.get(name, {})
         for phase, gauge in _GAUGES.items():
             if there:
@@ -197,7 +197,7 @@ class QueueController:
         return decision
 
     def _has_next_pod(self, group: Json) -> bool:
-        """Whether the workload that controls the PodGroup may make another pod."""
+        """Whether the workload that controls the PodGroup may create another pod."""
         for resource, cache in self._workloads.items():
             uid = controller_of(group, resource)
             workload = cache.get(uid) if uid else None
@@ -241,7 +241,7 @@ def _goes_on(workload: Workload) -> bool:
 
 
 def _beside_counts(queue: Json) -> tuple[object, ...]:
-    """What of a queue decides anything: its counts don't."""
+    """The fields of a queue that its decision depends on: all but its counts."""
     metadata = queue["metadata"]
     return _state(queue), *(
         metadata.get(field) for field in ("generation", "deletionTimestamp", "annotations", "labels")

@@ -1,9 +1,9 @@
-"""Whether what pods of jobs name exists, as far as the controllers may know.
+"""Whether the objects that pods of jobs refer to exist, as far as the controllers have permission to read them.
 
-Claims and priority classes are followed. ConfigMaps, Secrets and service accounts are not (`children`): each is read
+Claims and priority classes are watched. ConfigMaps, Secrets and service accounts are not (see `children`): each is read
 when a job that names it waits, and again after some seconds as long as it is missing. Secrets and service accounts are
-asked for only where a review says that the controllers may read them: they have no such right by default, and a refusal
-would stand in the audit log of the cluster as an attempt.
+read only where a review says that the controllers may: by default they have no such permission, and a refused request
+would appear as an attempt in the audit log of the cluster.
 """
 
 from __future__ import annotations
@@ -39,40 +39,40 @@ V = TypeVar("V")
 log = logging.getLogger(__name__)
 
 GRACE_SECONDS: Final = 1.0
-"""So long an object, or the news of it, may come after the job before it counts as missing."""
+"""An object, or its event, may arrive this long after the job before it counts as missing."""
 RECHECK_SECONDS: Final = 10.0
 _THERE_SECONDS: Final = 60.0
-"""So long an object that was there is taken to be there."""
+"""An object that was found is taken to exist for this long."""
 _REVIEW_SECONDS: Final = 300.0
 _MOST_REMEMBERED: Final = 20_000
 _REVIEWED: Final = frozenset({SECRETS, SERVICEACCOUNTS})
 
 
 class _Head(msgspec.Struct):
-    """Of an object, no more than that it is there."""
+    """An object reduced to its existence."""
 
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
 
 
 class References:
-    """What is known of the objects, by namespace and reference."""
+    """Which referenced objects exist, by namespace and reference."""
 
     def __init__(self, api: Api, claims: Claims, priority_classes: Cache[PriorityClassView], *, clock: Clock) -> None:
         self._api = api
         self._claims = claims
         self._priority_classes = priority_classes
         self._clock = clock
-        self._there: dict[tuple[str, Reference], float] = {}  # when it was seen last
-        self._asked: dict[tuple[str, Reference], tuple[float, float]] = {}  # what is missing: asked for first, and last
-        self._lacks: dict[str, float] = {}  # job UID -> since when something is missing
+        self._there: dict[tuple[str, Reference], float] = {}  # time when it was last found
+        self._asked: dict[tuple[str, Reference], tuple[float, float]] = {}  # missing: first and last read
+        self._lacks: dict[str, float] = {}  # job UID -> since when a reference is missing
         self._allowed: dict[tuple[str, Resource], tuple[float, bool]] = {}
 
     async def absent(
         self, job_uid: str, namespace: str, wanted: Iterable[Reference]
     ) -> tuple[frozenset[Reference], float | None]:
-        """Those of `wanted` that don't exist, and after how many seconds they are to be looked for again; None where
-        all are there. What may not be read, or isn't answered, counts as there. The time in which objects may still
-        come is the job's and not each object's, so that all are named together."""
+        """Those of `wanted` that don't exist, and the seconds after which to read them again; None where all exist.
+        Objects that may not be read, or whose read fails, count as existing. The grace period is per job and not per
+        object, so that all missing objects are reported together."""
         began = self._clock.monotonic()
         missing: set[Reference] = set()
         for reference in wanted:
@@ -96,7 +96,7 @@ class References:
         if resource != PERSISTENTVOLUMECLAIMS and now - self._there.get(key, -_THERE_SECONDS) < _THERE_SECONDS:
             return True
         first, last = self._asked.get(key, (now, -RECHECK_SECONDS))
-        # Half of what the next look is away, so that this one asks whatever it took to be looked at.
+        # Half the interval to the next reconcile, so that timing differences don't make this reconcile skip the read.
         if now - last < (GRACE_SECONDS if now - first < RECHECK_SECONDS else RECHECK_SECONDS) / 2:
             return False
         if resource in _REVIEWED and not await self._may_read(namespace, resource):
@@ -135,7 +135,7 @@ class References:
 
 
 def _bounded(known: dict[K, V]) -> dict[K, V]:
-    """The oldest half of what is remembered goes where it would be too much."""
+    """`known`, without its oldest half where it exceeds the limit."""
     if len(known) >= _MOST_REMEMBERED:
         for key in list(known)[: _MOST_REMEMBERED // 2]:
             del known[key]

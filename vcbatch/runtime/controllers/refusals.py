@@ -1,4 +1,4 @@
-"""What the server doesn't let us do for an object: said on it once, and remembered until a try went well."""
+"""Writes for an object that the server refused: reported once as an event, and kept until an attempt succeeds."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from vcbatch.runtime.events.recorder import Recorder
 
 
 class Report(NamedTuple):
-    """How it is told that a part of a decision (`create Pod`) was refused."""
+    """How the refusal of a part of a decision (such as `create Pod`) is reported."""
 
     reason: str
     begins: str = ""
-    """What the server's words are put after; where it is empty, they come after the part that was refused."""
+    """The text before the server's message; if empty, the message follows the name of the refused part."""
 
 
 class Refusals:
-    """By the UID of the object that a decision was about, and by the reason that is given: the server's words."""
+    """The server's messages, by the UID of the object that a decision was about and the reason of the event."""
 
     def __init__(
         self, resource: Resource, objects: Cache[Any], recorder: Recorder, reported: Mapping[str, Report]
@@ -33,35 +33,35 @@ class Refusals:
         self._reported = reported
         self._held: dict[str, dict[str, str]] = {}
         self.over: Callable[[str], None] = lambda _uid: None
-        """Called with the UID of an object about which all was done after something had been refused."""
+        """Called with the UID of an object whose decision was applied completely after an earlier refusal."""
 
     def of(self, uid: str, reason: str) -> str:
-        """Why what that reason stands for can't be done; empty once a try went well."""
+        """The server's message for that reason; empty once an attempt succeeded."""
         return self._held.get(uid, {}).get(reason, "")
 
     def last(self, uid: str) -> tuple[str, str] | None:
-        """The reason and the words of what was refused last."""
+        """The reason and the message of the last refusal."""
         held = self._held.get(uid)
         return next(reversed(held.items())) if held else None
 
     def with_reason(self, reason: str) -> list[str]:
-        """The objects for which something is refused that is told with that reason."""
+        """The UIDs of the objects with a refusal of that reason."""
         return [uid for uid, held in self._held.items() if reason in held]
 
     def carried_out(self, uid: str, refused: NotAppliedError | None) -> None:
-        """Take note of how a decision went."""
+        """Record the result of applying a decision."""
         if refused is not None:
             self._note(uid, refused)
         elif self._held.pop(uid, None) is not None:
             self.over(uid)
 
     def forget(self, uid: str) -> None:
-        """The object is gone."""
+        """Drop what is kept for a deleted object."""
         self._held.pop(uid, None)
 
     def _note(self, uid: str, refused: NotAppliedError) -> None:
-        """What passes by itself isn't worth a word, and neither is what was said already. Where the namespace is being
-        deleted, the object goes with it."""
+        """Record and report a refusal. Transient errors and repeated messages are not reported. Where the namespace is
+        being deleted, the object is deleted with it."""
         stored, reported, words = self._objects.get(uid), self._reported.get(refused.part), refused.error.message
         if stored is None or reported is None or refused.passing or refused.error.namespace_terminating:
             return

@@ -1,4 +1,4 @@
-"""The ReplicaSet controller: which events concern which ReplicaSet, and the view that its decision is made on."""
+"""The ReplicaSet controller: maps events to ReplicaSets and builds the view for a decision."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _TEXTS = {
 
 
 class ReplicaSetController:
-    """Looks at a ReplicaSet when it or one of its pods changes, and when an orphan appears that it selects."""
+    """Reconciles a ReplicaSet when it or one of its pods changes, and when an orphaned pod matches its selector."""
 
     def __init__(
         self,
@@ -131,6 +131,6 @@ def _claims(view: ReplicaSetView) -> tuple[Owner, Iterable[ObjectMeta]]:
 
 
 def _standing(replica_set: Json) -> tuple[object, ...]:
-    """What of it decides anything; its status is our own."""
+    """The fields that a decision depends on; the status is written by this controller."""
     metadata = replica_set["metadata"]
     return metadata.get("generation"), metadata.get("deletionTimestamp"), metadata.get("labels")

@@ -1,4 +1,4 @@
-"""The sharding controller: keeps one NodeShard for each scheduler of its configuration."""
+"""The sharding controller: maintains one NodeShard for each scheduler of its configuration."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ ShardingFile = FollowedFile[Sharding]
 
 
 class ShardingController:
-    """Looks at all nodes once in a period, when the configuration changes, when a NodeShard does, and, unless the
-    configuration says otherwise, when a node comes, goes or has other labels."""
+    """Assigns all nodes once per period, when the configuration or a NodeShard changes, and, unless the configuration
+    says otherwise, when a node is added, deleted or relabelled."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class ShardingController:
         self._node_shards = node_shards
         self._nodes = nodes
         self._pods = pods
-        # Events of the last look that was carried out: what is still so isn't news.
+        # Events of the last reconcile that was applied: repeated ones aren't emitted again.
         self._reported: frozenset[Emit] = frozenset()
         self._reporting: frozenset[Emit] = frozenset()
         self.controller = Controller(
@@ -117,7 +117,7 @@ class ShardingController:
 
 
 def _requests(pod: Pod) -> int:
-    """Of cpu, in thousandths."""
+    """The cpu requests, in milli-units."""
     given = (container.resources.requests for container in pod.spec.containers if container.resources is not None)
     return sum(_milli(requests.get("cpu", 0)) for requests in given if requests)
 

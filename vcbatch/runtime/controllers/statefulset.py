@@ -1,4 +1,4 @@
-"""The StatefulSet controller: which events concern which StatefulSet, and the view that its decision is made on."""
+"""The StatefulSet controller: maps events to StatefulSets and builds the view for a decision."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ _TEXTS = {
 
 
 class StatefulSetController:
-    """Looks at a StatefulSet when it, one of its pods or revisions, or a claim of its pods changes, and when an orphan
-    appears that it selects."""
+    """Reconciles a StatefulSet when it, one of its pods or revisions, or a claim of its pods changes, and when an
+    orphan appears that matches its selector."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class StatefulSetController:
             self.controller.queue.add(uid)
 
     def _on_claim(self, change: Change[Claim]) -> None:
-        """A claim that goes may be in the way of a new pod."""
+        """A deleted claim may have prevented the creation of a pod."""
         if change.new is not None:
             return
         metadata = change.current.metadata

@@ -1,4 +1,4 @@
-"""The controller of pods whose node is gone: which pods are looked at, and since when their node is missing."""
+"""The controller of pods whose node was deleted: which pods to reconcile, and since when their node is missing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ON_NODE = "name of its node"
 
 
 class StrandedPodController:
-    """Looks at the pods of a node that goes, and at a pod that comes to none that is there."""
+    """Reconciles the pods of a deleted node, and a pod that is bound to a node that doesn't exist."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class StrandedPodController:
         self._api = api
         self._nodes = nodes
         self._pods = pods
-        self._missing: dict[str, datetime] = {}  # node -> when it was first missed
+        self._missing: dict[str, datetime] = {}  # node -> when it was first found missing
         self.controller = Controller(
             ControllerConfig(name="pod-garbage-collector"), self.decide, applier, clock=clock, random=random
         )
@@ -64,8 +64,8 @@ class StrandedPodController:
             self.controller.queue.add(pod.metadata.uid)
 
     async def decide(self, uid: str, now: datetime) -> Decision | None:
-        """The decision about the pod of that UID. It and its node are read again before anything is done, since
-        either may have been heard of first."""
+        """The decision about the pod of that UID. The pod and its node are read from the server before the pod is
+        changed, since the events of one may arrive before those of the other."""
         pod = self._pods.get(uid)
         node = pod.spec.node_name if pod is not None else ""
         if pod is None or not node or self._nodes.by_key(node) is not None:

@@ -1,13 +1,13 @@
-"""Names of pods that are gone, and must not be taken again too soon.
+"""Names of deleted pods that must not be reused too soon.
 
-A name that can be any is left alone for as long as people speak of the pod that had it: two pods of one name share
-their events, and one that somebody deleted would seem to be back.
+A generated name is not reused for as long as users may refer to the pod that had it: two pods of one name share their
+events, and a deleted pod would seem to be back.
 
-Where the name is given, it is only left for a moment. Whoever waits for a deletion by name may look twice and see two
-different pods: `kubectl delete` reads the object, lists it by name, and then waits until that name is gone, whoever has
-it by then (kubectl `pkg/cmd/delete` and `cmd/wait/delete.go`: the UID is compared in the first read only). A successor
-that appears between the two looks makes it wait until that one goes. On one machine a pod ends and is replaced within a
-few milliseconds, so it happens.
+A fixed name is only left unused for a moment. A client that waits for a deletion by name may read twice and see two
+different pods: `kubectl delete` reads the object, lists it by name, and then waits until no object has that name
+(kubectl `pkg/cmd/delete` and `cmd/wait/delete.go`: the UID is compared in the first read only). A successor that
+appears between the two reads makes it wait until that one is deleted. In local mode a pod ends and is replaced within a
+few milliseconds, so this happens.
 """
 
 from __future__ import annotations
@@ -22,40 +22,41 @@ from vcbatch.core.machine import Create, Decision
 from vcbatch.interfaces.clock import Clock
 
 GIVEN_NAME_RESTS_SECONDS: Final = 0.25
-"""Several times what lies between the two looks."""
+"""Several times the interval between the two reads."""
 CHOSEN_NAME_RESTS_SECONDS: Final = 3600.0
 """As long as events are kept."""
 _MOST: Final = 20_000
-"""Names that are remembered, some 3 MB."""
+"""The number of remembered names, some 3 MB."""
 
 
 class VacatedNames:
-    """Which names have to rest for `rests` seconds from when they were vacated. A restart forgets them."""
+    """Names that must stay unused for `rests` seconds after the deletion of their pod. They don't survive a restart."""
 
     def __init__(self, *, rests: float, clock: Clock) -> None:
         self._rests = rests
         self._clock = clock
-        self._gone: OrderedDict[str, float] = OrderedDict()  # namespace/name -> when it was seen to be gone
+        self._gone: OrderedDict[str, float] = OrderedDict()  # namespace/name -> when the pod was found deleted
 
     def add(self, key: str) -> None:
-        """The pod with this `namespace/name` is gone."""
+        """Record that the pod with this `namespace/name` was deleted."""
         self._gone[key] = self._clock.monotonic()
         self._gone.move_to_end(key)
         self._forget()
 
     def __contains__(self, key: str) -> bool:
-        """Whether that name has to rest yet."""
+        """Whether that name must still stay unused."""
         self._forget()
         return key in self._gone
 
     def free_at(self, key: str, *, now: datetime) -> datetime | None:
-        """When that name will have rested; None where it has."""
+        """When that name may be used again; None where it may be used now."""
         if key not in self:
             return None
         return now + timedelta(seconds=max(self._gone[key] + self._rests - self._clock.monotonic(), 0.0))
 
     def hold(self, decision: Decision, *, now: datetime) -> Decision:
-        """The decision without the creations that come too early, and with a look at the time of the first of them."""
+        """The decision without the creations whose names must still stay unused, and with a requeue for the first of
+        them."""
         self._forget()
         if not self._gone:
             return decision

@@ -1,4 +1,4 @@
-"""The object on which a program says what concerns itself."""
+"""The object on which a program emits events about itself."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vcbatch.interfaces.api import Api, ApiError
 
 @dataclass(frozen=True, slots=True)
 class OwnObject:
-    """An object of a program's own, such as its Lease: what is to be said of a file is said there."""
+    """An object that belongs to a program, such as its Lease: events about a configuration file are emitted on it."""
 
     api: Api
     resource: Resource
@@ -19,7 +19,7 @@ class OwnObject:
     name: str
 
     async def ref(self) -> ObjectRef | None:
-        """None where it can't be read."""
+        """The reference of the object; None where it can't be read."""
         try:
             found = await self.api.get(self.resource, self.name, namespace=self.namespace)
         except ApiError:

@@ -1,7 +1,7 @@
-"""Events: few, short, and never in the way of work.
+"""Kubernetes Events, limited in number and length, and sent without delaying the program.
 
-Equal ones are counted on one object, floods of similar ones are combined, and what an object may send in a time is
-bounded, with client-go's figures (`tools/record/events_cache.go`).
+Equal events are counted on one object, many similar ones are combined, and the rate per object is bounded, with
+client-go's values (`tools/record/events_cache.go`).
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from vcbatch.interfaces.random import Random
 log = logging.getLogger(__name__)
 
 _REMEMBERED = 4096
-_WINDOW = 600.0  # seconds in which equal and similar events count as one story
-_SIMILAR = 10  # so many messages of one reason about one object, then they are combined
+_WINDOW = 600.0  # seconds in which equal and similar events are aggregated
+_SIMILAR = 10  # after this many messages of one reason about one object, they are combined
 _BURST = 25
 _REFILL_SECONDS = 300.0  # one more event per object in this time, once the burst is used up
 _BACKLOG = 10_000
-_TRIES = 12  # as client-go has it
+_TRIES = 12  # as in client-go
 _RETRY = Backoff(initial=0.5, limit=10.0)
-_NAME_LIMIT = 253 - 18  # what is left of an object name beside `.` and the random part
+_NAME_LIMIT = 253 - 18  # the rest is for `.` and the random part
 
 
 @dataclass(slots=True)
 class _Story:
-    """An event object that was sent, to be counted up."""
+    """An event object that was sent and is counted up."""
 
     name: str
     count: int
@@ -45,7 +45,7 @@ class _Story:
 
 @dataclass(slots=True)
 class _Similar:
-    """The different messages of one reason about one object, of late."""
+    """The different recent messages of one reason about one object."""
 
     since: float
     messages: set[str] = field(default_factory=set[str])
@@ -59,8 +59,8 @@ class _Bucket:
 
 
 class Recorder:
-    """Takes events at once and sends them from `run`, in order. A server that gives no answer is asked again for a
-    minute or so; what is refused, or can't be sent by then, is dropped and counted."""
+    """Queues events without blocking and sends them from `run`, in order. A request without an answer is retried for
+    about a minute; an event that is refused, or can't be sent in that time, is dropped and counted."""
 
     def __init__(
         self,
@@ -92,14 +92,14 @@ class Recorder:
         self._wake.set()
 
     async def run(self) -> None:
-        """Send what was emitted, until cancelled."""
+        """Send the emitted events, until cancelled."""
         while True:
             await self.flush()
             self._wake.clear()
             await self._wake.wait()
 
     async def flush(self) -> None:
-        """Send everything that waits."""
+        """Send all queued events."""
         while self._pending:
             event = self._pending.popleft()
             now = self._clock.monotonic()
@@ -110,7 +110,7 @@ class Recorder:
             try:
                 await self._send(event, message)
             except ApiError as error:
-                # An event is a courtesy: the state it speaks of is stored already.
+                # An event is only informational: the state that it describes is stored already.
                 self._dropped(1)
                 log.debug("an event was not taken", extra={"reason": event.reason, "error": error.message})
 
@@ -127,8 +127,8 @@ class Recorder:
         _keep(self._stories, key, _Story(body["metadata"]["name"], 1, now))
 
     async def _insist(self, write: Callable[[], Awaitable[object]]) -> None:
-        """Only where nobody answers: an event that fails for a reason of its own mustn't keep the others. Writes say
-        what is to be and not what is to change, so that one more does no harm."""
+        """Retry only where the server doesn't answer: an event that fails for a reason of its own must not delay the
+        others. The writes are idempotent, so that repeating one is harmless."""
         for failures in range(1, _TRIES):
             try:
                 await write()
@@ -144,7 +144,7 @@ class Recorder:
         try:
             await self._api.create(EVENTS, body, namespace=body["metadata"]["namespace"])
         except ApiError as error:
-            if not error.already_exists:  # by a try whose answer was lost: the name is ours alone
+            if not error.already_exists:  # created by an attempt whose response was lost: no other client uses the name
                 raise
 
     async def _count_up(self, event: Emit, story: _Story) -> bool:
@@ -153,7 +153,7 @@ class Recorder:
             await self._insist(lambda: self._api.patch(EVENTS, story.name, patch, namespace=_namespace(event)))
         except ApiError as error:
             if error.not_found:
-                return False  # it had its time; a new one is made
+                return False  # expired; a new one is created
             raise
         story.count += 1
         return True
@@ -169,7 +169,7 @@ class Recorder:
         if len(similar.messages) < _SIMILAR:
             similar.messages.add(message)
             return message
-        # One text for all that follow, so that they are counted and not listed.
+        # One message for all that follow, so that they are counted and not listed.
         similar.combined = similar.combined or shorten(f"(combined from similar events): {message}")
         return similar.combined
 
@@ -219,7 +219,7 @@ class Recorder:
 
 
 def _namespace(event: Emit) -> str:
-    """Events about cluster-scoped objects live in `default`, as client-go has it."""
+    """The namespace of the event: `default` for cluster-scoped objects, as in client-go."""
     return event.ref.namespace or "default"
 
 

@@ -1,1 +1,1 @@
-"""One of several replicas works: leader election, and the gate that writes pass."""
+"""One of several replicas works: leader election, and the check before each write."""

@@ -1,8 +1,8 @@
 """Leader election on a `coordination.k8s.io` Lease, so that one of several replicas works and the others wait.
 
-The rules and figures of client-go's `tools/leaderelection`: whoever holds the Lease renews it; a follower judges its
-age by its own clock, from when it last saw it change (clocks of machines are never compared); every write names the
-resourceVersion it is based on, so that of two writers one loses.
+The rules and values of client-go's `tools/leaderelection`: the holder of the Lease renews it; a follower measures its
+age with its own clock, from when it last saw it change (clocks of machines are never compared); every write names the
+resourceVersion it is based on, so that one of two concurrent writes fails.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _AFTER_EXPIRY = 0.05
 _LAST_SECONDS = 2.0
 _LONGEST_ERROR = 2000  # characters
 _NOT_TAKEN = frozenset({400, 403, 413, 422})
-"""With which a server refuses what is in an object, whoever else writes it."""
+"""Codes with which a server refuses the content of an object, independently of other writers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseConfig:
-    """Which Lease, and its times in seconds."""
+    """The name of the Lease, and its times in seconds."""
 
     namespace: str
     name: str
@@ -45,7 +45,7 @@ class LeaseConfig:
     retry_period: float = 2.0
 
     def __post_init__(self) -> None:
-        """Raises `ValueError` for times with which two could lead at once, as client-go does."""
+        """Raises `ValueError` for times with which two replicas could lead at once, as client-go does."""
         if self.duration < 1 or self.duration != int(self.duration):
             raise ValueError(f"the lease duration has to be whole seconds, at least one: {self.duration:g}s")
         if self.renew_deadline >= self.duration:
@@ -61,11 +61,11 @@ class LeaseConfig:
 
 
 class LeadershipLostError(Exception):
-    """The Lease could not be renewed in time, or is somebody else's: stop working at once."""
+    """The Lease could not be renewed in time, or has another holder: stop working at once."""
 
 
 class LeaderElector:
-    """Runs a piece of work only while the Lease is held."""
+    """Runs a work function only while the Lease is held."""
 
     def __init__(
         self, api: Api, config: LeaseConfig, *, clock: Clock, random: Random, meter: Meter | None = None
@@ -78,34 +78,35 @@ class LeaderElector:
         self._random = random
         self._lease: Json | None = None
         self._changed_at = 0.0  # when, by our clock, the Lease was last seen to change
-        self._renewed_at = 0.0  # by our clock, when the request began that renewed it last
+        self._renewed_at = 0.0  # by our clock, start of the request of the last renewal
         self._words: Mapping[str, str] = {}
         self.errors: Callable[[], str] = lambda: ""
-        """What is wrong with the work: the Lease carries it in the annotation `FAILING_TASKS`, for `vcbatch doctor`."""
+        """Returns the errors of the work: the Lease carries them in the annotation `FAILING_TASKS`, for `vcbatch
+        doctor`."""
         self.leading = False
-        """From taking the Lease until the work has ended."""
+        """True from taking the Lease until the work has ended."""
         self.in_touch = False
-        """Whether the Lease is another's or the server let it be taken, when it was looked at last."""
+        """Whether, at the last attempt, the Lease had another holder or the server accepted our write."""
 
     def may_write(self) -> bool:
-        """Whether nobody else can have begun to lead: to be asked before every write of the work."""
+        """Whether no other replica can have started to lead: to be checked before every write of the work."""
         return self.leading and self._unrenewed() < self._config.renew_deadline
 
     def error(self) -> str:
-        """What is wrong with this replica, "" where nothing is: work goes on though the Lease has run out. It can't,
-        unless something hangs; as the `leaderElection` health check of client-go."""
+        """Why this replica is unhealthy, "" where it isn't: the work continues though the Lease has expired. That
+        happens only if something hangs; as the `leaderElection` health check of client-go."""
         if self.leading and self._unrenewed() > self._config.duration:
             return f"lease {self._config.name} was renewed {self._unrenewed():.0f}s ago"
         return ""
 
     def say(self, annotations: Mapping[str, str]) -> None:
-        """What the Lease is to carry while this replica leads, besides what others wrote there; in place of what it was
-        to carry before. It goes with the next renewal, so that it costs no write and none of ours stands in its way.
-        Where the server refuses it, the Lease is renewed without."""
+        """Replace the annotations that the Lease carries while this replica leads; those of other clients stay. They
+        are written with the next renewal, so that they cost no request and no write of ours conflicts. Where the server
+        refuses them, the Lease is renewed without."""
         self._words = annotations
 
     async def run(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Wait for the Lease, do `work` while it is held, and give it back when the work ends or is cancelled.
+        """Wait for the Lease, run `work` while it is held, and release it when the work ends or is cancelled.
 
         Raises `LeadershipLostError` once it is lost, after the work was cancelled.
         """
@@ -120,7 +121,8 @@ class LeaderElector:
             if keeper.done():
                 keeper.result()
             if worker.exception() is not None and not self.may_write():
-                # What failed is a consequence: its writes were barred, or it woke up after others began.
+                # The error of the work is a consequence: its writes were blocked, or it continued after another replica
+                # took over.
                 raise LeadershipLostError(f"lease {self._config.name} has run out") from worker.exception()
             worker.result()
         finally:
@@ -131,16 +133,17 @@ class LeaderElector:
                 await self._within(self._config.retry_period, self._release())
 
     async def _end(self, *tasks: asyncio.Future[None]) -> None:
-        """Cancel them and wait. Once the Lease may be another's the wait is short: nothing of theirs can be written."""
+        """Cancel the tasks and wait for them. Once the Lease may have another holder the wait is short: their writes
+        are blocked anyway."""
         for task in tasks:
             task.cancel()
         done, _ = await asyncio.wait(tasks, timeout=None if self.may_write() else _LAST_SECONDS)
         for task in done:
             if not task.cancelled():
-                task.exception()  # retrieved: what matters has been raised
+                task.exception()  # marks it as retrieved: the relevant error was raised
 
     async def _keep(self) -> None:
-        """Renew until it fails for longer than the deadline, which is before anybody else may take it."""
+        """Renew until that fails for longer than the deadline, which is before another replica may take the Lease."""
         while True:
             await self._clock.sleep(self._config.retry_period)
             left = self._config.renew_deadline - self._unrenewed()
@@ -156,7 +159,7 @@ class LeaderElector:
                 raise LeadershipLostError(f"lease {self._config.name} is held by {self._holder()}")
 
     async def _within(self, seconds: float, attempt: Coroutine[Any, Any, T]) -> T:
-        """The result of one attempt that may not take longer. Raises `TimeoutError`."""
+        """The result of one attempt, limited to that time. Raises `TimeoutError`."""
         trying, timer = asyncio.ensure_future(attempt), asyncio.ensure_future(self._clock.sleep(seconds))
         try:
             await asyncio.wait((trying, timer), return_when=asyncio.FIRST_COMPLETED)
@@ -169,7 +172,7 @@ class LeaderElector:
             await asyncio.gather(trying, timer, return_exceptions=True)
 
     async def _try(self) -> bool:
-        """Take or renew the Lease once. False where it is held by another or the server didn't agree."""
+        """Take or renew the Lease once. False where another replica holds it or the server refused."""
         config = self._config
         try:
             await self._check()
@@ -189,7 +192,7 @@ class LeaderElector:
                 self.in_touch = True
                 return False
             if self.leading and not self.may_write():
-                return False  # stopped for a while between the question and here: another may lead by now
+                return False  # the process was stopped since the check: another replica may lead now
             body = {
                 **self._lease,
                 "metadata": self._metadata(self._lease["metadata"]),
@@ -232,7 +235,7 @@ class LeaderElector:
                 self._meter.gauge("lease_transitions", transitions, lease=self._config.name)
 
     def _news(self) -> bool:
-        """Whether this replica has something to say that isn't on the Lease."""
+        """Whether this replica has annotations that the Lease lacks."""
         metadata: Json = (self._lease or {}).get("metadata") or {}
         return self.leading and not self._words.items() <= (metadata.get("annotations") or {}).items()
 
@@ -261,9 +264,9 @@ class LeaderElector:
         }
 
     async def _release(self) -> None:
-        """Let go of it, so that a follower needn't wait until it is old (client-go's ReleaseOnCancel).
+        """Release the Lease, so that a follower needn't wait until it expires (client-go's ReleaseOnCancel).
 
-        A renewal that was cut off may have been stored all the same: then the Lease is newer than what is known of it.
+        A renewal that was cancelled may have been stored all the same: then the Lease is newer than our copy.
         """
         config = self._config
         while self._holder() == config.identity and self._unrenewed() < config.renew_deadline:
@@ -286,7 +289,7 @@ class LeaderElector:
         return self._holder() not in ("", self._config.identity)
 
     def _lease_seconds(self) -> float:
-        """What its holder promised; ours where it says nothing usable."""
+        """The duration that the holder of the Lease wrote; our own where that isn't valid."""
         seconds = ((self._lease or {}).get("spec") or {}).get("leaseDurationSeconds")
         return float(seconds) if isinstance(seconds, int) and seconds > 0 else self._config.duration
 
@@ -294,8 +297,8 @@ class LeaderElector:
         return self._clock.monotonic() - self._renewed_at
 
     def _until_next_try(self) -> float:
-        """The retry period with some chance in it, but no later than the Lease runs out: each second that nobody leads
-        is one that nothing is started in."""
+        """The retry period with jitter, but no later than the expiry of the Lease: while no replica leads, nothing is
+        started."""
         pause = self._config.retry_period * (1.0 + (_JITTER - 1.0) * self._random.random())
         left = self._changed_at + self._lease_seconds() - self._clock.monotonic()
         return min(pause, left + _AFTER_EXPIRY) if self._held_by_another() and left > 0 else pause

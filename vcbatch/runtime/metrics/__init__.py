@@ -1,1 +1,1 @@
-"""What the runtime counts and times, under the names that dashboards of Volcano know."""
+"""The metrics of the runtime, with the names that dashboards for Volcano use."""

@@ -1,4 +1,4 @@
-"""How long after their job pods are made, under the name that Volcano's controllers give it."""
+"""The time from a job's creation to its pods', under the name of Volcano's controllers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LATENCY = "controller_job_to_pod_creation_latency_milliseconds"
 
 
 class CreationMetrics:
-    """Times each pod of a job when it appears, those of later attempts too. Both times are the server's, in whole
+    """Measures each pod of a job when it appears, also those of later attempts. Both times are the server's, in whole
     seconds."""
 
     def __init__(self, meter: Meter, *, jobs: Cache[Json], pods: Cache[Pod]) -> None:
@@ -26,7 +26,8 @@ class CreationMetrics:
         self._pods = pods
 
     async def run(self) -> None:
-        """Until cancelled. Pods that are known by now were there when the controllers started, and aren't timed."""
+        """Measure until cancelled. Pods that exist now were created before the controllers started, and aren't
+        measured."""
         self._pods.listen(self._seen)
         await never()
 

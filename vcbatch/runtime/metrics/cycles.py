@@ -1,5 +1,5 @@
-"""What a cycle says to the metrics system: who waits for what in the words of the PodGroups, who was evicted, how long
-it took; much of it under the names that dashboards of Volcano know."""
+"""The metrics of a cycle: pending gangs by the reasons of their PodGroups, evictions, durations; many under the names
+that dashboards for Volcano use."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from vcbatch.scheduler.model.result import CycleResult, WaitReason
 
 
 class Waiting(Protocol):
-    """Who knows how many gangs of each queue wait for which reason."""
+    """Returns how many gangs of each queue are pending for which reason."""
 
     def waiting(self) -> Mapping[tuple[str, WaitReason], int]: ...
 
 
 class CycleMetrics:
-    """Told of every cycle."""
+    """Records every cycle."""
 
     def __init__(self, meter: Meter, scheduler: Waiting) -> None:
         self._meter = meter
@@ -30,7 +30,7 @@ class CycleMetrics:
         self._shown: dict[tuple[str, WaitReason], int] = {}
 
     def of(self, result: CycleResult, *, now: datetime, seconds: float) -> None:
-        """One cycle that succeeded, when it was and how long it took."""
+        """Record a successful cycle: when it was and how many seconds it took."""
         meter = self._meter
         meter.count("cycles")
         meter.gauge("last_cycle_timestamp_seconds", now.timestamp())

@@ -1,4 +1,4 @@
-"""How often jobs and flows came to an end, under the names that Volcano's controllers give these counters."""
+"""How often jobs and flows finished, under the names that Volcano's controllers give these counters."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _OF_FLOWS = MappingProxyType(
 
 
 class EndMetrics:
-    """Counts what is seen to end; what had ended before isn't counted again after a restart. The series of a job go
-    with it, those of a namespace with its last flow."""
+    """Counts objects that finish while it runs; those that had finished before aren't counted again after a restart.
+    The series of a job are removed with it, those of a namespace with its last flow."""
 
     def __init__(self, meter: Meter, *, jobs: Cache[Json], flows: Cache[Json]) -> None:
         self._meter = meter
@@ -51,7 +51,8 @@ class EndMetrics:
 
 
 def _entered(change: Change[Json]) -> str:
-    """The phase that the object came to; empty where it is in the one that it was in, or was never in another."""
+    """The phase that the object has just entered; empty where the phase is unchanged or the object is new or
+    deleted."""
     if change.old is None or change.new is None:
         return ""
     phase = _phase_of(change.new)

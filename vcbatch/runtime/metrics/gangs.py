@@ -1,4 +1,4 @@
-"""How single gangs fare, under the names that dashboards of Volcano know."""
+"""Metrics of single gangs, under the names that dashboards for Volcano use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TIMES = ("e2e_job_scheduling_start_time", "e2e_job_scheduling_last_time", "e2e_
 
 @dataclass(slots=True)
 class _Shown:
-    """What was told of a gang last."""
+    """The last exported state of a gang."""
 
     figures: GangFigures
     created: datetime | None
@@ -30,7 +30,7 @@ class _Shown:
 
 
 class GangMetrics:
-    """Told of the gangs that a cycle looked at. What it shows of a gang ends with its PodGroup."""
+    """Exports the gangs that a cycle processed. The series of a gang are removed with its PodGroup."""
 
     def __init__(self, meter: Meter) -> None:
         self._meter = meter
@@ -38,7 +38,7 @@ class GangMetrics:
         self._waiting = _Waiting(meter)
 
     def of(self, figures: Figures, *, now: datetime) -> None:
-        """One cycle."""
+        """Export one cycle."""
         for uid in figures.gangs_gone:
             self._forget(uid)
         for gang in figures.gangs:
@@ -54,7 +54,7 @@ class GangMetrics:
             shown = self._gangs[gang.uid] = _Shown(gang, _time(gang.creation))
             self._meter.gauge("e2e_job_scheduling_start_time", int(now.timestamp()), **shown.labels)
             before = None
-            if gang.binding:  # it came and was placed in one cycle
+            if gang.binding:  # created and placed in one cycle
                 self._placed(shown, gang._replace(placed=gang.placed - gang.binding, ready=False), now)
         else:
             before = shown.figures
@@ -70,7 +70,8 @@ class GangMetrics:
         self._waiting.take(gang)
 
     def _placed(self, shown: _Shown, before: GangFigures, now: datetime) -> None:
-        """Gangs that had their places when the scheduler started have no times: nobody knows when they got them."""
+        """Export the times of a placed gang. Gangs that were placed before the scheduler started have none: it isn't
+        known when."""
         gang = shown.figures
         taken = None if shown.created is None else max((now - shown.created).total_seconds() * 1000, 0.0)
         if gang.placed > before.placed and taken is not None:
@@ -80,7 +81,7 @@ class GangMetrics:
             self._meter.duration("e2e_job_scheduling_latency_milliseconds", taken)
 
     def _move(self, shown: _Shown, gang: GangFigures) -> None:
-        """The gang is in another queue now, which is a label of its times."""
+        """The gang is in another queue now: the queue is a label of its times."""
         for name in _TIMES:
             self._meter.forget(name, **shown.labels)
         shown.figures = gang
@@ -98,17 +99,17 @@ class GangMetrics:
 
 
 class _Waiting:
-    """Since when the gang of each queue waits that waits longest."""
+    """Since when the longest-waiting gang of each queue waits."""
 
     def __init__(self, meter: Meter) -> None:
         self._meter = meter
         self._queue_of: dict[str, str] = {}
         self._since: dict[str, dict[str, float]] = {}
-        """By queue and UID, in Unix seconds."""
+        """Queue -> UID -> since when, in Unix seconds."""
         self._changed: set[str] = set()
 
     def take(self, gang: GangFigures) -> None:
-        """What a cycle found of that gang."""
+        """Record a gang's state after a cycle."""
         since = _time(gang.waiting_since) if gang.waiting_since else None
         if since is None:
             self.forget(gang.uid)
@@ -123,14 +124,14 @@ class _Waiting:
             self._changed.add(gang.queue)
 
     def forget(self, uid: str) -> None:
-        """It doesn't wait any more."""
+        """The gang isn't waiting any more."""
         queue = self._queue_of.pop(uid, None)
         if queue is not None:
             del self._since[queue][uid]
             self._changed.add(queue)
 
     def show(self) -> None:
-        """Export what changed."""
+        """Export the changes."""
         for queue in sorted(self._changed):
             waiting = self._since.get(queue)
             if waiting:

@@ -1,4 +1,4 @@
-"""Jobs by queue and phase, and the pods and restarts of each, as their statuses count them."""
+"""Jobs by queue and phase, and the pods and restarts of each, as counted in their statuses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PODS: Final = ("pending", "running", "succeeded", "failed", "terminating", "unk
 
 
 class _Seen(NamedTuple):
-    """What is exported of a job. `pods` only where there are some, or were some since the job was created."""
+    """The exported values of a job. `pods` only where it has some, or had some since it was created."""
 
     queue: str
     phase: str
@@ -27,14 +27,14 @@ class _Seen(NamedTuple):
 
 
 class JobMetrics:
-    """Follows jobs from the first list on. The series of a job end with it; those of a queue with the queue, or where
-    they count jobs that exist, with the last of them. A job that had ended before isn't counted as finished."""
+    """Watches jobs from the first list on. The series of a job are removed with it; those of a queue with the queue,
+    or, if they count existing jobs, with its last job. A job that had ended before isn't counted as finished."""
 
     def __init__(self, meter: Meter, *, jobs: Cache[Json], queues: Cache[Json]) -> None:
         self._meter = meter
         self._counts: Counter[tuple[str, str]] = Counter()
         self._pods: dict[str, set[str]] = {}
-        """By UID, the phases that are exported."""
+        """UID -> the phases that are exported."""
         self._finished: dict[str, set[str]] = {}
         jobs.listen(self._on_job)
         queues.listen(self._on_queue)

@@ -1,4 +1,4 @@
-"""The parts of a cycle, timed."""
+"""Durations of the parts of a cycle."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from vcbatch.scheduler.framework.laps import Part
 
 
 class CycleLaps:
-    """A stopwatch that tells the meter."""
+    """A stopwatch that exports to the meter."""
 
     def __init__(self, clock: Clock, meter: Meter) -> None:
         self._clock = clock
@@ -18,11 +18,11 @@ class CycleLaps:
         self._started = self._last = 0.0
 
     def start(self) -> None:
-        """A cycle begins."""
+        """Start a cycle."""
         self._started = self._last = self._clock.monotonic()
 
     def lap(self, part: Part, name: str = "") -> None:
-        """This part ends."""
+        """End this part."""
         now = self._clock.monotonic()
         spent, self._last = (now - self._last) * 1000, now
         match part:

@@ -1,4 +1,5 @@
-"""What the runtime counts. The layer of metrics systems is beside this one, so it is handed in as a small protocol."""
+"""The metrics interface of the runtime. The layer of metrics systems is beside this one, so it is passed in as a small
+protocol."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from typing import Protocol
 
 
 class Meter(Protocol):
-    """Counters, gauges and durations by name; label values come from closed sets, or name an object until it is gone
+    """Counters, gauges and durations by name; label values come from closed sets, or name an object until it is deleted
     and `forget` is called."""
 
     def count(self, name: str, value: float = 1.0, **labels: str) -> None: ...
@@ -18,12 +19,12 @@ class Meter(Protocol):
         ...
 
     def forget(self, name: str, **labels: str) -> None:
-        """The object is gone that the labels name, and its number with it."""
+        """Remove the series of a deleted object that the labels name."""
         ...
 
 
 class NoMeter:
-    """Counts nothing."""
+    """Discards everything."""
 
     def count(self, name: str, value: float = 1.0, **labels: str) -> None:
         return None

@@ -1,4 +1,4 @@
-"""Amounts and shares of queues, under the names that dashboards of Volcano know."""
+"""Resource quantities and shares of queues, under the names that dashboards for Volcano use."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ _OF_A_QUEUE = ("queue_share", "queue_overused", "queue_weight")
 
 
 class QueueMetrics:
-    """Told what changed. What it shows of a queue ends with the queue."""
+    """Exports what changed. The series of a queue are removed with the queue."""
 
     def __init__(self, meter: Meter) -> None:
         self._meter = meter
         self._shown: dict[str, dict[Amount, frozenset[str]]] = {}
-        """The resources of each amount of a queue that are shown."""
+        """Queue -> quantity -> the exported resources."""
 
     def of(self, figures: Figures) -> None:
-        """One cycle."""
+        """Export one cycle."""
         for queue in figures.queues_gone:
             self._forget(queue)
         gone = frozenset(figures.queues_gone)

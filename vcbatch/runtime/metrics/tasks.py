@@ -1,4 +1,4 @@
-"""How long after its creation a pod is seen, has a place, may be bound and is bound."""
+"""The time from a pod's creation until it is watched, placed, ready to be bound and bound."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ _STAGE = "scheduling_stage_duration_milliseconds"
 
 
 class _Underway(NamedTuple):
-    """A pod that has a place: its creation, and when it was placed by the monotonic clock."""
+    """A placed pod: its creation time, and the monotonic time of its placement."""
 
     created: datetime
     placed: float
 
 
 class TaskMetrics:
-    """Told how far pods are. Creation times are whole seconds, so the first stages of a quick scheduler show little."""
+    """Measures the stages of pods. Creation times are whole seconds, so the first stages of a fast scheduler show
+    little."""
 
     def __init__(self, meter: Meter, pods: Cache[Pod], *, clock: Clock, scheduler_names: Collection[str]) -> None:
         self._meter = meter
@@ -35,7 +36,7 @@ class TaskMetrics:
         self._underway: dict[str, _Underway] = {}
 
     def watch(self) -> None:
-        """From now on pods that appear are new: those before were there when the scheduler started."""
+        """Measure pods that appear from now on: earlier ones existed before the scheduler started."""
         self._pods.listen(self._seen)
 
     def _seen(self, change: Change[Pod]) -> None:
@@ -44,7 +45,7 @@ class TaskMetrics:
             self._observe("Watched", self._created(pod))
 
     def placed(self, binds: Iterable[Bind]) -> None:
-        """These have a place."""
+        """Record that these pods are placed."""
         now = self._clock.monotonic()
         for bind in binds:
             pod = self._pods.get(bind.uid)
@@ -54,7 +55,7 @@ class TaskMetrics:
                 self._observe("Assumed", created)
 
     def prepared(self, binds: Iterable[Bind]) -> None:
-        """The claims of these are bound, their nodes locked: they may be bound themselves."""
+        """Record that the claims of these pods are bound and their nodes locked: the pods may be bound."""
         now = self._clock.monotonic()
         for bind in binds:
             known = self._underway.get(bind.uid)
@@ -63,13 +64,13 @@ class TaskMetrics:
                 self._meter.duration(_STAGE, (now - known.placed) * 1000, stage="PreBind")
 
     def bound(self, bind: Bind) -> None:
-        """This one is."""
+        """Record that this pod is bound."""
         known = self._underway.pop(bind.uid, None)
         if known is not None:
             self._observe("Bound", known.created)
 
     def failed(self, uid: str) -> None:
-        """It was refused, and waits again."""
+        """Record that the bind was refused: the pod is pending again."""
         if self._underway.pop(uid, None) is not None:
             self._meter.count("schedule_attempts", result="error")
 

@@ -1,1 +1,1 @@
-"""When something is done again: queues of keys, waiting between tries, so much at a time."""
+"""Work queues, delays between attempts, rate limits."""

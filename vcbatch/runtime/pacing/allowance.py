@@ -1,10 +1,10 @@
-"""So much at once, and a little more with time."""
+"""A token bucket."""
 
 from __future__ import annotations
 
 
 class Allowance:
-    """`burst` at once, and one more every `seconds`. Times are the caller's, of a clock that never goes back."""
+    """`burst` tokens at once, and one more every `seconds`. Times are passed in, from a clock that never goes back."""
 
     __slots__ = ("_burst", "_filled", "_left", "_seconds")
 
@@ -15,7 +15,7 @@ class Allowance:
         self._filled = now
 
     def take(self, *, now: float, leave: float = 0.0) -> bool:
-        """Take one, where that leaves at least so much; whether there was one."""
+        """Take one token if at least `leave` tokens remain; returns whether it was taken."""
         self._fill(now)
         if self._left - 1 < leave:
             return False
@@ -23,7 +23,7 @@ class Allowance:
         return True
 
     def wait(self, *, now: float) -> float:
-        """Seconds until there is one to take; 0 where there is."""
+        """Seconds until a token is available; 0 where one is."""
         self._fill(now)
         return max(0.0, 1 - self._left) * self._seconds
 

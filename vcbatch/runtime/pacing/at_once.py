@@ -1,8 +1,8 @@
-"""How many requests of a kind are under way at a time.
+"""How many requests of a kind run at a time.
 
-Pods get their nodes as fast as they are made only while more binds than creates are under way: where the server is the
-limit, each kind gets its share of it by how many wait there. With more creates, gangs wait for their binds behind the
-pods of later ones, for seconds in a load of thousands, and nothing ends sooner.
+Pods are bound as fast as they are created only while more binds than creates run concurrently: where the server is the
+limit, each kind gets a share of it by the number of its requests. With more creates, gangs wait for their binds behind
+the pods of later ones, for seconds in a load of thousands, and no job ends sooner.
 """
 
 from __future__ import annotations
@@ -11,4 +11,4 @@ from typing import Final
 
 BINDS: Final = 32
 CREATES: Final = BINDS // 2
-"""And deletes, of all that the controllers make."""
+"""Concurrent creates and deletes of the controllers."""

@@ -1,8 +1,8 @@
-"""How often something about one object is worth doing, when reasons for it come by the hundred.
+"""Limits how often something is done for one object when events come by the hundred.
 
-A gang's pods start together and end together, each with an event of its own. What follows (a look, a write of counts)
-is done soon after a quiet time, and at doubling distances while the events go on: what a gang costs then grows with
-the logarithm of how long it takes, and not with its size.
+A gang's pods start together and end together, each with an event of its own. The work that follows (a reconcile, a
+write of counts) is done soon after a quiet time, and at doubling intervals while the events continue: the cost of a
+gang then grows with the logarithm of the time it takes, and not with its size.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ _REMEMBERED = 16_384
 
 
 class Pace(Generic[K]):
-    """Distances between acts by key, in seconds: `first` after a quiet time, then twice the last one, `limit` at most.
+    """Intervals between acts by key, in seconds: `first` after a quiet time, then twice the last one, at most `limit`.
 
-    Times are the caller's, of either clock; one that was set back counts as a quiet time. Of very many keys those are
-    forgotten that were acted on longest ago.
+    Times are passed in, from any clock; a clock that was set back counts as a quiet time. With too many keys, those
+    acted on longest ago are dropped.
     """
 
     def __init__(self, *, first: float, limit: float) -> None:
         self._first = first
         self._limit = limit
-        self._acts: OrderedDict[K, tuple[float, float]] = OrderedDict()  # when it was last, and the distance from there
+        self._acts: OrderedDict[K, tuple[float, float]] = OrderedDict()  # last act, and interval after it
 
     def wait(self, key: K, *, now: float) -> float:
         """Seconds until the next act is due; 0 where it is."""
@@ -34,7 +34,7 @@ class Pace(Generic[K]):
         return max(0.0, last + distance - now) if now >= last else 0.0
 
     def acted(self, key: K, *, now: float) -> None:
-        """It was done at `now`: the distance to the next act doubles, or begins anew after a quiet time."""
+        """Record an act at `now`: the interval to the next one doubles, or restarts at `first` after a quiet time."""
         last, distance = self._acts.get(key, (now, 0.0))
         quiet = not distance or now < last or now - last >= 2 * distance
         self._acts[key] = (now, self._first if quiet else min(2 * distance, self._limit))

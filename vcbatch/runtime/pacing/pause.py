@@ -1,4 +1,4 @@
-"""Waiting that something may cut short."""
+"""A sleep that an event can interrupt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An event that knows for how long it has been set."""
+"""An event that records since when it has been set."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from vcbatch.interfaces.clock import Clock
 
 
 class TimedEvent(asyncio.Event):
-    """`set_for` may be asked from any thread."""
+    """`set_for` may be called from any thread."""
 
     def __init__(self, clock: Clock) -> None:
         super().__init__()

@@ -1,7 +1,8 @@
-"""A queue of keys to look at: never twice at once, never twice in line, later or again when asked.
+"""A queue of keys to reconcile: each key is processed by one worker at a time and queued at most once, with delays and
+retries.
 
 The same rules as client-go's `util/workqueue`. A key is an object's UID, so everything about one object happens in
-order; what is to be done is decided when its turn comes, not when it was put in.
+order; the decision is made when the key is processed, not when it was queued.
 """
 
 from __future__ import annotations
@@ -21,21 +22,21 @@ from vcbatch.runtime.pacing.pause import pause
 K = TypeVar("K", bound=Hashable)
 log = logging.getLogger(__name__)
 
-# Volcano's limiter starts at 5 ms too; its ceiling of 1,000 s leaves users waiting long after the cause is gone.
+# Volcano's limiter starts at 5 ms too; its limit of 1,000 s leaves users waiting long after the cause is resolved.
 _RETRY = Backoff(initial=0.005, limit=60.0)
 
-# While others wait, one turn in so many is for a key that yields.
+# While others wait, one of this many keys taken is one that yields.
 _TURNS_FOR_ONE_THAT_YIELDS = 8
 
-# A loop may wake a little early, and what is then left is less than it can sleep.
+# A loop may wake a little early, and the remaining time is then shorter than it can sleep.
 _SHORTEST_SLEEP = 0.001
 
 
 class WorkQueue(Generic[K]):
-    """Not thread-safe; from another thread go through `loop.call_soon_threadsafe(queue.add, key)`.
+    """Not thread-safe; from another thread use `loop.call_soon_threadsafe(queue.add, key)`.
 
-    `yields` says of a key that gets in line whether it lets the others go first, all but each eighth: thousands of
-    objects that come at once don't hold up those that are being worked on.
+    `yields` returns whether a queued key lets the others go first, except for every eighth: thousands of new objects
+    don't delay those in progress.
     """
 
     def __init__(
@@ -52,27 +53,27 @@ class WorkQueue(Generic[K]):
         self._yields = yields
         self._ready: deque[K] = deque()
         self._yielding: deque[K] = deque()
-        self._turns = 0  # since one that yields had its turn, or none was there
-        self._waiting: set[K] = set()  # in line, or to be put there when the worker is done with it
+        self._turns = 0  # keys taken since the last one that yields, or since none was queued
+        self._waiting: set[K] = set()  # queued, or to be queued when the worker is done with it
         self._busy: set[K] = set()
         self._failures: dict[K, int] = {}
-        self._due: dict[K, float] = {}  # key -> the earliest time it is wanted
+        self._due: dict[K, float] = {}  # key -> the earliest time at which it is due
         self._timers: list[tuple[float, int, K]] = []
         self._sequence = 0
         self._has_work = asyncio.Event()
-        self._moved = clock.monotonic()  # when a key was taken last, or the first one got in line
+        self._moved = clock.monotonic()  # time when a key was last taken, or the first one was queued
         self._timers_changed = asyncio.Event()
 
     def __len__(self) -> int:
-        """How many keys wait for a worker."""
+        """The number of keys that wait for a worker."""
         return len(self._ready) + len(self._yielding)
 
     def waiting_for(self) -> float:
-        """Seconds in which keys have been in line and none was taken; 0 where none is in line."""
+        """Seconds in which keys were queued and none was taken; 0 where none is queued."""
         return self._clock.monotonic() - self._moved if len(self) else 0.0
 
     def add(self, key: K) -> None:
-        """Have the key looked at as soon as a worker is free, and after the present look where there is one."""
+        """Queue the key for the next free worker, or, while it is being processed, for afterwards."""
         if key in self._waiting:
             return
         self._waiting.add(key)
@@ -80,7 +81,7 @@ class WorkQueue(Generic[K]):
             self._line_up(key)
 
     def add_after(self, key: K, seconds: float) -> None:
-        """Have the key looked at in `seconds`. Of several such wishes for a key the earliest counts."""
+        """Queue the key after `seconds`. Of several delays for a key the earliest applies."""
         if seconds <= 0:
             self.add(key)
             return
@@ -93,7 +94,8 @@ class WorkQueue(Generic[K]):
         self._timers_changed.set()
 
     def retry(self, key: K) -> float:
-        """Have the key looked at again after a failure, later with each one in a row. Returns the delay."""
+        """Queue the key again after a failure, with a delay that grows with each failure in a row. Returns the delay in
+        seconds."""
         failures = self._failures.get(key, 0) + 1
         self._failures[key] = failures
         delay = self._retry.delay(failures, self._random)
@@ -101,19 +103,19 @@ class WorkQueue(Generic[K]):
         return delay
 
     def succeeded(self, key: K) -> None:
-        """The row of failures is over."""
+        """Reset the count of failures in a row."""
         self._failures.pop(key, None)
 
     def failures(self, key: K) -> int:
         return self._failures.get(key, 0)
 
     def forget(self, key: K) -> None:
-        """The object is gone: drop what is kept about its key."""
+        """Drop everything about the key of a deleted object."""
         self._failures.pop(key, None)
         self._due.pop(key, None)
 
     async def get(self) -> K:
-        """The next key. It is this worker's until `done`."""
+        """The next key. It is reserved for this worker until `done`."""
         while not len(self):
             self._has_work.clear()
             await self._has_work.wait()
@@ -143,8 +145,8 @@ class WorkQueue(Generic[K]):
         return self._ready.popleft()
 
     async def run(self, reconcile: Callable[[K], Awaitable[bool]], *, workers: int) -> None:
-        """Give every key to `reconcile`, `workers` at a time, until cancelled. A key for which it returns False or
-        raises is retried later."""
+        """Call `reconcile` for every key, with `workers` concurrent calls, until cancelled. A key for which it returns
+        False or raises is retried later."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._serve_timers())
             for _ in range(workers):
@@ -179,6 +181,6 @@ class WorkQueue(Generic[K]):
                 await self._timers_changed.wait()
 
     async def _sleep_until(self, due: float) -> None:
-        """Until then, or until a timer is set that may be earlier."""
+        """Sleep until that time, or until an earlier timer may have been set."""
         seconds = max(due - self._clock.monotonic(), _SHORTEST_SLEEP)
         await pause(self._clock, seconds, woken=self._timers_changed)

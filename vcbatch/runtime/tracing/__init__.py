@@ -1,1 +1,1 @@
-"""What is told of the life of jobs, of cycles and of reconciles as spans, where tracing is on."""
+"""Spans of jobs, cycles and reconciles, where tracing is on."""

@@ -11,7 +11,7 @@ from vcbatch.scheduler.model.result import CycleResult
 
 
 class CycleSpans:
-    """A stopwatch that hands on to another what it is told."""
+    """A stopwatch that records spans and passes all calls on to another one."""
 
     def __init__(self, tracer: Tracer, laps: Laps, *, clock: Clock) -> None:
         self._tracer = tracer
@@ -21,20 +21,20 @@ class CycleSpans:
         self._actions: list[tuple[str, datetime, datetime]] = []
 
     def start(self) -> None:
-        """A cycle begins."""
+        """Start a cycle."""
         self._began = self._last = self._clock.now()
         self._actions.clear()
         self._laps.start()
 
     def lap(self, part: Part, name: str = "") -> None:
-        """This part ends."""
+        """End this part."""
         began, self._last = self._last, self._clock.now()
         if part is Part.ACTION:
             self._actions.append((name, began, self._last))
         self._laps.lap(part, name)
 
     def of(self, result: CycleResult) -> None:
-        """The cycle is over."""
+        """Record the spans of a finished cycle."""
         figures = result.figures.gangs
         attributes = {
             "vcbatch.gangs": len(figures),

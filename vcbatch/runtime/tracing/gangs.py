@@ -1,4 +1,4 @@
-"""How far the gangs are whose PodGroups carry a trace context: admitted to the cluster, placed."""
+"""Progress of the gangs whose PodGroups carry a trace context: admitted to the cluster, placed."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ _WAITS = ("", PodGroupPhase.PENDING)
 
 
 class GangSpans:
-    """`gang.enqueued` and `gang.scheduled` of each gang."""
+    """The spans `gang.enqueued` and `gang.scheduled` of each gang."""
 
     def __init__(self, tracer: Tracer, podgroups: Cache[PodGroupView], *, clock: Clock) -> None:
         self._tracer = tracer
         self._podgroups = podgroups
         self._clock = clock
-        self._enqueued: OrderedDict[str, datetime] = OrderedDict()  # PodGroup UID -> when it was admitted
+        self._enqueued: OrderedDict[str, datetime] = OrderedDict()  # PodGroup UID -> time of its admission
 
     def watch(self) -> None:
-        """From now on: how far gangs are by now isn't told."""
+        """Record changes from now on: earlier progress isn't recorded."""
         self._podgroups.listen(self._seen)
 
     def of(self, figures: Figures) -> None:
-        """One cycle."""
+        """Record one cycle."""
         for uid in figures.gangs_gone:
             self._enqueued.pop(uid, None)
         for gang in figures.gangs:

@@ -1,6 +1,6 @@
-"""How far the jobs are that carry a trace context: their pods exist, all of them run.
+"""Progress of the jobs that carry a trace context: their pods exist, all of them run.
 
-Told from the counts in the jobs' status, so that no pod is looked at for it.
+Derived from the counts in the jobs' status, so that no pod is read for it.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _STARTED = ("running", "succeeded")
 
 
 class JobSpans:
-    """`pods.created` and `gang.running` of each job, once for each attempt that is seen."""
+    """The spans `pods.created` and `gang.running` of each job, once for each observed attempt."""
 
     def __init__(self, tracer: Tracer, jobs: Cache[Json], *, clock: Clock) -> None:
         self._tracer = tracer
         self._jobs = jobs
         self._clock = clock
-        self._created: OrderedDict[str, datetime] = OrderedDict()  # job UID -> when all its pods were there
+        self._created: OrderedDict[str, datetime] = OrderedDict()  # job UID -> time when all its pods existed
 
     async def run(self) -> None:
-        """Until cancelled. How far jobs are by now isn't told: nobody saw when they got there."""
+        """Record until cancelled. Earlier progress isn't recorded: its time isn't known."""
         self._jobs.listen(self._seen)
         await never()
 

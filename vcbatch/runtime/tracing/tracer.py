@@ -1,4 +1,5 @@
-"""What the runtime traces with. The layer of tracing systems is beside this one, so it is handed in as a protocol."""
+"""The tracing interface of the runtime. The layer of tracing systems is beside this one, so it is passed in as a
+protocol."""
 
 from __future__ import annotations
 
@@ -10,11 +11,11 @@ Attributes = Mapping[str, str | int | float | bool]
 
 
 class Tracer(Protocol):
-    """Takes spans that are over. Never blocks and never raises; may be called from any thread."""
+    """Takes finished spans. Never blocks and never raises; may be called from any thread."""
 
     def record(
         self, name: str, *, begin: datetime, end: datetime, parent: str = "", attributes: Attributes | None = None
     ) -> str:
-        """One span, below `parent` (a W3C traceparent) or as the first of a trace. Returns its own traceparent, empty
-        where the sampler left it out."""
+        """Record one span, below `parent` (a W3C traceparent) or as the root of a trace. Returns its own traceparent,
+        empty where the sampler dropped it."""
         ...
