@@ -1,1 +1,1 @@
-"""Requests to the API server: connections, credentials, bytes to objects and back."""
+"""Requests to the API server: connections, credentials, encoding and decoding."""

@@ -1,7 +1,7 @@
-"""Who a request comes from: each kind of credentials gives the `Authorization` header when one is needed.
+"""Authentication of requests: each kind of credentials returns the `Authorization` header on request.
 
-A header is asked for with every request, so that rotation needs nothing else; what is slow to get is kept until
-it expires or the server refuses it.
+The header is requested for every API request, so that rotation needs nothing else; a header that is slow to get is
+cached until it expires or the server refuses it.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-# The kubelet replaces a service account's token long before it ends; client-go reads the file at most once a minute.
+# The kubelet replaces a service account's token long before it expires; client-go reads the file at most once a minute.
 _FILE_SECONDS = 60.0
 _EXPIRY_MARGIN = timedelta(seconds=30)
 
 
 class Credentials(Protocol):
-    """Gives the value of the `Authorization` header, or None where none is sent."""
+    """Returns the value of the `Authorization` header, or None where none is sent."""
 
     async def authorization(self, *, now: datetime) -> str | None:
-        """The value at `now`. Raises `OSError` for a token file, `ExecPluginError` for a plugin, that gives none."""
+        """The value at `now`. Raises `OSError` where a token file can't be read, `ExecPluginError` where a plugin
+        returns no credentials."""
         ...
 
     def header(self, *, now: datetime) -> str | None:
@@ -34,13 +35,13 @@ class Credentials(Protocol):
         ...
 
     def refused(self) -> None:
-        """The server answered 401: get them anew for the next request."""
+        """Called after the server answered 401: get a new header for the next request."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class NoCredentials:
-    """Nothing in a header: a client certificate says who we are, or nothing does."""
+    """No header: the client authenticates by a certificate, or not at all."""
 
     async def authorization(self, *, now: datetime) -> str | None:
         return None
@@ -54,7 +55,7 @@ class NoCredentials:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaticToken:
-    """A token that stays the same: what the server refuses once it refuses for good."""
+    """A static token: once refused, it stays refused."""
 
     token: str = field(repr=False)
 
@@ -70,7 +71,7 @@ class StaticToken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BasicAuth:
-    """A name and a password, as kubeconfigs may have them."""
+    """A username and password, as kubeconfigs may have them."""
 
     username: str
     password: str = field(repr=False)
@@ -88,7 +89,7 @@ class BasicAuth:
 
 @dataclass(slots=True, kw_only=True)
 class TokenFile:
-    """A token that somebody else rotates, read again after a minute and after a refusal."""
+    """A token file that another program rotates, read again after a minute and after a refusal."""
 
     path: Path
     _header: str | None = field(default=None, repr=False)
@@ -102,7 +103,7 @@ class TokenFile:
             try:
                 token = self.path.read_text().strip()
             except OSError:
-                # Mid-rotation; the one we have is usually still good.
+                # The file is being rotated; the cached token is usually still valid.
                 if self._header is None:
                     raise
             else:
@@ -116,7 +117,7 @@ class TokenFile:
 
 @dataclass(slots=True, kw_only=True)
 class _Slow:
-    """A header that takes long to get: one at a time gets it, in a thread, and keeps it while it is good."""
+    """A header that is slow to get: one caller at a time gets it, in a thread, and it is cached while it is valid."""
 
     _header: str | None = field(default=None, repr=False)
     _until: datetime | None = None
@@ -125,7 +126,7 @@ class _Slow:
     async def authorization(self, *, now: datetime) -> str | None:
         if self._good(now):
             return self._header
-        import asyncio  # here, so that a command without an event loop doesn't load it
+        import asyncio  # imported here, so that a command without an event loop doesn't load it
 
         self._lock = self._lock or asyncio.Lock()
         async with self._lock:
@@ -140,7 +141,7 @@ class _Slow:
         return self._header is not None and (self._until is None or now < self._until)
 
     def _load(self, now: datetime) -> tuple[str | None, datetime | None]:
-        """The header, and until when it is good; None where nothing but a refusal ends it."""
+        """The header, and its time of expiry; None where it is valid until refused."""
         raise NotImplementedError
 
     def refused(self) -> None:
@@ -149,15 +150,15 @@ class _Slow:
 
 @dataclass(slots=True, kw_only=True)
 class ExecPlugin(_Slow):
-    """A client-go credential plugin (`users[].user.exec`). One that answers with a client certificate in place of a
-    token is refused."""
+    """A client-go credential plugin (`users[].user.exec`). One that returns a client certificate instead of a token is
+    an error."""
 
     config: Json = field(repr=False)
     folder: Path
     cluster: Json = field(repr=False)
 
     def _load(self, now: datetime) -> tuple[str | None, datetime | None]:
-        from vcbatch.runtime.client import exec_plugin  # few need one
+        from vcbatch.runtime.client import exec_plugin  # few programs need it
 
         status = exec_plugin.run(self.config, folder=self.folder, cluster=self.cluster)
         token = status.get("token")

@@ -1,6 +1,7 @@
-"""Credential plugins of client-go (`users[].user.exec`): a program that prints who we are to the server.
+"""Credential plugins of client-go (`users[].user.exec`): a program that prints credentials for the server.
 
-Source: k8s.io/client-go `plugin/pkg/client/auth/exec` and the API `client.authentication.k8s.io`. Every cloud has one.
+Source: k8s.io/client-go `plugin/pkg/client/auth/exec` and the API `client.authentication.k8s.io`. Every cloud provider
+has one.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _VERSIONS = (f"{_GROUP}/v1", f"{_GROUP}/v1beta1")
 _CLUSTER_EXTENSION = f"{_GROUP}/exec"
 _INFO = "KUBERNETES_EXEC_INFO"
 _SECONDS = 60.0
-"""How long a plugin may take that asks nobody anything."""
+"""Time limit, in seconds, of a plugin that isn't interactive."""
 _MAX_BYTES = 1024 * 1024
 _CLUSTER_FIELDS = (
     "server",
@@ -34,12 +35,12 @@ _CLUSTER_FIELDS = (
 
 
 class ExecPluginError(Exception):
-    """The plugin gave no credentials. The message names its command, never what it printed."""
+    """The plugin returned no credentials. The message names its command, and never contains its output."""
 
 
 def run(config: Json, *, folder: Path, cluster: Json) -> Json:
-    """The `status` of the ExecCredential that the plugin prints; blocks until it has ended. `folder`: where the
-    kubeconfig is, to which a command with a slash is relative. Raises `ExecPluginError`."""
+    """The `status` of the ExecCredential that the plugin prints; blocks until it has ended. `folder`: the directory of
+    the kubeconfig, to which a command with a slash is relative. Raises `ExecPluginError`."""
     command, version = str(config.get("command") or ""), str(config.get("apiVersion") or "")
     if not command:
         raise ExecPluginError("the kubeconfig's exec entry has no command")
@@ -78,7 +79,7 @@ def _info(config: Json, cluster: Json, *, interactive: bool) -> Json:
 
 
 def _printed(command: list[str], environment: Mapping[str, str], interactive: bool, config: Json) -> bytes:
-    """What it prints on standard output. What it says on standard error, such as where to log in, goes to ours."""
+    """The plugin's standard output. Its standard error, such as instructions to log in, is passed to ours."""
     name = str(config["command"])
     try:
         with subprocess.Popen(

@@ -1,4 +1,4 @@
-"""`HttpApi`: the API interface over HTTP, to a cluster or to the embedded server.
+"""`HttpApi`: the `Api` interface over HTTP, to a cluster or to the embedded server.
 
 aiohttp with msgspec: about a quarter of the CPU per request of the official client, whose models cost 30 times a
 trimmed struct to decode.
@@ -45,17 +45,17 @@ log = logging.getLogger(__name__)
 
 _MAX_LOG_LINE = 1024 * 1024
 _NO_ANSWER = "error"
-"""The status in metrics where none came."""
+"""The status in metrics of a request without a response."""
 
 
 class _SilenceError(ApiError):
-    """Nothing came for so long that the other side counts as gone."""
+    """Nothing was received for so long that the server counts as unreachable."""
 
 
 class HttpApi(RestApi):
     """`vcbatch.interfaces.Api` on one server. Close it, or use it as an async context manager.
 
-    Where `may_write` is given, no write leaves that it doesn't agree to at that moment.
+    With `may_write`, a write is sent only if that returns True at that moment.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class HttpApi(RestApi):
                     if event is not None:
                         yield event
         except _SilenceError:
-            return  # the caller reconnects where it was
+            return  # the caller reconnects from the last version
 
     async def log_lines(
         self,
@@ -139,12 +139,12 @@ class HttpApi(RestApi):
         since: datetime | None = None,
         on_unfinished: Callable[[bytes], None] | None = None,
     ) -> AsyncIterator[bytes]:
-        """The lines of a container's log, without their ends; with `follow` until the container has ended. Of a line
-        longer than a mebibyte, the rest is left out.
+        """The lines of a container's log, without line ends; with `follow` until the container has ended. A line longer
+        than 1 MiB is truncated.
 
         `previous` is the run before the latest one; `tail` counts lines, `since` counts in whole seconds. A stream that
         breaks, or in which nothing comes for too long, raises `ApiError` with code 0. `on_unfinished` is called with
-        what a line that is drawn anew by carriage returns, such as a progress bar, last became before its end.
+        the latest content of a line that carriage returns overwrite before its end, such as a progress bar.
         """
         asked = {
             "container": container,
@@ -174,7 +174,8 @@ class HttpApi(RestApi):
         cut: bool = False,
         on_unfinished: Callable[[bytes], None] | None = None,
     ) -> AsyncGenerator[bytes, None]:
-        """The lines of an answer that goes on. Raises `_SilenceError` after `silence` seconds in which nothing came."""
+        """The lines of a streamed response. Raises `_SilenceError` after `silence` seconds in which nothing was
+        received."""
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._limits.connect_timeout, sock_read=silence)
         method = "WATCH" if "watch" in query else "GET"
         try:
@@ -192,7 +193,7 @@ class HttpApi(RestApi):
         except (aiohttp.ClientError, OSError) as error:
             raise no_answer(error) from error
         finally:
-            # Also when the caller stops in the middle: an open stream never goes back to the pool.
+            # Also when the caller stops in the middle: an open stream never returns to the pool.
             response.close()
 
     # One request
@@ -259,8 +260,8 @@ class HttpApi(RestApi):
     async def _why_no_socket(
         self, path: str, query: Sequence[tuple[str, str]], headers: Mapping[str, str], code: int
     ) -> ApiError:
-        """The refusal of a WebSocket in the server's words. A handshake that fails loses them, so that the same is
-        asked once more without one, which a server refuses for the same reason and never carries out."""
+        """The server's error for a refused WebSocket. A failed handshake loses the message, so the request is repeated
+        without an upgrade; the server refuses it for the same reason and never executes it."""
         timeout = aiohttp.ClientTimeout(total=self._limits.request_timeout, sock_connect=self._limits.connect_timeout)
         try:
             async with self._opened().get(
@@ -280,7 +281,7 @@ class HttpApi(RestApi):
     async def _authorization(self) -> str | None:
         try:
             return await self._connection.credentials.authorization(now=self._clock.now())
-        except Exception as error:  # whatever a credential plugin raises
+        except Exception as error:  # any error of a credential plugin
             raise no_credentials(self._connection, error) from error
 
     async def _raise_for(self, response: aiohttp.ClientResponse) -> None:
@@ -290,11 +291,11 @@ class HttpApi(RestApi):
         raise refusal(self._connection, response.status, data, retry_after=response.headers.get("Retry-After"))
 
     def _opened(self) -> aiohttp.ClientSession:
-        # Made late: a session belongs to the loop that runs.
+        # Created late: a session belongs to the running loop.
         if self._session is None:
             context = self._connection.ssl_context()
             connector = aiohttp.TCPConnector(
-                # A stream holds a connection for as long as it lives.
+                # A stream uses a connection for its whole life.
                 limit=self._limits.connections + self._limits.streams,
                 ssl=context if context is not None else True,
                 keepalive_timeout=30.0,
@@ -313,7 +314,8 @@ class HttpApi(RestApi):
 
 
 def _event(line: bytes, model: type[T]) -> WatchEvent[T] | None:
-    """Raises `ApiError` for an ERROR event and for a line that is no event at all."""
+    """The event of a line; None (logged) where its object doesn't fit the model. Raises `ApiError` for an ERROR event and for a line that is no
+    event."""
     try:
         if (event := wire.decode_event(line, model)) is not None:
             return event
@@ -337,8 +339,8 @@ async def _lines(
     cut: bool = False,
     on_unfinished: Callable[[bytes], None] | None = None,
 ) -> AsyncIterator[bytes]:
-    """The lines of a stream. One that is longer ends it, since what follows can't be trusted to be a line, unless it
-    may be `cut`."""
+    """The lines of a stream. A line longer than `longest` ends the stream, since what follows it can't be trusted,
+    unless it may be `cut`."""
     pending = bytearray()
     async for chunk in content.iter_any():
         start = 0

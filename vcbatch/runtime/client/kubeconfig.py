@@ -1,7 +1,8 @@
-"""Where the API server is and who we are to it: kubeconfig files and the in-cluster service account.
+"""The address of the API server and the credentials for it: kubeconfig files and the in-cluster service account.
 
-Reads what `kubectl` reads, with the precedence of k8s.io/client-go `tools/clientcmd`: an explicit path, else the files
-of $KUBECONFIG merged (the first mention of a name wins), else ~/.kube/config, else the service account of the pod.
+Reads the same files as `kubectl`, with the precedence of k8s.io/client-go `tools/clientcmd`: an explicit path, else the
+files of $KUBECONFIG merged (the first mention of a name wins), else ~/.kube/config, else the service account of the
+pod.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ Json = dict[str, Any]
 
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 SERVICE_ACCOUNT_VARIABLE = "VCBATCH_SERVICEACCOUNT_DIR"
-"""Environment variable that names another folder with `token`, `ca.crt` and `namespace`."""
+"""Environment variable that names another directory with `token`, `ca.crt` and `namespace`."""
 _MAX_BYTES = 8 * 1024 * 1024
 
 
 class KubeconfigError(Exception):
-    """The configuration can't be used; the message names the file, the entry and what is wrong with it."""
+    """The configuration can't be used; the message names the file, the entry and the error."""
 
 
 class NothingConfigured(KubeconfigError):
@@ -47,8 +48,8 @@ class NothingConfigured(KubeconfigError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """Everything needed to open a connection. Certificates are PEM text, and the proxy's address may hold a password;
-    none of it is ever logged."""
+    """The settings of a connection. Certificates are PEM text, and the proxy's address may contain a password; none of
+    it is ever logged."""
 
     server: str
     credentials: Credentials = field(default_factory=NoCredentials)
@@ -75,7 +76,7 @@ class Connection:
 
 
 class CertificateRefusedError(Exception):
-    """The server isn't the one that the configuration trusts. The message says what to look at."""
+    """The server's certificate isn't trusted by the configuration. The message says what to check."""
 
     @classmethod
     def by(cls, connection: Connection, error: ssl.SSLCertVerificationError) -> CertificateRefusedError:
@@ -88,9 +89,9 @@ class CertificateRefusedError(Exception):
 
 
 async def shake_hands(connection: Connection, *, seconds: float = 10.0) -> None:
-    """Raises `CertificateRefusedError` where the server's certificate doesn't verify: no retry cures that. A server
-    that isn't reached at all may come yet, and is no error here; nor is one behind a proxy."""
-    import asyncio  # a command that makes one request is done before it would be loaded
+    """Verify the server's certificate. Raises `CertificateRefusedError` where it isn't valid, which no retry resolves.
+    An unreachable server, which may start later, is no error here; nor is one behind a proxy."""
+    import asyncio  # a command that makes one request ends before it would be loaded
 
     context = connection.ssl_context()
     if context is None or connection.proxy_url:
@@ -110,8 +111,9 @@ async def shake_hands(connection: Connection, *, seconds: float = 10.0) -> None:
 
 
 def _load_cert_chain(context: ssl.SSLContext, cert_pem: str, key_pem: str) -> None:
-    """The ssl module reads certificates from files only: these live for one call and are readable by us alone."""
-    import tempfile  # it loads a dozen modules, and few have certificates of their own
+    """Load a certificate and its key. The ssl module reads them from files only: these exist during the call and are
+    readable by the current user only."""
+    import tempfile  # it loads a dozen modules, and few users have client certificates
 
     with tempfile.TemporaryDirectory(prefix="vcbatch-tls-") as folder:
         cert, key = Path(folder, "cert.pem"), Path(folder, "key.pem")
@@ -172,7 +174,8 @@ def _candidates(path: Path | None) -> list[Path]:
 
 
 def _is_there(path: Path) -> bool:
-    """A pipe is as good as a file: a shell's `<(...)` is one. Of what nobody may look at, reading it tells."""
+    """Whether the path exists and isn't a directory. A pipe counts, such as a shell's `<(...)`. A path that may not be
+    checked counts too: reading it reports the error."""
     try:
         return not stat.S_ISDIR(path.stat().st_mode)
     except PermissionError:
@@ -183,7 +186,7 @@ def _is_there(path: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """One named entry, with the file it comes from (relative paths in it are relative to that file)."""
+    """One named entry, with its file (relative paths in it are relative to that file)."""
 
     value: Json
     file: Path
@@ -239,7 +242,7 @@ def _connection(*, cluster: _Entry, user: _Entry, context: Json, name: str) -> C
 
 def _credentials(user: _Entry, *, cluster: Json, context_name: str) -> Credentials:
     value = user.value
-    if value.get("tokenFile"):  # before `token`, as client-go has it: the file is what somebody keeps fresh
+    if value.get("tokenFile"):  # before `token`, as in client-go: the file is the one that is rotated
         return TokenFile(path=_beside(user.file, str(value["tokenFile"])))
     if value.get("token"):
         return StaticToken(token=str(value["token"]))
@@ -270,7 +273,7 @@ def _impersonation(user: Json) -> dict[str, str]:
 
 
 def _pem(entry: _Entry, key: str) -> str | None:
-    """`KEY-data` (base64) wins over `KEY` (a path), as in client-go."""
+    """`KEY-data` (base64) takes precedence over `KEY` (a path), as in client-go."""
     data = entry.value.get(f"{key}-data")
     if data:
         try:
@@ -284,7 +287,7 @@ def _pem(entry: _Entry, key: str) -> str | None:
 def _beside(file: Path, path: str) -> Path:
     try:
         return (file.parent / Path(path).expanduser()).resolve()
-    except (ValueError, RuntimeError, OSError) as error:  # such as the home of nobody, or a circle of links
+    except (ValueError, RuntimeError, OSError) as error:  # such as the home of an unknown user, or a cycle of links
         raise KubeconfigError(f"{file}: {path!r} is no path: {error}") from error
 
 
@@ -300,13 +303,13 @@ def _read(path: Path) -> str:
 
 
 def _parse(file: Path) -> Json:
-    # A tenth of the time that a command takes to start, and for nothing inside a pod.
+    # Imported late: it takes a tenth of a command's start time, and isn't needed inside a pod.
     from vcbatch.api.yaml_reader import Limits, YamlError, only
 
     try:
         document = only(_read(file), Limits(size=_MAX_BYTES, nodes=500_000, aliased=100_000, documents=1)).value
     except YamlError as error:
-        # Only the place: the problem text of the parser may quote a secret.
+        # Only the position: the parser's message may quote a secret.
         raise KubeconfigError(f"{file}: not valid YAML (line {error.line}, column {error.column})") from None
     if document is None:
         return {}

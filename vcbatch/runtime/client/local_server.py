@@ -1,4 +1,4 @@
-"""The server that `vcbatch up` runs on this machine: where it keeps its state, and whether it runs."""
+"""The server that `vcbatch up` runs on this machine: its state directory, and whether it runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A running `vcbatch up`. The kernel gives pids out again, so the start time belongs to it."""
+    """A running `vcbatch up`. The kernel reuses pids, so the start time is part of its identity."""
 
     pid: int
     start_time: int
@@ -25,8 +25,8 @@ def default_state_dir() -> Path:
 
 
 def start_time_of(pid: int) -> int | None:
-    """When the process started, in clock ticks since boot (elsewhere than on Linux: in 1/100 s since the epoch); None
-    where there is none, or nothing but a zombie."""
+    """Start time of the process, in clock ticks since boot (on other systems than Linux: in 1/100 s since the epoch);
+    None where there is no process, or a zombie."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except FileNotFoundError:
@@ -47,7 +47,7 @@ def _start_time_elsewhere(pid: int) -> int | None:
 
 
 def kubeconfig_of(state_dir: Path) -> Path:
-    """Where the server of a state directory leaves its kubeconfig."""
+    """The path of the kubeconfig that the server of a state directory writes."""
     return state_dir / "kubeconfig"
 
 
@@ -56,7 +56,7 @@ def pid_file_of(state_dir: Path) -> Path:
 
 
 def running_server(state_dir: Path) -> Server | None:
-    """Who runs on a state directory, if anybody does."""
+    """The server that runs on a state directory; None where there is none."""
     try:
         pid, start_time = (int(part) for part in pid_file_of(state_dir).read_text().split())
     except (OSError, ValueError):

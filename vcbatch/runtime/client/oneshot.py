@@ -1,4 +1,4 @@
-"""`OneShotApi`: the API interface for a command that asks something and ends.
+"""`OneShotApi`: the `Api` interface for a command that sends some requests and exits.
 
 Loading asyncio and aiohttp takes longer than most such commands run. So this one speaks HTTP/1.1 by the standard
 library and blocks inside its coroutines; `drive` runs them without an event loop.
@@ -42,8 +42,8 @@ _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class OneShotApi(RestApi):
-    """`vcbatch.interfaces.Api` without watches, over one connection that is kept between requests. Close it, or use it
-    as a context manager. One thread at a time."""
+    """`vcbatch.seams.Api` except for watches, over one connection that is kept between requests. Close it, or use it as
+    a context manager. One thread at a time."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class OneShotApi(RestApi):
         self._timed: TimedSocket
         self._tls: ssl.SSLContext | None = None
         self.server_date = ""
-        """The header `Date` of the last answer: the server's clock, in whole seconds."""
+        """The header `Date` of the last response: the server's clock, in whole seconds."""
 
     def __enter__(self) -> Self:
         return self
@@ -75,7 +75,7 @@ class OneShotApi(RestApi):
     async def _exchange(self, request: Request) -> bytes:
         try:
             authorization = self._connection.credentials.header(now=self._clock.now())
-        except Exception as error:  # whatever a credential plugin raises
+        except Exception as error:  # any error of a credential plugin
             raise no_credentials(self._connection, error) from error
         deadline = self._clock.monotonic() + request.timeout
         opened = self._opened(deadline)
@@ -91,7 +91,7 @@ class OneShotApi(RestApi):
             self.server_date = response.headers.get("Date") or ""
             data = self._read(response, MAX_REFUSAL if refused else self._limits.max_answer)
         except (OSError, HTTPException, zlib.error) as error:
-            self.close()  # whatever is still under way on it belongs to no request of ours
+            self.close()  # no later request may read the rest of this response
             raise no_answer(error) from error
         except ApiError:
             self.close()
@@ -100,7 +100,7 @@ class OneShotApi(RestApi):
             raise refusal(self._connection, code, data, retry_after=response.headers.get("Retry-After"))
         return data
 
-    # The connection
+    # Connection
 
     def _opened(self, deadline: float) -> HTTPConnection:
         if self._open is not None and _gone(self._open):
@@ -111,7 +111,7 @@ class OneShotApi(RestApi):
         return self._open
 
     def _connected(self, deadline: float) -> HTTPConnection:
-        """Raises `KubeconfigError` for certificates that can't be used and proxies that aren't spoken to, and
+        """The open connection. Raises `KubeconfigError` for invalid certificates and unsupported proxies, and
         `CertificateRefusedError`."""
         connection, server = self._connection, self._server
         context = self._tls = self._tls or connection.ssl_context()
@@ -138,7 +138,7 @@ class OneShotApi(RestApi):
         opened.sock = self._timed  # type: ignore[assignment]
         return opened
 
-    # What goes out and comes in
+    # Sending and receiving
 
     def _target(self, request: Request) -> str:
         target = quote(self._server.path + request.path, safe="/:")
@@ -150,7 +150,7 @@ class OneShotApi(RestApi):
 
     def _all_headers(self, request: Request, authorization: str | None) -> dict[str, str]:
         headers = {"User-Agent": f"vcbatch/{__version__}", **self._connection.headers}
-        # On one machine, packing costs more than it saves.
+        # For a local server, compression costs more than it saves.
         headers["Accept-Encoding"] = "identity" if self._server.hostname in _LOCAL else "gzip"
         proxy = _proxy(self._connection.proxy_url)
         if proxy is not None and self._server.scheme == "http":
@@ -162,7 +162,7 @@ class OneShotApi(RestApi):
         parts: list[bytes] = []
         size = 0
         while chunk := response.read(_CHUNK):
-            # Asked for one byte more than may come, so that a bomb is noticed before it goes off.
+            # One byte more than allowed, so that a decompression bomb is detected before it is unpacked.
             part = chunk if unpack is None else unpack.decompress(chunk, limit - size + 1)
             size += len(part)
             if size > limit:
@@ -174,7 +174,7 @@ class OneShotApi(RestApi):
 
 
 def drive(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that never waits for an event loop, such as one that uses nothing but a `OneShotApi`."""
+    """Run a coroutine that never waits for an event loop, such as one that only uses a `OneShotApi`."""
     try:
         work.send(None)
     except StopIteration as done:
@@ -184,7 +184,7 @@ def drive(work: Coroutine[Any, Any, T]) -> T:
 
 
 def _gone(opened: HTTPConnection) -> bool:
-    """Whether the server has closed a connection that was kept, or sent what nobody asked for."""
+    """Whether the server has closed a kept connection, or sent unrequested data."""
     with suppress(OSError, ValueError):
         return opened.sock is None or bool(select.select([opened.sock], [], [], 0)[0])
     return True

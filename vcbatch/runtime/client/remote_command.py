@@ -1,7 +1,7 @@
 """Commands in containers: the client's side of Kubernetes' remote command protocol over a WebSocket.
 
-A message is the number of its channel and then data; the last one, on the channel for errors, is a Status that tells
-how the command ended. Source: kubernetes `staging/src/k8s.io/client-go/tools/remotecommand/websocket.go`;
+A message is the number of its channel followed by data; the last one, on the channel for errors, is a Status with the
+result of the command. Source: kubernetes `staging/src/k8s.io/client-go/tools/remotecommand/websocket.go`;
 `v5.channel.k8s.io` is `v4` with a message that closes a channel.
 """
 
@@ -33,19 +33,19 @@ _EXIT_CODE: Final = "NonZeroExitCode"
 
 
 class NotRunError(Exception):
-    """The command couldn't be run; the message is what the node says of it."""
+    """The command couldn't be run; the message is the node's."""
 
 
 class RemoteCommand:
-    """A command that runs. Close it in the end; `output` gives what it prints, and then `exit_code` is known."""
+    """A running command. Close it in the end; after `output` has ended, `exit_code` is set."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self._socket = socket
         self.exit_code: int | None = None
 
     async def output(self) -> AsyncIterator[tuple[int, bytes]]:
-        """Pieces with their stream, until the command has ended. Raises `NotRunError` where it couldn't be run, and
-        `ApiError` where the connection is lost before anybody knows how it ended."""
+        """Chunks of output with their stream, until the command has ended. Raises `NotRunError` where it couldn't be
+        run, and `ApiError` where the connection is lost before the result is known."""
         try:
             async for message in self._socket:
                 if message.type is not aiohttp.WSMsgType.BINARY or not message.data:
@@ -61,28 +61,28 @@ class RemoteCommand:
             raise ApiError(0, "ConnectionLost", "the connection ended before the command did")
 
     async def write(self, data: bytes) -> None:
-        """Bytes for its standard input. What comes when it has ended is dropped."""
+        """Write bytes to its standard input. They are dropped once the command has ended."""
         for start in range(0, len(data), _PIECE):
             await self._send(bytes([_STDIN]) + data[start : start + _PIECE])
 
     async def close_input(self) -> None:
-        """Its input has ended. A server that speaks no more than v4 can't be told."""
+        """Close its standard input. A server that supports no more than v4 can't be notified."""
         if self._socket.protocol == PROTOCOLS[0]:
             await self._send(bytes([_CLOSE, _STDIN]))
 
     async def resize(self, *, columns: int, rows: int) -> None:
-        """The terminal has this size."""
+        """Set the size of the terminal."""
         await self._send(bytes([_RESIZE]) + json.dumps({"Width": columns, "Height": rows}).encode())
 
     async def close(self) -> None:
-        """Let go of it: a command that still runs is ended by the server."""
+        """Close the connection: the server ends a command that still runs."""
         await self._socket.close()
 
     async def _send(self, data: bytes) -> None:
         try:
             await self._socket.send_bytes(data)
         except (aiohttp.ClientError, OSError):
-            return  # how it ended is told by what it sent
+            return  # the messages before have the result
 
 
 async def run_command(
@@ -97,7 +97,7 @@ async def run_command(
 
 
 def _exit_code(data: bytes) -> int:
-    """Of the final Status. Raises `NotRunError` where there is none."""
+    """The exit code in the final Status. Raises `NotRunError` where there is none."""
     try:
         status: dict[str, Any] = wire.decode_json(data)
     except (msgspec.DecodeError, RecursionError) as error:

@@ -1,6 +1,6 @@
-"""The requests of the API interface, whatever carries them: paths, bodies, pages, and what may be tried again.
+"""The requests of the `Api` interface, independent of the transport: paths, bodies, pages, and retries.
 
-What is retried here is only what can't do harm twice; everything else is the caller's to look at again.
+Only requests that are safe to repeat are retried here; the caller has to handle all other failures.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientLimits:
-    """What bounds a client: seconds, counts and bytes."""
+    """Limits of a client: seconds, counts and bytes."""
 
     connections: int = 64
     streams: int = 16
-    """How many answers that go on (watches, followed logs) may be open beside them."""
+    """The number of streamed responses (watches, followed logs) that may be open in addition."""
     connect_timeout: float = 10.0
     request_timeout: float = 30.0
     list_timeout: float = 120.0
     watch_idle_timeout: float = 90.0
-    """A watch that carries nothing this long, not even a bookmark (sent about once a minute), counts as dead."""
+    """A watch without any event for this long, not even a bookmark (sent about once a minute), counts as broken."""
     watch_seconds: float = 300.0
-    """How long the server is asked to keep a watch open; up to twice that, by chance, as client-go does."""
+    """The requested duration of a watch; up to twice that, at random, as in client-go."""
     log_idle_timeout: float = 300.0
-    """A followed log in which nothing came this long is asked for again: its server may be gone."""
+    """A followed log without output for this long is requested again: its server may be gone."""
     page_size: int = 500
     retries: int = 4
     max_answer: int = 512 * 1024 * 1024
@@ -47,12 +47,12 @@ class ClientLimits:
 
 
 class Unsent(ApiError):
-    """No connection came to be, so the server has seen nothing of the request."""
+    """No connection was established, so the server has received nothing of the request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One request as it goes over the wire."""
+    """One HTTP request."""
 
     method: str
     path: str
@@ -60,16 +60,16 @@ class Request:
     payload: bytes | None = field(default=None, repr=False)
     content_type: str = "application/json"
     timeout: float = 0.0
-    """Seconds from its first byte to the last of the answer; not for an answer that goes on."""
+    """Seconds from its first byte to the last of the response; not for a streamed response."""
 
 
 MAX_REFUSAL = 1024 * 1024
-"""Bytes that are read of an answer that is a refusal."""
+"""The number of bytes that are read of an error response."""
 
 _RETRY = Backoff(initial=0.1, limit=5.0)
 _MAX_RETRY_AFTER = 30.0
 NO_CREDENTIALS = "NoCredentials"
-"""Reason of a 401 that no server gave: there was nothing to show it."""
+"""Reason of a 401 that no server sent: the client had no credentials."""
 
 
 class _Named(msgspec.Struct):
@@ -94,7 +94,7 @@ class _Groups(msgspec.Struct):
 
 
 class RestApi(ABC):
-    """`vcbatch.interfaces.Api` but for watches; a subclass carries the requests."""
+    """`vcbatch.seams.Api` except for watches; a subclass implements the transport."""
 
     def __init__(self, connection: Connection, *, clock: Clock, random: Random, limits: ClientLimits | None) -> None:
         self._connection = connection
@@ -108,7 +108,7 @@ class RestApi(ABC):
 
     @abstractmethod
     async def _exchange(self, request: Request) -> bytes:
-        """The body of a successful answer. Raises `ApiError`: with code 0 for no answer, `Unsent` where nothing was
+        """The body of a successful response. Raises `ApiError`: with code 0 for no response, `Unsent` where nothing was
         sent."""
 
     # Reads
@@ -134,7 +134,7 @@ class RestApi(ABC):
         except ApiError as error:
             if not error.expired:
                 raise
-            # The snapshot behind the continue token is gone: the whole list in one answer can't expire.
+            # The snapshot behind the continue token has expired: the whole list in one response can't expire.
             return await self._pages(path, query, model, limit=0)
 
     async def pages(
@@ -146,7 +146,7 @@ class RestApi(ABC):
         field_selector: str = "",
         model: type[T] = dict,
     ) -> AsyncIterator[Sequence[T]]:
-        """The objects that match, one page after the other, so that a caller holds no more than it keeps. Raises
+        """The matching objects, one page after the other, so that a caller needs no more memory than it keeps. Raises
         `ApiError`, with `expired` where the list took longer than the server keeps its snapshot."""
         query = selectors(label_selector, field_selector)
         path = _path(resource, namespace)
@@ -182,11 +182,11 @@ class RestApi(ABC):
                 raise ApiError(406, "NotAcceptable", f"the list at {path} has no end: it goes on where it is")
 
     async def version(self) -> Json:
-        """What the server says it is: `/version`."""
+        """The server's version information: `/version`."""
         return _object(await self._request("GET", "/version", retry=True))
 
     async def failing_checks(self) -> Sequence[str]:
-        """The checks of `/readyz` that fail, with their reasons as far as the server tells them."""
+        """The failing checks of `/readyz`, with their reasons as far as the server reports them."""
         try:
             await self._request("GET", "/readyz", query={"verbose": ""})
         except ApiError as error:
@@ -257,13 +257,13 @@ class RestApi(ABC):
         force: bool = False,
         dry_run: bool = False,
     ) -> Json:
-        """Server-side apply: make the object, or bring the fields that `manager` has named before to what `body` says.
-        Raises `ApiError` with `conflict` where another manager's fields differ, unless with `force`, and for fields
-        that the kind doesn't have."""
+        """Server-side apply: create the object, or set the fields that `manager` owns to what `body` has. Raises
+        `ApiError` with `conflict` where another manager's fields differ, unless with `force`, and for unknown
+        fields."""
         query = {"fieldManager": manager, "force": str(force).lower(), "fieldValidation": "Strict"}
         if dry_run:
             query["dryRun"] = "All"
-        # The same twice is the same once.
+        # Applying is idempotent.
         data = await self._request(
             "PATCH",
             _path(resource, namespace, body["metadata"]["name"]),
@@ -291,9 +291,9 @@ class RestApi(ABC):
             options["propagationPolicy"] = propagation
         if grace_seconds is not None:
             options["gracePeriodSeconds"] = grace_seconds
-        # With the UID named, a second delete can't hit another object of the same name.
+        # With the UID named, a repeated delete can't affect another object of the same name.
         retry = uid is not None
-        # Who answers with something else than an object (a proxy's page) hasn't deleted anything.
+        # A response that isn't an object (a proxy's page) doesn't confirm the deletion.
         _object(await self._request("DELETE", _path(resource, namespace, name), body=options, retry=retry))
 
     async def bind(
@@ -310,7 +310,7 @@ class RestApi(ABC):
         }
         _object(await self._request("POST", _path(PODS, namespace, name, "binding"), body=body))
 
-    # One request
+    # Requests
 
     async def _request(
         self,
@@ -323,7 +323,7 @@ class RestApi(ABC):
         retry: bool = False,
         timeout: float | None = None,
     ) -> bytes:
-        """The body of a successful answer. `retry` says that the request may safely be carried out twice."""
+        """The body of a successful response. `retry` says that the request is safe to repeat."""
         request = Request(
             method=method,
             path=path,
@@ -355,18 +355,18 @@ class RestApi(ABC):
 
 
 def _again(error: ApiError, *, safe: bool, failures: int) -> bool:
-    """Whether to try once more: always what has done nothing, and what may happen twice after a passing trouble."""
+    """Whether to retry: always if the request had no effect, and after a transient error if it is `safe` to repeat."""
     if isinstance(error, Unsent) or error.code == 429:
         return True
     if error.code == 401:
         return failures == 1 and error.reason != NO_CREDENTIALS  # with new ones
-    # A Retry-After says that the server did nothing, and when to come again.
+    # A Retry-After header says that the server did nothing, and when to retry.
     return error.transient and (safe or error.retry_after is not None)
 
 
 def _path(resource: Resource, namespace: str | None, name: str | None = None, subresource: str = "") -> str:
-    """Raises `ApiError` for a name that would address something else, as k8s.io/client-go does: an empty one stands
-    for the whole collection."""
+    """The path of a request. Raises `ApiError` for a name that would address something else, as k8s.io/client-go does:
+    an empty one means the whole collection."""
     for what, part in (("namespace", namespace or None), ("name", name)):
         if part is not None and (part in ("", ".", "..") or not part.isprintable() or set(part) & set("/%?# ")):
             raise ApiError(400, "BadRequest", f"{part!r} can't be the {what} of a {resource.kind}")
@@ -380,7 +380,7 @@ def _object(data: bytes) -> Json:
 
 @contextmanager
 def _decoding(what: str) -> Iterator[None]:
-    """What a server answers may be anything. Raises `ApiError` for what can't be read."""
+    """Raises `ApiError` for a response that can't be decoded: a server may send anything."""
     try:
         yield
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -388,7 +388,7 @@ def _decoding(what: str) -> Iterator[None]:
 
 
 def selectors(label_selector: str, field_selector: str) -> dict[str, str]:
-    """The query of a list or a watch."""
+    """The query parameters of a list or a watch."""
     query: dict[str, str] = {}
     if label_selector:
         query["labelSelector"] = label_selector
@@ -398,7 +398,7 @@ def selectors(label_selector: str, field_selector: str) -> dict[str, str]:
 
 
 def no_answer(error: Exception, *, sent: bool = True) -> ApiError:
-    """What a connection's trouble is to the caller."""
+    """The `ApiError` for an error of the connection."""
     if isinstance(error, TimeoutError):
         return (ApiError if sent else Unsent)(0, "Timeout", str(error) or "it took too long")
     return (ApiError if sent else Unsent)(0, "ConnectionLost", str(error) or type(error).__name__)
@@ -413,7 +413,7 @@ def too_large(limit: int) -> ApiError:
 
 
 def refusal(connection: Connection, code: int, data: bytes, *, retry_after: str | None) -> ApiError:
-    """The refusal in an answer. After a 401 the next request gets its credentials anew."""
+    """The error in a response. After a 401 the next request gets new credentials."""
     if code == 401:
         connection.credentials.refused()
     return wire.error_from(code, data, retry_after=_seconds(retry_after))

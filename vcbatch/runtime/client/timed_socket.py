@@ -1,7 +1,7 @@
-"""A socket whose every step must be done by one deadline.
+"""A socket with one deadline for all its operations.
 
-A socket's own timeout starts anew with each read, so a server that sends a byte now and then could hold a command for
-ever.
+A socket's own timeout restarts with each read, so a server that sends a byte now and then could delay a command
+indefinitely.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 
 class TimedSocket:
-    """As much of a connected socket as `http.client` uses. `deadline` is in the seconds of `monotonic`; what isn't
-    done by then raises `TimeoutError`."""
+    """The methods of a connected socket that `http.client` uses. `deadline` is a time of `monotonic`, in seconds; an
+    operation that isn't done by then raises `TimeoutError`."""
 
     def __init__(self, sock: socket.socket, *, deadline: float, monotonic: Callable[[], float]) -> None:
         self.deadline = deadline
@@ -36,7 +36,8 @@ class TimedSocket:
         return self._sock.fileno()
 
     def close(self) -> None:
-        """The connection ends once the answers that are still read have been closed too, as with a plain socket."""
+        """Close the connection. It stays open until the responses that are still read have been closed too, as with a
+        plain socket."""
         self._closed = True
         self.release()
 
@@ -46,7 +47,7 @@ class TimedSocket:
             self._sock.close()
 
     def hurry(self) -> None:
-        """Give the next step what is left of the time."""
+        """Limit the next operation to the remaining time."""
         left = self.deadline - self._monotonic()
         if left <= 0:
             raise TimeoutError("the server took too long to answer")

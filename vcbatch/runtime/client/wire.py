@@ -1,4 +1,4 @@
-"""Bytes to objects and back: what the API client decodes and encodes."""
+"""Encoding and decoding of the API client."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Json = dict[str, Any]
 
 log = logging.getLogger(__name__)
 
-# Reasons of answers that carry no Status (a proxy, a load balancer), as k8s.io/apimachinery names them.
+# Reasons of responses without a Status (from a proxy, a load balancer), with the names of k8s.io/apimachinery.
 _REASONS: Mapping[int, str] = {
     400: "BadRequest",
     401: "Unauthorized",
@@ -36,9 +36,9 @@ _REASONS: Mapping[int, str] = {
     504: "Timeout",
 }
 _MESSAGE_LIMIT = 1024
-"""Bytes of a page of a proxy that somebody is shown."""
+"""The number of bytes of a proxy's page that an error message includes."""
 _CHECKS_LIMIT = 64 * 1024
-"""Bytes of the checks of a health page, a line each, which are taken apart."""
+"""The number of bytes of a health page that are parsed; it has one check per line."""
 _CHANGES = frozenset({"ADDED", "MODIFIED", "DELETED"})
 
 
@@ -62,7 +62,7 @@ class Frame(msgspec.Struct):
 
 
 class Typed(msgspec.Struct, Generic[T], gc=False):
-    """One line of a watch with its object, in one pass."""
+    """One line of a watch with its object, decoded in one pass."""
 
     type: str
     object: T
@@ -101,7 +101,7 @@ def encode(body: Any) -> bytes:
 
 
 def decode_json(data: bytes) -> Json:
-    """Raises `msgspec.DecodeError` for anything but a JSON object."""
+    """Decode a JSON object. Raises `msgspec.DecodeError` for anything else."""
     value = _JSON.decode(data)
     if not isinstance(value, dict):
         raise msgspec.DecodeError(f"expected an object, got {type(value).__name__}")
@@ -119,7 +119,8 @@ def _page_decoder(model: type[Any]) -> msgspec.json.Decoder[Page[Any]]:
 
 
 def decode_page(data: bytes, model: type[T]) -> Page[T]:
-    """A page of a list. An item that doesn't fit the model is left out and logged: one bad object stops no other."""
+    """Decode a page of a list. An item that doesn't fit the model is skipped and logged: one invalid object must not
+    block the others."""
     try:
         return _page_decoder(model).decode(data)
     except msgspec.ValidationError:
@@ -129,7 +130,7 @@ def decode_page(data: bytes, model: type[T]) -> Page[T]:
 
 
 def decode_item(data: bytes | msgspec.Raw, model: type[T]) -> T | None:
-    """One object, or None (logged) where it doesn't fit the model."""
+    """Decode one object; None (logged) where it doesn't fit the model."""
     try:
         return decoder(model).decode(data)
     except msgspec.ValidationError as error:
@@ -138,7 +139,7 @@ def decode_item(data: bytes | msgspec.Raw, model: type[T]) -> T | None:
 
 
 def decode_frame(line: bytes) -> Frame:
-    """Raises `msgspec.DecodeError` for a line that isn't a watch event."""
+    """Decode a watch event. Raises `msgspec.DecodeError` for any other line."""
     return _FRAMES.decode(line)
 
 
@@ -148,7 +149,7 @@ def _event_decoder(model: type[Any]) -> msgspec.json.Decoder[Typed[Any]]:
 
 
 def decode_event(line: bytes, model: type[T]) -> WatchEvent[T] | None:
-    """The usual line of a watch: a change of an object that fits the model. None for any other line."""
+    """Decode the usual line of a watch: a change of an object that fits the model. None for any other line."""
     try:
         event = _event_decoder(model).decode(line)
     except msgspec.DecodeError:
@@ -160,14 +161,14 @@ def decode_event(line: bytes, model: type[T]) -> WatchEvent[T] | None:
 
 
 def _version_of(obj: Json) -> str | None:
-    """The resourceVersion of an object that looks like one; None where it doesn't."""
+    """The resourceVersion of an object; None where it has none or isn't well-formed."""
     metadata = obj.get("metadata")
     version = cast("Json", metadata).get("resourceVersion") if isinstance(metadata, dict) else None
     return version if isinstance(version, str) else None
 
 
 def ends_initial_events(bookmark: msgspec.Raw) -> bool:
-    """Whether the objects that a watch began with are complete with this bookmark."""
+    """Whether this bookmark marks the end of the initial objects of a watch."""
     return (_BOOKMARKS.decode(bookmark).metadata.annotations or {}).get(INITIAL_EVENTS_END) == "true"
 
 
@@ -176,7 +177,7 @@ def resource_version(data: msgspec.Raw) -> str:
 
 
 def error_from(code: int, data: bytes, *, retry_after: float | None = None) -> ApiError:
-    """The refusal that an answer's body describes, whoever sent it."""
+    """The error that the body of a response describes, from a server or a proxy."""
     try:
         status = _STATUS.decode(data)
     except msgspec.DecodeError:

@@ -1,1 +1,1 @@
-"""The scheduler as a running program: deltas in, decisions carried out."""
+"""The scheduler as a running program: changes are fed in, decisions are applied."""

@@ -1,9 +1,10 @@
-"""Saying that pods have a node: on each pod of a small gang, once on the PodGroup for the rest of a large one.
+"""Emits the event that pods have been bound: on each pod of a small gang, once on the PodGroup for the rest of a large
+one.
 
-People look for the event `Scheduled` in `kubectl describe pod`, which is worth a write; a thousand of them aren't, and
-each pod's `spec.nodeName` and condition `PodScheduled` say the same, as its gang's phase and conditions do. So when
-hundreds of gangs start together, their PodGroups come first, and pods on their own with them, then one pod of each
-gang, and what is beyond the allowance isn't said.
+Users search for the event `Scheduled` in `kubectl describe pod`, which is worth a write; a thousand of them aren't, and
+each pod's `spec.nodeName` and condition `PodScheduled` have the same information, as its gang's phase and conditions
+do. So when hundreds of gangs start together, PodGroups have priority, together with single pods, then one pod of each
+gang; events beyond the allowance aren't emitted.
 """
 
 from __future__ import annotations
@@ -23,31 +24,31 @@ from vcbatch.runtime.events.recorder import Recorder
 from vcbatch.runtime.pacing.allowance import Allowance
 from vcbatch.scheduler.model.result import Bind
 
-_BURST = 16  # pods of a gang that are told of one by one,
+_BURST = 16  # pods of a gang that get an event each,
 _REFILL_SECONDS = 30.0  # and one more in this time
 _BURST_OF_ALL = 128  # of all gangs together,
 _REFILL_SECONDS_OF_ALL = 1 / 3  # which is 10,800 in the hour that a server keeps events
 _KEPT_FOR_GANGS = _BURST_OF_ALL / 2
-_KEPT_FOR_FIRST_PODS = 16  # of each gang, beside what is kept for the gangs
+_KEPT_FOR_FIRST_PODS = 16  # of each gang, in addition to those reserved for the gangs
 _REMEMBERED = 4096
 
 
 class Announcer:
-    """Told of binds as they are tried and done; writes through the recorder."""
+    """Called with binds as they are tried and done; emits events through the recorder."""
 
     def __init__(self, recorder: Recorder, *, clock: Clock, pods: Cache[Pod], podgroups: Cache[PodGroupView]) -> None:
         self._recorder = recorder
         self._clock = clock
         self._pods = pods
         self._podgroups = podgroups
-        self._gangs: dict[str, str] = {}  # pods on their way to a node, by UID -> their gang's key
+        self._gangs: dict[str, str] = {}  # pods that are being bound, by UID -> their gang's key
         self._on_their_way: Counter[str] = Counter()
         self._unreported: Counter[str] = Counter()
         self._allowances: OrderedDict[str, Allowance] = OrderedDict()
         self._of_all = Allowance(burst=_BURST_OF_ALL, seconds=_REFILL_SECONDS_OF_ALL, now=clock.monotonic())
 
     def report(self, event: Emit) -> None:
-        """An event of a cycle. All are told, but for gangs that start by the hundred."""
+        """Emit an event of a cycle. None is dropped, except `Scheduled` when gangs start by the hundred."""
         if event.reason != SchedulingEvent.SCHEDULED or self._of_all.take(now=self._clock.monotonic()):
             self._recorder.emit(event)
 
@@ -55,12 +56,12 @@ class Announcer:
         for bind in binds:
             pod = self._pods.get(bind.uid)
             name = (pod.metadata.annotations or {}).get(names.GROUP_NAME) if pod is not None else None
-            # A pod without a gang, which nobody places, would be a gang of its own.
+            # A pod without a gang, which the scheduler doesn't place, would be a gang of its own.
             gang = self._gangs[bind.uid] = f"{bind.namespace}/{name}" if name else bind.uid
             self._on_their_way[gang] += 1
 
     def waits(self, binds: Sequence[Bind], lacks: str) -> None:
-        """Pods of a gang have their nodes, and aren't bound before devices are ready."""
+        """Report that pods of a gang are placed, and wait for devices before they are bound."""
         group = self._podgroups.by_key(self._gangs.get(binds[0].uid, ""))
         ref = ref_of(PODS, binds[0]) if group is None else ref_of(PODGROUPS, group.metadata)
         message = messages.waits_for_devices(pods=len(binds), lacks=lacks)
@@ -110,7 +111,8 @@ class Announcer:
         return self._of_all.take(now=now) if self._alone(gang) else self._beside_gangs(first=first)
 
     def _alone(self, gang: str) -> bool:
-        """Whether it is the gang of a pod that nobody else made, whose event is what people look for."""
+        """Whether the gang was generated for a single pod without an owner, where users search for the event of the
+        pod."""
         group = self._podgroups.by_key(gang)
         owner = None if group is None else group.metadata.controller_owner()
         return owner is not None and owner.kind == PODS.kind

@@ -1,4 +1,4 @@
-"""The way of a bind, stage by stage: its volumes, its claims for devices, the lock of its node, the bind itself."""
+"""The stages of a bind: its volumes, its device claims, the lock of its node, the bind itself."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from vcbatch.scheduler.model.result import Bind
 
 
 class BindPath:
-    """Takes binds through all stages. Each hands on at once what it has nothing to do for.
+    """Takes binds through all stages. A stage passes a bind on at once if it has nothing to do for it.
 
-    `prepared(binds)` is called with pods that only their own bind is left of, `bound(bind)` for each that is on its
-    node, `failed(uid, error)` for each that isn't to be, whatever stage refused it, and `waits(binds, lacks)` with the
-    pods of a gang whose devices aren't ready yet. `reaches(uid)` says why a pod's node doesn't do for its volumes, or
-    nothing. `places(pod)` says whether a pod is ours to place.
+    `prepared(binds)` is called with pods for which only the bind itself remains, `bound(bind)` for each that is bound,
+    `failed(uid, error)` for each that a stage refused, and `waits(binds, lacks)` with the pods of a gang whose devices
+    aren't ready yet. `reaches(uid)` returns why a pod's node can't access its volumes, or "". `places(pod)` returns
+    whether our scheduler places the pod.
     """
 
     def __init__(
@@ -81,11 +81,11 @@ class BindPath:
         )
 
     def submit(self, binds: Iterable[Bind]) -> None:
-        """Have these pods bound. Each ends as `bound` or `failed`."""
+        """Start binding these pods. Each ends as `bound` or `failed`."""
         self._volumes.submit(binds)
 
     def parts(self) -> list[Part]:
-        """The stages, each of which has to run."""
+        """The background tasks of the stages; all have to run."""
         return [
             Part(name="binding pods", run=self._binder.run),
             Part(name="binding claims", run=self._volumes.run),

@@ -1,4 +1,4 @@
-"""Binding pods to the nodes that were chosen: many at once, each with a known outcome."""
+"""Binds pods to the chosen nodes: many concurrently, each with a known result."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _TRIES = 5
 
 
 class Binder:
-    """Carries out binds in the order given, `concurrency` at a time.
+    """Executes binds in the order given, `concurrency` at a time.
 
     `bound(bind)` is called for each pod that is on its node, `failed(uid, error)` for a bind that was refused for good;
-    that pod waits to be placed again. A bind whose answer was lost is looked up, never guessed.
+    that pod waits to be placed again. If the response to a bind was lost, the pod is read to find the result.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Binder:
         self._work.set()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Bind pods until cancelled."""
         async with asyncio.TaskGroup() as group:
             for _ in range(self._concurrency):
                 group.create_task(self._serve())
@@ -70,7 +70,7 @@ class Binder:
             started = self._clock.monotonic()
             try:
                 error = await self._bind(bind)
-            except Exception as raised:  # a bind that is lost sight of would hold its place for ever
+            except Exception as raised:  # a bind without a result would hold its node's resources for ever
                 error = f"{type(raised).__name__}: {raised}"
             self._meter.count("binds", result="bound" if error is None else "refused")
             spent = self._clock.monotonic() - started
@@ -85,7 +85,7 @@ class Binder:
                 self._failed(bind.uid, error)
 
     async def _bind(self, bind: Bind) -> str | None:
-        """None once the pod is bound, else why it isn't."""
+        """None once the pod is bound, else the reason of the failure."""
         error: ApiError | None = None
         for attempt in range(1, _TRIES + 1):
             try:
@@ -104,7 +104,7 @@ class Binder:
         return error.message if error is not None else None
 
     async def _is_bound(self, bind: Bind) -> bool:
-        """Whether this very pod is on this very node by now, as far as the server tells."""
+        """Whether this pod (by UID) is on this node now; False where the server doesn't answer."""
         try:
             pod = await self._api.get(PODS, bind.name, namespace=bind.namespace, model=Pod)
         except ApiError:

@@ -1,8 +1,8 @@
-"""Writing down which devices claims get and which pods use them, before the pods are bound.
+"""Writes which devices claims get and which pods use them, before the pods are bound.
 
-The kubelet starts a pod only when its claims say that they are reserved for it. (Source: kube-scheduler's
-DynamicResources, PreBind.) The pods of a gang are bound when all of their claims are written, and all of their devices
-ready; where one can't be, what was written for the gang is taken back.
+The kubelet starts a pod only if its claims are reserved for it. (Source: kube-scheduler's DynamicResources, PreBind.)
+The pods of a gang are bound when all of their claims are written, and all of their devices ready; where one can't be,
+the writes for the gang are reverted.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ _TRIES: Final = 8
 
 
 class _Written(NamedTuple):
-    """A claim that was written for these pods (UIDs); `gave` where it got its devices with that, `waits` where these
-    have to be made ready."""
+    """A claim that was written for these pods (UIDs); `gave` where this write allocated its devices, `waits` where the
+    devices have to be prepared first."""
 
     claim: DeviceBinding
     pods: frozenset[str]
     gave: bool
     waits: bool = False
     pod: str = ""
-    """The name of the one pod for whose extended resources it was made."""
+    """The name of the single pod for whose extended resources the claim was created."""
 
 
 class ClaimBinder:
-    """`ready(binds)` is called with pods that may be bound now, `failed(uid, error)` for each pod of a gang of which a
-    claim can't be written, or devices don't get ready, and `waits(binds, lacks)` once with the pods of a gang whose
-    devices aren't ready yet."""
+    """`ready(binds)` is called with pods that may be bound now, `failed(uid, error)` for each pod of a gang with a
+    claim that can't be written or devices that don't become ready, and `waits(binds, lacks)` once with the pods of a
+    gang whose devices aren't ready yet."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class ClaimBinder:
         claims.listen(self._on_change)
 
     def submit(self, binds: Iterable[Bind]) -> None:
-        """Hand on what has no claims for devices at once."""
+        """Process these binds. Those without device claims are passed on at once."""
         gangs: dict[str, list[Bind]] = {}
         for bind in binds:
             gangs.setdefault(bind.gang or bind.uid, []).append(bind)
@@ -96,17 +96,17 @@ class ClaimBinder:
         self._changed = asyncio.Event()
 
     def bound(self, uid: str) -> None:
-        """The pod is bound: from now on its claims are the cluster's to give back."""
+        """The pod is bound: from now on the cluster's controllers release its claims."""
         self._written.pop(uid, None)
         self._extended.bound(uid)
 
     def refused(self, uid: str) -> None:
-        """The pod wasn't bound after all."""
+        """The pod wasn't bound: revert the writes of its claims."""
         for written in self._written.pop(uid, ()):
             self._undo.put_nowait(written)
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Process gangs until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._undo_all())
             while True:
@@ -121,12 +121,12 @@ class ClaimBinder:
                 users.setdefault(key, []).append(bind)
                 if key not in claims or claim.allocation is not None:
                     claims[key] = claim
-        # What is taken back of an earlier attempt looks as if it were there still.
+        # An allocation that is being reverted for an earlier attempt would seem to be valid.
         await self._undo.join()
         done: list[_Written] = []
         try:
             error = await self._write_all(claims, users, done) or await self._until_ready(gang, done)
-        except Exception as raised:  # a gang that is lost sight of would hold its place for ever
+        except Exception as raised:  # a gang without a result would hold its nodes' resources for ever
             log.exception("writing the claims of a gang failed")
             error = f"{type(raised).__name__}: {raised}"
         if not error:
@@ -149,7 +149,7 @@ class ClaimBinder:
         users: Mapping[DeviceBindingKey, Sequence[Bind]],
         done: list[_Written],
     ) -> str:
-        """Why not all of them can be written; empty once they are. `done` are those that were."""
+        """Why not all of them can be written; empty once they are. Those that were are added to `done`."""
         for key, claim in claims.items():
             try:
                 await self._write(claim, users[key], done)
@@ -158,8 +158,8 @@ class ClaimBinder:
         return ""
 
     async def _until_ready(self, gang: Sequence[Bind], done: list[_Written]) -> str:
-        """Until the devices of all of these are ready; else why not, and that claim gives them back, whoever gave
-        them."""
+        """Wait until the devices of all of these are ready. Returns why one isn't, or ""; the claim of that one is
+        marked in `done` to release its devices, even if another program allocated them."""
         started = self._clock.monotonic()
         reported = False
 
@@ -213,7 +213,7 @@ class ClaimBinder:
         await self._extended.report(made, claim.extended, bind)
 
     async def _reserve(self, claim: DeviceBinding, binds: Sequence[Bind]) -> _Written:
-        """Give the claim its devices, where it has none, and reserve it for these pods."""
+        """Allocate the claim's devices, where it has none, and reserve it for these pods."""
         wanted = [{"resource": "pods", "name": bind.name, "uid": bind.uid} for bind in binds]
         gave = waits = False
 
@@ -242,8 +242,8 @@ class ClaimBinder:
         return _Written(claim, frozenset(bind.uid for bind in binds), gave, waits)
 
     async def _take_back(self, written: _Written) -> None:
-        """Reserve the claim for these pods no longer; where it got its devices for them and nobody else uses it, it
-        gives them back. One that was made for a pod goes."""
+        """Remove the reservation of the claim for these pods; where its devices were allocated for them and no other
+        pod uses it, also the allocation. A claim that was created for a pod is deleted."""
         if written.pod:
             await self._extended.remove(written.claim, written.pod)
             return
@@ -260,8 +260,8 @@ class ClaimBinder:
         await self._change(written.claim, change, keep=False)
 
     async def _change(self, claim: DeviceBinding, change: Callable[[Json], Json | None], *, keep: bool) -> None:
-        """Change the claim's status as it is now, whoever else writes it. `keep` it from being deleted first. Raises
-        `ApiError` where it can't be changed."""
+        """Change the claim's current status, retrying on conflicts. `keep` adds the finalizer that prevents its
+        deletion first. Raises `ApiError` where it can't be changed."""
         error: ApiError | None = None
         for attempt in range(1, _TRIES + 1):
             try:
@@ -317,13 +317,13 @@ def _results(allocation: Mapping[str, Any]) -> Sequence[Json]:
 
 
 def _devices(allocation: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-    """Which devices were given for what. How the rest is written is the API server's to change."""
+    """Which devices were allocated for which request. The API server may change how the rest is written."""
     keys = ("request", "driver", "pool", "device", "shareID")
     return [tuple(one.get(key) for key in keys) for one in _results(allocation)]
 
 
 def _waits(allocation: Mapping[str, Any]) -> bool:
-    """Whether some device of it has to be made ready first."""
+    """Whether a device of the allocation has to be prepared first."""
     return any(one.get("bindingConditions") for one in _results(allocation))
 
 

@@ -1,4 +1,5 @@
-"""Single ConfigMaps that the scheduler's policy names, read again now and then: nobody lists those of the cluster."""
+"""Single ConfigMaps that the scheduler configuration names, read periodically: those of the cluster are never
+listed."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ CHECK_SECONDS: Final = 15.0
 
 
 class ConfigMaps:
-    """Tells the scheduler of the ConfigMaps that it wants; `ready` once they were looked for."""
+    """Passes the ConfigMaps that the scheduler needs to it; `ready` is set once they were read."""
 
     def __init__(self, api: Api, scheduler: Scheduler, *, clock: Clock, wake: asyncio.Event) -> None:
         self._api = api
@@ -29,13 +30,13 @@ class ConfigMaps:
         self._refused: set[tuple[str, str]] = set()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Read them periodically, until cancelled."""
         while True:
             await self._clock.sleep(CHECK_SECONDS)
             await self.refresh()
 
     async def refresh(self) -> None:
-        """Read them once. One that can't be read is as it was."""
+        """Read them once. One that can't be read stays as it was."""
         wanted = self._scheduler.policy.config_maps
         for key in sorted(self._known.keys() - wanted):
             self._gone(key)

@@ -1,7 +1,7 @@
-"""Cycles recorded on disk, to be done again by `vcbatch replay`: a ring of files, each of which begins with the objects
-and holds the cycles after them.
+"""Records cycles on disk for `vcbatch replay`: a ring of files, each of which begins with the objects and has the
+cycles after them.
 
-A diagnosis aid: what it costs is a copy of all objects a file, and a line for everything that the scheduler is told.
+A diagnosis aid: it costs a copy of all objects per file, and a line for everything that is passed to the scheduler.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ log = logging.getLogger(__name__)
 
 PREFIX, SUFFIX = "cycles-", ".jsonl.gz"
 _NAME = re.compile(r"cycles-\d{8}T\d{6}-\d{8,}\.jsonl\.gz")
-"""Of the files of the ring: no others are removed."""
+"""Matches the files of the ring: no others are removed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RingSize:
-    """How much is kept: so many files, each ended after so many cycles or bytes (before compression)."""
+    """The limits: the number of files, and the cycles or bytes (before compression) after which each is ended."""
 
     files: int = 8
     cycles: int = 200
@@ -49,7 +49,7 @@ class RingSize:
 
 
 class RecordedScheduler(Scheduler):
-    """A scheduler that writes down what it is told and what it does."""
+    """A scheduler that records its inputs and results."""
 
     def __init__(self, policy: Policy | None, recorder: CycleRecorder) -> None:
         settings = recorder.settings
@@ -109,7 +109,8 @@ class RecordedScheduler(Scheduler):
 
 
 class CycleRecorder:
-    """Told of everything that the scheduler is told. A disk that can't be written ends the recording, nothing else."""
+    """Records everything that is passed to the scheduler. A disk that can't be written ends the recording, nothing
+    else."""
 
     def __init__(
         self,
@@ -118,12 +119,12 @@ class CycleRecorder:
         *,
         ring: RingSize | None = None,
     ) -> None:
-        """Raises `ValueError` for settings with which nothing can be recorded."""
+        """Raises `ValueError` for settings that can't be recorded."""
         settings.line()
         self._folder = folder
         self.settings = settings
         self.objects: Callable[[], Iterable[msgspec.Struct]] = tuple
-        """All that the scheduler knows, in the order in which a world is told."""
+        """Returns all objects that the scheduler knows, in the order in which a recording lists them."""
         self._ring = ring or RingSize()
         self._stream: gzip.GzipFile | None = None
         self._cycles = 0
@@ -131,30 +132,30 @@ class CycleRecorder:
         self._works = True
 
     def event(self, event: str, obj: msgspec.Struct) -> None:
-        """The scheduler was told of this."""
+        """Record a change of an object."""
         if self._stream is not None:
             self._write(event_line(event, obj))
 
     def other(self, kind: str, **arguments: str) -> None:
-        """It was told something else; see `recording`."""
+        """Record another input; see `recording`."""
         if self._stream is not None:
             self._write(other_line(kind, **arguments))
 
     def policy(self, text: str) -> None:
-        """It decides by another policy from now on."""
+        """Record that another scheduler configuration applies from now on."""
         self.settings = replace(self.settings, policy=text)
         if self._stream is not None:
             self._stop()  # the next file begins with it
 
     def before(self, scheduler: Scheduler, at: datetime) -> None:
-        """A cycle is about to begin."""
+        """Called before a cycle: starts a new file where needed."""
         full = self._cycles >= self._ring.cycles or self._size >= self._ring.size
         if self._works and (self._stream is None or full):
             self._stop()
             self._start(scheduler, at)
 
     def after(self, result: CycleResult, at: datetime) -> None:
-        """It ended."""
+        """Called after a cycle: records its result."""
         if self._stream is None:
             return
         self._cycles += 1
@@ -177,7 +178,7 @@ class CycleRecorder:
             self._write(first_line(settings))
             for obj in self.objects():
                 self._write(object_line(obj))
-            self._size = 0  # of what comes after the objects
+            self._size = 0  # bytes after the objects
             kept = sorted(path for path in self._folder.glob(f"{PREFIX}*{SUFFIX}") if _NAME.fullmatch(path.name))
             for old in kept[: -self._ring.files]:
                 old.unlink()
@@ -204,7 +205,7 @@ class CycleRecorder:
 
 
 class _Guard:
-    """Hands an `OSError` on, and swallows it."""
+    """Passes an `OSError` to `failed`, and suppresses it."""
 
     def __init__(self, failed: Callable[[OSError], None]) -> None:
         self._on = failed

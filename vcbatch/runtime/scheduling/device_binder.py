@@ -1,7 +1,7 @@
-"""Locking nodes while pods get their cards: a device plugin that hands out cards tells pods apart by the lock.
+"""Locks nodes while pods are allocated GPUs: a device plugin that allocates them identifies the pod by the lock.
 
-The lock is an annotation with the time it was taken. The device plugin takes it off once it has served the pod, or else
-the scheduler once the pod is bound; one that is older than five minutes is nobody's any more (Volcano's node lock).
+The lock is an annotation with the time it was taken. The device plugin removes it once it has served the pod, or else
+the scheduler once the pod is bound; one that is older than five minutes has expired (Volcano's node lock).
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ log = logging.getLogger(__name__)
 EXPIRY: Final = timedelta(minutes=5)
 _CHECK_SECONDS: Final = 1.0
 _HANDED_OVER: Final = frozenset({names.GPU_LOCK, names.VGPU_LOCK})
-"""Locks that device plugins take off. That of NPUs doesn't know of it: it finds pods by their annotations."""
+"""Locks that device plugins remove. The NPU plugin doesn't know the lock: it finds pods by their annotations."""
 
 
 class DeviceBinder:
     """`ready(binds)` is called with pods that may be bound now, `failed(uid, error)` for one whose node can't be
-    locked. Pods of one node wait for each other, and for nobody else."""
+    locked. Only pods of the same node wait for each other."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class DeviceBinder:
         self._locked: dict[str, Bind] = {}
 
     def submit(self, binds: Iterable[Bind]) -> None:
-        """Hand on what needs no lock at once."""
+        """Process these binds. Those that need no lock are passed on at once."""
         plain: list[Bind] = []
         for bind in binds:
             if not bind.lock:
@@ -65,19 +65,19 @@ class DeviceBinder:
             self._ready(plain)
 
     def bound(self, uid: str) -> None:
-        """The pod is bound: the lock is the device plugin's now, where it takes it off."""
+        """The pod is bound: the lock is removed here, unless the device plugin removes it."""
         bind = self._locked.pop(uid, None)
         if bind is not None and bind.lock not in _HANDED_OVER:
             self._unlocks.put_nowait(bind)
 
     def refused(self, uid: str) -> None:
-        """The pod wasn't bound after all: nobody would take its lock off."""
+        """The pod wasn't bound: remove the lock, since the device plugin won't."""
         bind = self._locked.pop(uid, None)
         if bind is not None:
             self._unlocks.put_nowait(bind)
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Process binds until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._unlock_all())
             while True:
@@ -91,7 +91,7 @@ class DeviceBinder:
                 error = await self._lock(bind)
             except ApiError as refused:
                 error = refused.message
-            except Exception as raised:  # a bind that is lost sight of would hold its place for ever
+            except Exception as raised:  # a bind without a result would hold its node's resources for ever
                 log.exception("locking node %s failed", node)
                 error = f"{type(raised).__name__}: {raised}"
             if error:
@@ -103,7 +103,7 @@ class DeviceBinder:
         del self._queues[node]
 
     async def _lock(self, bind: Bind) -> str:
-        """Take the lock, as soon as it is free or too old. Why it can't be taken; empty once it is."""
+        """Take the lock as soon as it is free or has expired. Returns why it can't be taken, or ""."""
         deadline = self._clock.now() + 2 * EXPIRY
         while True:
             node = await self._api.get(NODES, bind.node, model=Node)
@@ -121,7 +121,7 @@ class DeviceBinder:
         try:
             return self._clock.now() - parse_time(taken) < EXPIRY
         except ValueError:
-            return False  # it says no time, so it would never end
+            return False  # without a time it would never expire
 
     async def _write(self, node: Node, lock: str, value: str | None) -> bool:
         """Whether it was written: False where the node changed since it was read."""
@@ -146,5 +146,5 @@ class DeviceBinder:
             try:
                 while not await self._write(await self._api.get(NODES, bind.node, model=Node), bind.lock, None):
                     await self._clock.sleep(_CHECK_SECONDS)
-            except ApiError as error:  # then it ends by its age
+            except ApiError as error:  # then it expires
                 log.warning("node %s can't be unlocked: %s", bind.node, error.message)

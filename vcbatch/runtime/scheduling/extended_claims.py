@@ -1,8 +1,8 @@
-"""The claims for extended resources of pods (KEP-5004): made before a pod is bound, and taken away where it isn't.
+"""The claims for extended resources of pods (KEP-5004): created before a pod is bound, and deleted where it isn't.
 
-The claim is named after its pod, so that one that an earlier attempt made is found. Then the pod is told which
-container gets what of it, which the kubelet reads. A claim whose pod waits for its place again, and which nobody is
-writing, was left behind by a program that ended: it is deleted, since it keeps devices that nobody uses.
+The claim is named after its pod, so that one from an earlier attempt is found. Then the pod's status records which
+container uses which request of it, which the kubelet reads. A claim whose pod is still pending, and which isn't being
+written, was left by a program that ended: it is deleted, since it allocates devices that no pod uses.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _STATUS: Final = "extendedResourceClaimStatus"
 
 
 class ExtendedClaims:
-    """Makes and deletes such claims. `places(pod)` says whether a pod is ours to place."""
+    """Creates and deletes such claims. `places(pod)` returns whether our scheduler places the pod."""
 
     def __init__(
         self,
@@ -56,25 +56,26 @@ class ExtendedClaims:
         self._woken = asyncio.Event()
         claims.listen(self._on_change)
 
-    # For pods that are to be bound ------------------------------------------------------------------------------------
+    # For pods to be bound ---------------------------------------------------------------------------------------------
 
     def begin(self, uid: str) -> None:
-        """The claim of the pod with this UID is being written: it isn't left behind until `bound` or `given_up`."""
+        """The claim of the pod with this UID is being written: it doesn't count as left over until `bound` or
+        `given_up`."""
         self._written.add(uid)
 
     def bound(self, uid: str) -> None:
-        """The pod is bound: its claim is its own."""
+        """The pod is bound and uses its claim."""
         self._written.discard(uid)
 
     def given_up(self, uid: str) -> None:
-        """What was written for the pod is taken back, as far as that went."""
+        """The writes for the pod were reverted, as far as possible."""
         if uid in self._written:
             self._written.discard(uid)
             for claim in self._claims:
                 self._suspect(claim)
 
     async def make(self, claim: DeviceBinding, extended: ExtendedClaim, bind: Bind) -> DeviceBinding:
-        """Make the claim. Returns it with its UID. Raises `ApiError` where that can't be."""
+        """Create the claim. Returns it with its UID. Raises `ApiError` where that fails."""
         body = _claim(claim, extended, bind)
 
         async def make() -> Json:
@@ -95,7 +96,7 @@ class ExtendedClaims:
         return claim._replace(uid=made["metadata"]["uid"])
 
     async def report(self, claim: DeviceBinding, extended: ExtendedClaim, bind: Bind) -> None:
-        """Tell the pod of its claim. Raises `ApiError` where that can't be."""
+        """Record the claim in the pod's status. Raises `ApiError` where that fails."""
         said = {"requestMappings": [dict(one) for one in extended.mappings], "resourceClaimName": claim.name}
         patch = {"metadata": {"uid": bind.uid}, "status": {_STATUS: said}}
 
@@ -107,7 +108,7 @@ class ExtendedClaims:
             raise ApiError(422, "Invalid", f"the API server keeps no status.{_STATUS} of pods (DRAExtendedResource)")
 
     async def remove(self, claim: DeviceBinding, pod: str) -> None:
-        """Delete the claim of the pod of this name, which isn't bound; the pod is told first."""
+        """Delete the claim of the pod of this name, which isn't bound; it is removed from the pod's status first."""
 
         async def remove() -> None:
             there = await self._api.get(RESOURCECLAIMS, claim.name, namespace=claim.namespace)
@@ -128,7 +129,7 @@ class ExtendedClaims:
         return await act()
 
     async def _forget(self, namespace: str, pod: str, claim: Json) -> None:
-        """Have the pod name the claim no longer, which its kubelet would look for in vain."""
+        """Remove the claim from the pod's status: its kubelet would wait for it in vain."""
         try:
             stored = await self._api.get(PODS, pod, namespace=namespace)
             said = (stored.get("status") or {}).get(_STATUS) or {}
@@ -141,7 +142,7 @@ class ExtendedClaims:
                 raise
 
     async def _delete(self, namespace: str, claim: Json) -> None:
-        """Delete the claim as it was read. What keeps it while it has devices is taken off first."""
+        """Delete the claim as it was read. The finalizer that protects it while it has devices is removed first."""
         meta = claim["metadata"]
         kept: Sequence[str] = meta.get("finalizers") or ()
         try:
@@ -155,7 +156,7 @@ class ExtendedClaims:
             if not refused.not_found:
                 raise
 
-    # What was left behind ---------------------------------------------------------------------------------------------
+    # Left-over claims -------------------------------------------------------------------------------------------------
 
     def _on_change(self, change: Change[ResourceClaim]) -> None:
         if change.new is not None:
@@ -168,7 +169,7 @@ class ExtendedClaims:
             self._woken.set()
 
     async def run(self) -> None:
-        """Delete what was left behind, until cancelled."""
+        """Delete left-over claims, until cancelled."""
         failed = 0
         while True:
             await self._woken.wait()
@@ -182,7 +183,7 @@ class ExtendedClaims:
                 self._woken.set()
 
     async def _mended(self, uid: str) -> bool:
-        """Whether the claim isn't there, or not left behind."""
+        """Whether the claim doesn't exist, or isn't left over."""
         claim = self._claims.get(uid)
         try:
             if claim is not None:
@@ -194,15 +195,15 @@ class ExtendedClaims:
         return True
 
     async def _mend(self, claim: ResourceClaim) -> None:
-        """Delete the claim where its pod waits for its place and nobody is writing the claim. A pod that is gone takes
-        its claim along (garbage collector)."""
+        """Delete the claim if its pod is pending and the claim isn't being written. The claim of a deleted pod is
+        deleted by the garbage collector."""
         uid = pod_of(claim)
         owner = next((o.name for o in claim.metadata.owner_references or () if o.uid == uid), "")
         namespace = claim.metadata.namespace
         held = self._pods.get(uid)
         if uid in self._written or claim.metadata.deletion_timestamp or (held is not None and held.spec.node_name):
             return
-        # A bind of a moment ago may not be in the cache yet.
+        # A recent bind may not be in the cache yet.
         pod = await self._api.get(PODS, owner, namespace=namespace, model=Pod)
         waits = not pod.spec.node_name and pod.status.phase not in TERMINAL_PHASES
         if pod.metadata.uid != uid or not waits or not self._places(pod) or uid in self._written:
@@ -231,7 +232,7 @@ def _claim(claim: DeviceBinding, extended: ExtendedClaim, bind: Bind) -> Json:
 
 
 def _owner(claim: Json) -> str:
-    """The UID of the pod for whose extended resources the claim was made; empty for any other."""
+    """The UID of the pod for whose extended resources the claim was created; empty for any other claim."""
     meta = claim["metadata"]
     if (meta.get("annotations") or {}).get(names.EXTENDED_RESOURCE_CLAIM) != "true":
         return ""
@@ -239,7 +240,7 @@ def _owner(claim: Json) -> str:
 
 
 def _is_fresh(claim: Json, extended: ExtendedClaim) -> bool:
-    """Whether the claim asks for this, and has nothing yet."""
+    """Whether the claim has these requests and isn't allocated or reserved yet."""
     status = claim.get("status") or {}
     asked = ((claim.get("spec") or {}).get("devices") or {}).get("requests") or ()
     untouched = not (
@@ -249,6 +250,6 @@ def _is_fresh(claim: Json, extended: ExtendedClaim) -> bool:
 
 
 def _reported(request: Any) -> tuple[Any, ...]:
-    """What a request asks for, whatever else the API server fills in."""
+    """The fields of a request that are compared; the API server fills in others."""
     exactly = request.get("exactly") or {}
     return request.get("name"), exactly.get("deviceClassName"), exactly.get("count")

@@ -1,7 +1,7 @@
-"""Asks the server of the extender plugin over HTTP.
+"""Calls the server of the extender plugin over HTTP.
 
-A cycle waits for the answer, and so does everything else on its event loop: each answer is bounded in time and size,
-and all of them together in how much of the time they may take.
+A cycle waits for the response, and so does everything else on its event loop: each response is bounded in time and
+size, and all of them together in their share of the time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from vcbatch.scheduler.framework.consultant import ConsultError
 LARGEST_ANSWER = 10 << 20
 WINDOW = 10.0
 MOST_OF_WINDOW = 5.0
-"""Seconds of any ten that may be spent on waiting for answers."""
+"""Seconds of any ten that may be spent waiting for responses."""
 _CHUNK = 64 << 10
 
 
@@ -56,13 +56,13 @@ class HttpConsultant:
             self._spent += self._clock.monotonic() - started
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
 
     def _exchange(self, url: SplitResult, body: bytes, deadline: float) -> bytes:
-        """Once more on a new connection where a kept one turns out to be closed."""
+        """Send the request; once more on a new connection where a kept one turns out to be closed."""
         kept = self._connection is not None and self._to == f"{url.scheme}://{url.netloc}"
         try:
             return self._once(url, body, deadline)
@@ -109,7 +109,7 @@ class HttpConsultant:
         return self._connection
 
     def _limit(self, connection: http.client.HTTPConnection, deadline: float) -> None:
-        """Let no step wait beyond the deadline."""
+        """Limit the next operation of the socket to the deadline."""
         if connection.sock is not None:
             connection.sock.settimeout(self._left(deadline))
 

@@ -1,7 +1,7 @@
-"""Telling the scheduler of binds that are refused again and again: at once the first time, then later and later.
+"""Delays the reports of binds that are refused repeatedly: no delay the first time, then longer and longer ones.
 
-A bind that is refused for good, as by a webhook or for want of a right, would be decided and refused again in every
-cycle. Until the scheduler is told, the pod keeps the place that it was decided for.
+A bind that is refused for good, for example by a webhook or for lack of permission, would be decided and refused again
+in every cycle. Until the scheduler gets the report, the pod keeps its place on the chosen node.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LONGEST_SECONDS: Final = 30.0
 
 
 class HeldBack:
-    """`reported(uid, error)` is called for each refusal, in its time."""
+    """`reported(uid, error)` is called for each refusal, after its delay."""
 
     def __init__(self, *, clock: Clock, reported: Callable[[str, str], None]) -> None:
         self._clock = clock
@@ -27,7 +27,7 @@ class HeldBack:
         self._waiting: asyncio.Queue[tuple[float, str, str]] = asyncio.Queue()
 
     def refused(self, uid: str, error: str) -> None:
-        """The pod's bind was refused."""
+        """Record that the pod's bind was refused."""
         now = self._clock.monotonic()
         wait = self._pace.wait(uid, now=now)
         self._pace.acted(uid, now=now + wait)
@@ -37,7 +37,7 @@ class HeldBack:
             self._reported(uid, error)
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Send the delayed reports, until cancelled."""
         async with asyncio.TaskGroup() as group:
             while True:
                 group.create_task(self._report(*await self._waiting.get()))

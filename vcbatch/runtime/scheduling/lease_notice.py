@@ -1,5 +1,5 @@
-"""What a scheduler says of itself on its Lease, for commands that ask what it would do: how it was started, and the
-policy that is in force."""
+"""Information that a scheduler publishes on its Lease for commands that simulate it: its start options, and the
+scheduler configuration in use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vcbatch.scheduler.simulation.recording import Settings
 from vcbatch.scheduler.simulation.world import WorldError
 
 _LONGEST: Final = 128 << 10
-"""Of the policy, in bytes: half of what Kubernetes takes as an object's annotations."""
+"""Limit of the configuration, in bytes: half of what Kubernetes accepts as an object's annotations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,9 +24,9 @@ class LeaseNotice:
     """One scheduler's notice.
 
     Attributes:
-        identity: the replica that gave it, as the Lease names it while it leads.
-        source: where the policy is kept, as people call it; empty for the built-in one.
-        settings: how it was started, with the policy; None in its place where that is too long for a Lease.
+        identity: the replica that published it, as the Lease names it while it leads.
+        source: where the configuration is kept, in words for users; empty for the built-in one.
+        settings: its start options, with the configuration; None in place of one that is too long for a Lease.
     """
 
     identity: str
@@ -35,13 +35,14 @@ class LeaseNotice:
 
     @staticmethod
     def of(identity: str, source: str, settings: Settings, policy: Policy) -> LeaseNotice:
-        """Of a scheduler started so whose policy in force is this one. What may be secret of it isn't told."""
+        """The notice of a scheduler with these settings and this configuration in use. Possible secrets in it are left
+        out."""
         text = effective(policy, metrics=False)
         reported = text if len(text.encode()) <= _LONGEST else None
         return LeaseNotice(identity=identity, source=source, settings=replace(settings, policy=reported))
 
     def annotations(self) -> dict[str, str]:
-        """The notice as the Lease carries it. Raises `ValueError` for a share that can't be written down."""
+        """The notice as annotations of the Lease. Raises `ValueError` for a share that can't be encoded."""
         usual = Settings(taken=self.settings.taken).line()
         settings = {
             key: value
@@ -56,7 +57,7 @@ class LeaseNotice:
         """The notice of such a Lease, None where it carries none; `now` is when it is read.
 
         Raises:
-            WorldError: it can't be understood; says why.
+            WorldError: it can't be parsed; the message has the reason.
         """
         text = annotations.get(SCHEDULER_SETUP)
         if text is None:

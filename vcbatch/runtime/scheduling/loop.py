@@ -1,6 +1,7 @@
-"""The scheduler as a running program: deltas in as they come, a cycle as soon as one matters, its results behind it.
+"""The scheduler as a running program: it receives changes as they come, runs a cycle as soon as one matters, and writes
+the results in the background.
 
-A cycle costs what changed, so there is no reason to wait for a tick: it starts a moment after a change, long enough
+The cost of a cycle depends on what changed, so there is no fixed tick: it starts a moment after a change, long enough
 for a gang's pods to arrive together.
 """
 
@@ -53,9 +54,9 @@ _OVERDUE_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopConfig:
-    """Times in seconds. `period` is how long a cycle may be put off at most; `settle` how long changes that come in a
-    burst are waited for; `rest` the share of a cycle's own time that is left to everything else after it. After `burst`
-    cycles in a row there is one every `beat`: what goes on for long is decided on in heaps."""
+    """Times in seconds. `period` is the longest delay of a cycle; `settle` the time that changes in a burst are waited
+    for; `rest` the share of a cycle's duration that is left to other work after it. After `burst` cycles in a row there
+    is one every `beat`, so that continuous changes are decided in batches."""
 
     period: float = 1.0
     settle: float = 0.005
@@ -65,7 +66,7 @@ class LoopConfig:
 
 
 class SchedulerLoop:
-    """Feeds one `Scheduler` and carries its decisions out."""
+    """Feeds one `Scheduler` with changes and applies its decisions."""
 
     def __init__(
         self,
@@ -81,8 +82,8 @@ class SchedulerLoop:
         own: OwnObject | None = None,
         tracer: Tracer | None = None,
     ) -> None:
-        """`own` is the scheduler's Lease, on which is said what concerns no gang. Cycles, and how far gangs are, are
-        told to `tracer`."""
+        """`own` is the scheduler's Lease, for events that concern no gang. Cycles and the progress of gangs are
+        recorded by `tracer`."""
         self.scheduler = scheduler
         self._clock = clock
         self._config = config or LoopConfig()
@@ -146,13 +147,13 @@ class SchedulerLoop:
         )
 
     def use(self, policy: Policy) -> None:
-        """Decide by another policy from the next cycle on, which comes at once."""
+        """Use another scheduler configuration from the next cycle on, which starts at once."""
         self.scheduler.set_policy(policy)
         self._usage.use(policy.metrics)
         self._wake.set()
 
     def parts(self) -> list[Part]:
-        """What has to run, beside the informers."""
+        """The background tasks, besides the informers."""
         return [
             *self._binds.parts(),
             Part(name="holding back what is refused again", run=self._refusals.run),
@@ -160,12 +161,12 @@ class SchedulerLoop:
             Part(name="writing the scheduler's results", run=self._writes.run),
             Part(name="telling of plugins that fail", run=self._trouble.run),
             Part(name="measuring the load of nodes", run=self._usage.run),
-            # A scheduler whose picture may be broken is not to be trusted with another cycle.
+            # A scheduler whose snapshot may be inconsistent must not run another cycle.
             Part(name="scheduling", run=self.run, restart=False),
         ]
 
     def error(self) -> str:
-        """Why something has changed and no cycle comes, "" where that isn't so."""
+        """Why a change is pending and no cycle runs, "" otherwise."""
         seconds = self._wake.set_for()
         return f"a cycle has been due for {seconds:.0f}s" if seconds > _OVERDUE_SECONDS else ""
 
@@ -189,7 +190,7 @@ class SchedulerLoop:
         self._wake.set()
 
     def _waking(self, report: Callable[P, None]) -> Callable[P, None]:
-        """Tells the scheduler, and has it look at once."""
+        """Wrap `report`: pass the change to the scheduler, and start a cycle."""
 
         def reported(*args: P.args, **kwargs: P.kwargs) -> None:
             report(*args, **kwargs)
@@ -207,7 +208,7 @@ class SchedulerLoop:
         self._refusals.refused(uid, error)
 
     async def run(self) -> None:
-        """Cycle until cancelled. Nothing is decided before every cache has its first list."""
+        """Run cycles until cancelled. Nothing is decided before every cache has its first list."""
         await self._informers.synced()
         await self._config_maps.refresh()
         self._times.watch()
@@ -225,7 +226,7 @@ class SchedulerLoop:
                 await self._wait()
 
     def cycle(self) -> float:
-        """One cycle, its results handed on. Returns the seconds it took."""
+        """Run one cycle and pass its results on. Returns the seconds it took."""
         started = self._clock.monotonic()
         if not self._due:
             self._note_due()
@@ -246,10 +247,10 @@ class SchedulerLoop:
         return spent
 
     async def _wait(self) -> None:
-        """Until a change comes, or the time that the last cycle named."""
+        """Wait until a change arrives, or until the time that the last cycle returned."""
         if self._requeue_at is None:
             await self._wake.wait()
             return
         left = max(0.0, (self._requeue_at - self._clock.now()).total_seconds())
-        # In steps: the wall clock may jump, and what it says then counts.
+        # In steps: the wall clock may jump, and its new time counts.
         await pause(self._clock, min(left, max(self._config.period, 0.05)), woken=self._wake)

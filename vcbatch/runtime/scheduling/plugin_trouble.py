@@ -1,5 +1,5 @@
-"""Telling of plugins of the user's own that fail or take long: in the log and the metrics each time, as an event on the
-scheduler's Lease where no gang is concerned, whose PodGroup says it otherwise."""
+"""Reports user-defined scheduler plugins that fail or are slow: in the log and the metrics each time, and as an event
+on the scheduler's Lease unless a gang is concerned, whose PodGroup reports it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 class PluginTrouble:
-    """Takes failures at once; `run` sends the events."""
+    """Queues failures without blocking; `run` sends the events."""
 
     def __init__(self, recorder: Recorder, own: OwnObject | None, *, meter: Meter) -> None:
         self._recorder = recorder
@@ -28,7 +28,7 @@ class PluginTrouble:
         self._wake = asyncio.Event()
 
     def failed(self, failures: Iterable[PluginFailure]) -> None:
-        """Log and count them."""
+        """Log and count failures."""
         for failure in failures:
             whom = f"{failure.gang} is set aside" if failure.gang else "nothing is decided until it is tried again"
             log.error("a plugin failed, %s: %s", whom, failure.sentence)
@@ -39,7 +39,7 @@ class PluginTrouble:
                 )
 
     def slow(self, name: str, where: str) -> None:
-        """A cycle has waited for this one, which was here; the log has said so already."""
+        """Count a plugin that a cycle waited for in the function `where`; the log has a line already."""
         self._meter.count("plugin_slow", plugin=name)
         self._report(PolicyEvent.PLUGIN_SLOW, f"nothing else was decided while a cycle waited for {where}")
 
@@ -48,7 +48,7 @@ class PluginTrouble:
         self._wake.set()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Send the events, until cancelled."""
         while True:
             await self._wake.wait()
             self._wake.clear()

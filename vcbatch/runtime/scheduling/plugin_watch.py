@@ -1,5 +1,5 @@
-"""Saying which plugin of the user's own a cycle waits for while it waits: nothing else of the program runs until then,
-so that no metric and no probe could tell."""
+"""Logs which user-defined plugin a cycle is waiting for: nothing else of the program runs during that time, so no
+metric or probe could report it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ SLOW_SECONDS: Final = 5.0
 
 
 class PluginWatch:
-    """`slow(name, where)` is called once a cycle is over in which a plugin or an action was being called after so many
-    seconds. Those that no policy of the user's own names cost nothing."""
+    """`slow(name, where)` is called after a cycle during which a plugin or an action was running after `after` seconds.
+    Costs nothing where the configuration names no user-defined ones."""
 
     def __init__(self, slow: Callable[[str, str], None], *, after: float = SLOW_SECONDS) -> None:
         self._slow = slow
@@ -28,7 +28,7 @@ class PluginWatch:
 
     @contextmanager
     def over(self, extensions: Extensions) -> Iterator[None]:
-        """Watch what this thread does."""
+        """Watch the current thread."""
         if not extensions.plugins and not extensions.actions:
             yield
             return

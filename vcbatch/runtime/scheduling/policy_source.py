@@ -1,5 +1,5 @@
-"""The scheduling policy followed where it is kept: a new one is in force within three seconds, one that can't be used
-changes nothing but is told."""
+"""Follows the scheduler configuration at its source: a new one is used within three seconds, an invalid one is reported
+and changes nothing."""
 
 from __future__ import annotations
 
@@ -26,24 +26,25 @@ CHECK_SECONDS = 2.0
 
 
 class PolicySource(Protocol):
-    """Where a policy is kept."""
+    """A source of scheduler configuration."""
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """Its name for users."""
         ...
 
     async def read(self) -> str:
-        """The policy's text. Raises `ConfigurationError` where there is none to be had."""
+        """The text of the configuration. Raises `ConfigurationError` where there is none."""
         ...
 
     async def about(self) -> ObjectRef | None:
-        """The object that events about the policy are about; None where there is none."""
+        """The object on which to emit events about the configuration; None where there is none."""
         ...
 
 
 class PolicyFile:
-    """A file, such as a mounted ConfigMap. Its content is compared, since that is a link which moves."""
+    """A file, such as a mounted ConfigMap. Its content is compared, since a mounted ConfigMap is a link that
+    changes."""
 
     def __init__(self, path: Path, *, own: OwnObject | None = None) -> None:
         self.path = path
@@ -64,7 +65,7 @@ class PolicyFile:
 
 
 class PolicyConfigMap:
-    """A key of a ConfigMap: the one that is named, else `volcano-scheduler.conf`, else the only one there is."""
+    """A key of a ConfigMap: the given one, else `volcano-scheduler.conf`, else its only key."""
 
     def __init__(self, api: Api, namespace: str, name: str, key: str = "") -> None:
         self._api = api
@@ -75,7 +76,7 @@ class PolicyConfigMap:
 
     @staticmethod
     def parse(api: Api, text: str) -> PolicyConfigMap:
-        """Read `namespace/name` or `namespace/name:key`. Raises `ValueError`."""
+        """Parse `namespace/name` or `namespace/name:key`. Raises `ValueError`."""
         place, _, key = text.partition(":")
         namespace, slash, name = place.partition("/")
         if not (namespace and slash and name) or "/" in name or (":" in text and not key):
@@ -106,7 +107,7 @@ class PolicyConfigMap:
 
 
 class FollowedPolicy:
-    """Reads a policy again when it changes, and hands on those that can be used."""
+    """Reads a configuration again when it changes, and passes valid ones on."""
 
     def __init__(
         self,
@@ -125,16 +126,16 @@ class FollowedPolicy:
         self._seen: str | None = None
         self._error = ""
         self.policy: Policy | None = None
-        """The last one that could be used."""
+        """The last valid one."""
 
     @property
     def error(self) -> str:
-        """Why what the source says isn't in force; empty where it is."""
+        """Why the content of the source isn't in use; empty where it is."""
         return self._error
 
     async def first(self) -> Policy:
-        """The first policy that can be used, however long that takes: without one nothing is decided, since another
-        policy than the one that was asked for might evict, or bind where nobody should be."""
+        """The first valid configuration, however long that takes: without one nothing is decided, since another
+        configuration than the intended one might evict pods, or bind them to the wrong nodes."""
         while True:
             await self.refresh()
             if self.policy is not None:
@@ -142,7 +143,7 @@ class FollowedPolicy:
             await self._clock.sleep(CHECK_SECONDS)
 
     async def follow(self, take: Callable[[Policy], None]) -> None:
-        """Hand on every policy from now on, until cancelled."""
+        """Pass every later configuration on, until cancelled."""
         while True:
             await self._clock.sleep(CHECK_SECONDS)
             before = self.policy
@@ -151,7 +152,7 @@ class FollowedPolicy:
                 take(self.policy)
 
     async def refresh(self) -> None:
-        """Read the source once; `policy` and `error` then say how things stand."""
+        """Read the source once; `policy` and `error` then have the result."""
         try:
             text = await self._source.read()
             if text == self._seen:

@@ -1,7 +1,7 @@
-"""The real load of nodes, read from where the policy's `metrics` section says, for the scheduler.
+"""The measured load of nodes, for the scheduler, read from the source in the configuration's `metrics` section.
 
-One request a kind and a round, whatever the number of nodes; each is bounded in time and size. A source that fails is
-told once, and what it said before holds until it is too old for those who use it.
+One request per kind and round, whatever the number of nodes; each is bounded in time and size. A source that fails is
+reported once, and its last measurements stay in use until they are too old for the plugins that read them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from vcbatch.scheduler.framework.metrics_section import MetricsSection, MetricsT
 log = logging.getLogger(__name__)
 
 WINDOW = "10m"
-"""What loads are averaged over."""
+"""The period over which loads are averaged."""
 REQUEST_SECONDS = 10.0
 LARGEST_ANSWER = 16 << 20
 _MOST_BUCKETS = 65_000
@@ -49,7 +49,7 @@ _ADAPTED_CPU, _ADAPTED_MEMORY = "node_cpu_usage_avg", "node_memory_usage_avg"
 
 
 class UsageError(Exception):
-    """The source didn't answer, or not with what can be understood; the message says which."""
+    """The source didn't answer, or its response can't be parsed; the message has the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ _Samples = Mapping[str, _Sample]
 
 
 class _NodeMetrics(Wire):
-    """What the metrics server says of a node."""
+    """The metrics server's measurements of a node."""
 
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     timestamp: str = ""
@@ -76,7 +76,7 @@ class _Described(Wire):
 
 
 class _MetricValue(Wire):
-    """One item of a custom metric; it has no metadata that names it."""
+    """One item of a custom metric; it has no metadata with a name."""
 
     described_object: _Described = msgspec.field(default_factory=_Described)
     timestamp: str = ""
@@ -122,7 +122,7 @@ class _ElasticAnswer(Wire):
 
 
 class UsageSource:
-    """Measures in rounds, as long as there is a section."""
+    """Measures periodically, as long as there is a section."""
 
     def __init__(
         self,
@@ -145,13 +145,13 @@ class UsageSource:
         self._last: dict[str, NodeUsage] = {}
 
     def use(self, section: MetricsSection | None) -> None:
-        """Measure there from now on; None: nowhere."""
+        """Use this section from now on; None: don't measure."""
         if section != self._section:
             self._section = section
             self._changed.set()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Measure until cancelled."""
         while True:
             self._changed.clear()
             if self._section is None:
@@ -178,7 +178,7 @@ class UsageSource:
             self._reported("DELETED", self._last.pop(name))
 
     async def measure(self, section: MetricsSection) -> list[NodeUsage]:
-        """The load of the nodes that exist, by name. Raises `UsageError`."""
+        """The load of the existing nodes, by name. Raises `UsageError`."""
         try:
             async with asyncio.timeout(2 * REQUEST_SECONDS):
                 cpu, memory = await self._samples(section)
@@ -227,7 +227,8 @@ class UsageSource:
             return await ask(_PROMETHEUS_CPU), await ask(_PROMETHEUS_MEMORY)
 
     def _by_instance(self, series: Iterable[_PrometheusSeries]) -> _Samples:
-        """By node: an instance is a node's name, with a port or without, or there is a label `node` or `nodename`."""
+        """Samples by node: an instance is a node's name, with or without a port, or there is a label `node` or
+        `nodename`."""
         found: dict[str, _Sample] = {}
         for one in series:
             labels = one.metric
@@ -300,7 +301,7 @@ class UsageSource:
 
 
 def _keep(samples: dict[str, _Sample], name: str, value: float, at: float) -> None:
-    """A measurement that is no number is none."""
+    """Store a measurement, unless it isn't a finite number."""
     if math.isfinite(value) and math.isfinite(at):
         samples[name] = _Sample(max(value, 0.0), at)
 
@@ -331,7 +332,7 @@ def _session(section: MetricsSection) -> aiohttp.ClientSession:
 
 
 async def _answer(request: AbstractAsyncContextManager[aiohttp.ClientResponse]) -> bytes:
-    """The body of an answer that says yes. Raises ValueError for another, and for one that is too large."""
+    """The body of a successful response. Raises ValueError for another one, and for one that is too large."""
     async with request as response:
         body = bytearray()
         async for chunk in response.content.iter_any():

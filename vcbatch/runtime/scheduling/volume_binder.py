@@ -1,8 +1,9 @@
-"""Binding claims for pods that have their place, before the pods themselves are bound.
+"""Binds claims of placed pods, before the pods themselves are bound.
 
-A claim that waits for its first consumer is bound by whoever places that: a volume that is there is given to it, or
-the node is written on it, for which its driver then makes one. (Source: kube-scheduler's VolumeBinding, PreBind.) The
-pods of a gang that wait for claims are bound when all of these are; where one can't be, none is.
+A claim that waits for its first consumer is bound by the scheduler: an existing volume is assigned to it, or the node
+is written to its annotation, for which its driver then provisions a volume. (Source: kube-scheduler's VolumeBinding,
+PreBind.) The pods of a gang that wait for claims are bound when all claims are bound; where one can't be, none of the
+pods is.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ log = logging.getLogger(__name__)
 
 
 class VolumeBinder:
-    """`ready(binds)` is called with pods that may be bound now, `failed(uid, error)` for each pod of a gang of which a
-    claim can't be bound; `reaches(uid)` says why a pod's node doesn't do for the volumes that came, or nothing."""
+    """`ready(binds)` is called with pods that may be bound now, `failed(uid, error)` for each pod of a gang with a
+    claim that can't be bound; `reaches(uid)` returns why a pod's node can't access the provisioned volumes, or ""."""
 
     def __init__(
         self,
@@ -51,7 +52,7 @@ class VolumeBinder:
         volumes.listen(self._on_change)
 
     def submit(self, binds: Iterable[Bind]) -> None:
-        """Hand on what has no claims to wait for at once."""
+        """Process these binds. Those without claims to wait for are passed on at once."""
         gangs: dict[str, list[Bind]] = {}
         plain: list[Bind] = []
         for bind in binds:
@@ -62,7 +63,7 @@ class VolumeBinder:
             self._gangs.put_nowait(gang)
 
     async def run(self) -> None:
-        """Until cancelled. A gang whose volume is slow to come keeps no other waiting."""
+        """Process gangs until cancelled. A gang whose volume is slow doesn't delay others."""
         async with asyncio.TaskGroup() as group:
             while True:
                 group.create_task(self._serve(await self._gangs.get()))
@@ -77,7 +78,7 @@ class VolumeBinder:
             error = await self._bind_all(list(wanted.values()))
         except ApiError as refused:
             error = refused.message
-        except Exception as raised:  # a gang that is lost sight of would hold its place for ever
+        except Exception as raised:  # a gang without a result would hold its nodes' resources for ever
             log.exception("binding the claims of a gang failed", extra={"gang": gang[0].gang})
             error = f"{type(raised).__name__}: {raised}"
         error = error or next((why for bind in gang if (why := self._reaches(bind.uid))), "")
@@ -123,7 +124,8 @@ class VolumeBinder:
         await self._api.patch(PERSISTENTVOLUMES, claim.volume, {"metadata": metadata, "spec": {"claimRef": reference}})
 
     async def _wait(self, claim: ClaimBinding, deadline: float) -> str:
-        """Until the claim is bound. Its driver takes the node off again where it can make no volume there."""
+        """Wait until the claim is bound. Its driver removes the node from the annotation where it can't provision a
+        volume there."""
         marked = False
         while True:
             changed = self._changed
@@ -145,6 +147,6 @@ class VolumeBinder:
         return self._claims.get(claim.uid)
 
     def _is_bound(self, claim: Claim) -> bool:
-        """Whether it has its volume, and that is known here: from where it can be reached is asked next."""
+        """Whether the claim is bound and its volume is in the cache: the node's access to it is checked next."""
         name = claim.spec.volume_name
         return bool(name) and claim.status.phase == ClaimPhase.BOUND and self._volumes.by_key(name) is not None

@@ -1,8 +1,8 @@
-"""What a scheduling cycle decided beside binds, written: statuses, conditions, evictions, events.
+"""Writes the results of a scheduling cycle other than binds: statuses, conditions, evictions, events.
 
-Outside the cycle and only where something changed. Of several writes for one object the last counts, and they are
-made one after the other. What nobody acts on (a PodGroup's pods by phase, that it has its places, what a queue holds)
-waits a moment for the next change, since a gang's pods start and end together.
+Outside the cycle and only where something changed. Of several writes for one object the last one counts, and they are
+made one after the other. Writes that no other program acts on (a PodGroup's pods by phase, that it is placed, a queue's
+allocated resources) wait a moment for the next change, since a gang's pods start and end together.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ log = logging.getLogger(__name__)
 
 Write = Callable[[], Awaitable[None]]
 Key = tuple[str, str]
-"""What kind of write, and the UID of its object."""
+"""The kind of write, and the UID of its object."""
 
-# Longer than the scheduler leaves between two counts of one object, so that the second replaces the first.
+# Longer than the scheduler's interval between two counts of one object, so that the second replaces the first.
 _SETTLE_SECONDS = 1.2
 _LONGEST_SETTLE_SECONDS = 5.0
-# That a gang starts, once its places are bound: mostly its pods run by then, which is written at once.
+# Delay of the update that a gang starts, once its pods are bound: usually they run by then, which is written at once.
 _START_SECONDS = 5.0
 _COUNTED = ("podgroup", "queue")
-_DECIDED_AGAIN = "podgroup"  # what couldn't be written is part of the next cycle's picture
+_DECIDED_AGAIN = "podgroup"  # a failed write is part of the next cycle's snapshot
 
 
 class SchedulerWrites:
@@ -109,7 +109,7 @@ class SchedulerWrites:
     def _put(
         self, kind: str, uid: str, act: Callable[[Any], Awaitable[None]], what: object, *, settle: float = 0.0
     ) -> None:
-        """`settle`: seconds in which a newer one may take its place."""
+        """Queue a write. `settle`: seconds in which a newer one may replace it."""
         key = (kind, uid)
         held = key in self._pending
         self._pending[key] = lambda: act(what)
@@ -119,8 +119,8 @@ class SchedulerWrites:
             self._queue.add_after(key, max(self._pace.wait(key, now=self._clock.monotonic()), settle))
 
     def _settle(self, update: PodGroupUpdate) -> float:
-        """How long the update may wait: not at all, unless nothing is new but that the gang has its places, or how many
-        of its pods are in which phase."""
+        """Seconds that the update may wait: 0, unless the only news is that the gang is placed, or how many of its pods
+        are in which phase."""
         held = self._podgroups.get(update.uid)
         if held is None:
             return 0.0
@@ -137,13 +137,13 @@ class SchedulerWrites:
         return _SETTLE_SECONDS if before == after else 0.0
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Write until cancelled."""
         await self._queue.run(self._serve, workers=self._concurrency)
 
     async def _serve(self, key: Key) -> bool:
         write = self._pending.pop(key, None)
         if write is None:
-            return True  # it went with one that couldn't wait
+            return True  # written together with an urgent one
         if key[0] in _COUNTED:
             self._pace.acted(key, now=self._clock.monotonic())
         try:
@@ -155,12 +155,12 @@ class SchedulerWrites:
             if (error.transient or error.conflict) and key[0] != _DECIDED_AGAIN:
                 self._pending.setdefault(key, write)  # unless a newer one has come
                 return False
-        except Exception:  # one object that can't be written stops no other
+        except Exception:  # an object that can't be written must not block the others
             log.exception("a write of the scheduler failed", extra={"uid": key[1]})
         return True
 
     async def _update_podgroup(self, update: PodGroupUpdate) -> None:
-        # The kind has no status subresource, and the status is replaced: what it lacks is taken away by a null.
+        # The kind has no status subresource, and the status is replaced: fields that it lacks are removed by a null.
         status = {key: None for key in _STATUS_KEYS if key not in update.status} | dict(update.status)
         meta: Json = {"uid": update.uid, "resourceVersion": update.resource_version}
         if update.annotations:
@@ -176,7 +176,7 @@ class SchedulerWrites:
     async def _set_condition(self, update: PodConditionUpdate) -> None:
         pod = self._pods.get(update.uid)
         if pod is None or pod.spec.node_name or pod.metadata.deletion_timestamp:
-            return  # it says nothing any more
+            return  # it has no content any more
         condition: Json = {
             "type": PodConditionType.POD_SCHEDULED.value,
             "status": "False",
@@ -188,7 +188,7 @@ class SchedulerWrites:
         await self._patch_conditions(update.namespace, update.name, update.uid, [condition], said)
 
     async def _evict(self, eviction: Eviction) -> None:
-        """Say why on the pod, then delete it: a controller that sees the deletion finds the reason there."""
+        """Write the reason to the pod, then delete it: a controller that sees the deletion finds the reason there."""
         conditions: list[Json] = [
             {
                 "type": PodConditionType.READY.value,
@@ -208,19 +208,19 @@ class SchedulerWrites:
             await self._api.delete(PODS, eviction.name, namespace=eviction.namespace, uid=eviction.uid)
         except ApiError as error:
             if error.not_found or error.conflict:
-                return  # it is gone
+                return  # the pod was deleted
             if not error.transient:
                 self._eviction_failed(eviction.uid, error.message)
             raise
 
     async def _open_gate(self, removal: GateRemoval) -> None:
-        """It is the pod's only one, and none is ever added to a pod."""
+        """Remove the scheduling gate, which is the pod's only one; gates can't be added to a pod."""
         patch: Json = {"metadata": {"uid": removal.uid}, "spec": {"schedulingGates": None}}
         try:
             answer = await self._api.patch(PODS, removal.name, patch, namespace=removal.namespace)
         except ApiError as error:
             if error.not_found or error.conflict:
-                return  # it is gone
+                return  # the pod was deleted
             if not error.transient:
                 self._gate_removal_failed(removal.uid)
             raise
@@ -255,7 +255,7 @@ class SchedulerWrites:
     async def _update_queue(self, update: QueueStatusUpdate) -> None:
         queue = self._queues.get(update.uid)
         if queue is None:
-            return  # another has its name, or nobody
+            return  # the queue was deleted
         held = queue.status.allocated or {}
         allocated: Json = {key: None for key in held if key not in update.allocated} | dict(update.allocated)
         patch: Json = {"metadata": {"uid": update.uid}, "status": {"allocated": allocated}}
@@ -267,7 +267,7 @@ _STATUS_KEYS = tuple(field.encode_name for field in msgspec.structs.fields(PodGr
 
 
 def _troubles(conditions: Sequence[Json] | None) -> list[Json]:
-    """The conditions that say why a gang doesn't start."""
+    """The conditions with the reasons why a gang doesn't start."""
     return [
         condition
         for condition in conditions or ()
