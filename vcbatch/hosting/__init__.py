@@ -1,1 +1,1 @@
-"""What every long-running program of vcbatch shares: supervised background tasks, and limits for its listeners."""
+"""Shared by every long-running program of vcbatch: supervised background tasks, and limits for its listeners."""

@@ -1,4 +1,4 @@
-"""Exponential waiting between tries, with jitter so that many clients don't try in step."""
+"""Exponential delays between retries, with jitter so that clients don't retry in step."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vcbatch.interfaces.random import Random
 class Backoff:
     """Delays in seconds: `initial`, then `factor` times longer with each failure, never above `limit`.
 
-    `jitter` is the share of a delay that chance may take away.
+    `jitter` is the largest share by which a delay is randomly shortened.
     """
 
     initial: float
@@ -20,7 +20,7 @@ class Backoff:
     jitter: float = 0.5
 
     def delay(self, failures: int, random: Random) -> float:
-        """How long to wait after that many failures in a row (1 is the first)."""
-        # The exponent is bounded before the power is taken: a float overflows near 2 ** 1024.
+        """The delay in seconds after that many failures in a row (1 is the first)."""
+        # The exponent is bounded before the power is computed: a float overflows near 2 ** 1024.
         grown = self.initial * self.factor ** min(max(failures, 1) - 1, 64)
         return min(grown, self.limit) * (1.0 - self.jitter * random.random())

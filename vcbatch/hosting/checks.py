@@ -1,6 +1,6 @@
-"""The named checks of a program and how they are reported: as kube-apiserver's `/readyz` does, with reasons.
+"""The named checks of a program and their output: like kube-apiserver's `/readyz`, with reasons.
 
-Source of the form: apiserver `pkg/server/healthz/healthz.go`.
+Source of the format: apiserver `pkg/server/healthz/healthz.go`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from vcbatch.hosting.plain_http import Answer
 log = logging.getLogger(__name__)
 
 Check = Callable[[], str]
-"""What is wrong, "" where nothing is. May be called from any thread."""
+"""Returns the error, "" where there is none. May be called from any thread."""
 
 _TEXT = "text/plain; charset=utf-8"
 _LONGEST_REASON = 500
@@ -24,7 +24,7 @@ class Checks:
     """Checks by name, in their order."""
 
     def __init__(self, title: str, checks: Mapping[str, Check] | None = None) -> None:
-        """`title` is the path that they are reported at, without the slash: `readyz`."""
+        """`title` is the path of the checks, without the slash: `readyz`."""
         self.title = title
         self._checks = dict(checks or {})
 
@@ -32,16 +32,16 @@ class Checks:
         return name in self._checks
 
     def put(self, name: str, check: Check) -> None:
-        """Add a check, or have that one asked in place of the one of that name."""
+        """Add a check, or replace the one of that name."""
         self._checks = {**self._checks, name: check}  # a new dict: another thread may be reading the old one
 
     def errors(self, *, without: Collection[str] = ()) -> Mapping[str, str]:
-        """Why each check fails, "" where it doesn't."""
+        """The error of each check, "" where it passes."""
         return {name: _asked(name, check) for name, check in self._checks.items() if name not in without}
 
     def answer(self, query: Mapping[str, Sequence[str]]) -> Answer:
-        """All of them, but for those that `?exclude=NAME` leaves out: 200 where none fails. They are listed where one
-        does, and with `?verbose`."""
+        """The result of all checks, except those that `?exclude=NAME` names: 200 where none fails. The checks are
+        listed where one fails, and with `?verbose`."""
         excluded = {name for names in query.get("exclude", ()) for name in names.split(",")}
         errors = self.errors(without=excluded)
         failed = any(errors.values())
@@ -53,7 +53,7 @@ class Checks:
         return Answer(_code(failed), _TEXT, ("\n".join(lines) + "\n").encode())
 
     def answer_one(self, name: str) -> Answer:
-        """That check alone; 404 where there is none of that name."""
+        """The result of that check alone; 404 where there is none of that name."""
         check = self._checks.get(name)
         if check is None:
             return Answer(HTTPStatus.NOT_FOUND, _TEXT, b"404: no such check")

@@ -1,4 +1,5 @@
-"""Limits for whoever connects to a listener: how many, how long their requests may take, and whether they read."""
+"""Limits for the clients of a listener: the number of connections, the time of their requests, and whether they
+read."""
 
 from __future__ import annotations
 
@@ -13,23 +14,23 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 STALL_SECONDS: Final = 30.0
-"""How long a client may leave unread what was sent to it: some 4 KB/s are enough to be let alone."""
+"""Seconds that a client may leave sent data unread: some 4 KB/s are enough to keep the connection."""
 SESSION_STALL_SECONDS: Final = 4 * 3600.0
-"""The same for what a person may pause on a terminal: logs and sessions. Source: `streaming-connection-idle-timeout` of
-Kubernetes' kubelet."""
+"""The same for streams that a user may pause on a terminal: logs and sessions. Source:
+`streaming-connection-idle-timeout` of Kubernetes' kubelet."""
 WRITE_BUFFER: Final = 64 * 1024
-"""Bytes that wait for a client, from which on nothing more is written for it."""
+"""Bytes queued for a client from which on no more is written to it."""
 
 
 def most_connections(wanted: int) -> int:
-    """At most so many connections: no more than half of the files that this process may open."""
+    """At most `wanted` connections, and no more than half of the files that this process may open."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return wanted if soft == resource.RLIM_INFINITY else min(wanted, max(soft // 2, 16))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpLimits:
-    """What one connection may do; times in seconds, sizes in bytes."""
+    """Limits of one connection; times in seconds, sizes in bytes."""
 
     head_seconds: float = 15.0
     """From the first byte of a request, or from the connection, until its head is complete."""
@@ -37,23 +38,23 @@ class HttpLimits:
     """Of request line and headers together, as `http.Server.MaxHeaderBytes` of Kubernetes' API server."""
     headers: int = 1000
     pipelined: int = 64
-    """Requests that wait for the answer to another one of the same connection."""
+    """Requests that wait for the response to another one of the same connection."""
     discarded_bytes: int = 4 * 1024 * 1024
-    """Of a body that wasn't wanted: read and dropped, so that the client gets to see the answer."""
+    """Of an unwanted body: read and dropped, so that the client receives the response."""
     discarded_seconds: float = 5.0
     handshake_seconds: float = 10.0
     body_seconds: float = 30.0
     stall_seconds: float = STALL_SECONDS
     connections: int = 5000
     anonymous_idle_seconds: float | None = 10.0
-    """How long a connection stays that has sent no request with credentials and isn't in use. Where there are too many,
-    the oldest of these makes room. None: nobody shows credentials."""
+    """Seconds that a connection stays open that has sent no request with credentials and isn't in use. Where there are
+    too many, the oldest of these is closed. None: no request has credentials."""
 
 
 class ConnectionCount:
-    """The open connections of a listener, handshakes included, and how many there may be.
+    """The open connections of a listener, handshakes included, and their limit.
 
-    `make_room` is asked where there are too many; True where it has closed one that nobody needs.
+    `make_room` is called where there are too many; it returns True where it has closed one that isn't needed.
     """
 
     def __init__(self, most: int, *, make_room: Callable[[], bool] = lambda: False) -> None:
@@ -75,20 +76,21 @@ class ConnectionCount:
 
 
 class LimitedListener(socket.socket):
-    """A listening socket that closes connections at once where there are too many."""
+    """A listening socket that closes new connections at once where there are too many."""
 
     count: ConnectionCount
 
     @classmethod
     def of(cls, listener: socket.socket, count: ConnectionCount) -> LimitedListener:
-        """Takes the socket over."""
+        """Replaces `listener`, taking over its descriptor."""
         limited = cls(listener.family, listener.type, listener.proto, fileno=listener.detach())
         limited.setblocking(False)
         limited.count = count
         return limited
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """As of any socket. Raises `ConnectionAbortedError`, which asyncio expects, for one that isn't admitted."""
+        """As of any socket. Raises `ConnectionAbortedError`, which asyncio expects, for a connection above the
+        limit."""
         connection, address = super().accept()
         if not self.count.admits():
             connection.close()
@@ -111,9 +113,9 @@ class _Counted(socket.socket):
 
 @dataclass(slots=True)
 class SlowReader:
-    """Closes the connection of a client that reads nothing for `seconds` though something waits for it.
+    """Closes the connection of a client that reads nothing for `seconds` while data is queued for it.
 
-    A protocol tells it of `pause_writing`, `resume_writing` and `connection_lost`.
+    A protocol calls it in `pause_writing`, `resume_writing` and `connection_lost`.
     """
 
     transport: asyncio.Transport
@@ -131,7 +133,7 @@ class SlowReader:
             self._timer = None
 
     def allow(self, seconds: float) -> None:
-        """From now on so long."""
+        """Change the limit, in seconds."""
         self.seconds = seconds
         if self._timer is not None:
             self.resumed()
@@ -150,7 +152,7 @@ class SlowReader:
 
 
 def reset(transport: asyncio.Transport) -> None:
-    """Close a connection and drop what its client hasn't read, which the system would keep for minutes."""
+    """Close a connection and drop unread data, which the system would keep for minutes."""
     connection = transport.get_extra_info("socket")
     if connection is not None:
         with suppress(OSError):

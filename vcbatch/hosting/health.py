@@ -1,4 +1,4 @@
-"""Which background tasks of a program don't work at the moment, and why: what readiness and `vcbatch doctor` report."""
+"""Which background tasks of a program are failing, and why, as reported by readiness checks and `vcbatch doctor`."""
 
 from __future__ import annotations
 
@@ -9,22 +9,24 @@ from dataclasses import dataclass
 from vcbatch.interfaces.clock import Clock
 
 STEADY_SECONDS = 5.0
-"""How long a restarted task has to run before it counts as healthy again: a task that crashes in a loop never does."""
+"""Seconds that a restarted task has to run before it counts as healthy again: a task that crashes in a loop never
+does."""
 _LONGEST_REASON = 300
 
 
 @dataclass(slots=True)
 class _Error:
     reason: str
-    """Why the task failed last."""
+    """The error of the task's last failure."""
     running_since: float | None = None
-    """When it was started again; None while it waits for that."""
+    """When it was restarted; None while it waits for that."""
 
 
 class Health:
     """The errors of the supervised tasks of one program. May be read from any thread.
 
-    `on_failure` is called after each failure, in the thread of the task, with the name that all tasks of its kind have.
+    `on_failure` is called after each failure, in the thread of the task, with the name that all tasks of its kind
+    share.
     """
 
     def __init__(self, clock: Clock, *, on_failure: Callable[[str], None] = lambda _: None) -> None:
@@ -35,7 +37,7 @@ class Health:
         self._lock = threading.Lock()
 
     def started(self, name: str) -> None:
-        """A task is supervised from now on, until it has `ended`."""
+        """The task is supervised from now on, until it has `ended`."""
         with self._lock:
             self._tasks.add(name)
 

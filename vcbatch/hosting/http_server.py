@@ -1,4 +1,4 @@
-"""uvicorn with limits: what a client that isn't trusted sends costs little memory, few files, and no time of others."""
+"""uvicorn with limits: an untrusted client can use little memory and few files, and can't delay others."""
 
 from __future__ import annotations
 
@@ -21,24 +21,25 @@ from vcbatch.hosting.guards import (
 )
 
 AUTHENTICATED_EXTENSION: Final = "vcbatch.authenticated"
-"""In the ASGI scope: to be called once the request's credentials were checked, so that its connection is kept."""
+"""In the ASGI scope: a function to call once the request's credentials were verified, so that its connection is
+kept."""
 STALL_EXTENSION: Final = "vcbatch.stall"
-"""In the ASGI scope: called with the seconds for which the client may leave unread what is sent to it."""
+"""In the ASGI scope: a function to call with the seconds that the client may leave sent data unread."""
 
 _LINGER_SECONDS = 1.0
 
 
 class Guard:
-    """What the connections of one server share."""
+    """The state that the connections of one server share."""
 
     def __init__(self, limits: HttpLimits) -> None:
         self.limits = limits
         self.count = ConnectionCount(most_connections(limits.connections), make_room=self._make_room)
         self.anonymous: dict[GuardedHttp, None] = {}
-        """Connections on which no credentials were shown, the oldest first."""
+        """Connections without verified credentials, the oldest first."""
 
     def _make_room(self) -> bool:
-        """Close the oldest connection of somebody unknown."""
+        """Close the oldest connection without credentials."""
         oldest = next(iter(self.anonymous), None)
         if oldest is None or self.limits.anonymous_idle_seconds is None:
             return False
@@ -48,7 +49,7 @@ class Guard:
 
 
 class GuardedHttp(HttpToolsProtocol):
-    """uvicorn's parser, which alone waits for ever for a head and takes one of any size."""
+    """uvicorn's parser, with limits for the time and the size of a head."""
 
     def __init__(self, *arguments: Any, guard: Guard, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -58,13 +59,13 @@ class GuardedHttp(HttpToolsProtocol):
         self._slow_reader: SlowReader | None = None
         self._idle_seconds = self.timeout_keep_alive
         self._head_bytes = 0
-        """Received since a head, or the trailer after a body, began that isn't complete."""
+        """Bytes received of an incomplete head, or of an incomplete trailer after a body."""
         self._in_head = True
         self._header_bytes = 0
         self._too_large = False
         self._refused = False
         self._complete = True
-        """Whether the last request has arrived as a whole."""
+        """Whether the last request has arrived completely."""
         self._discardable = self._limits.discarded_bytes
 
     # Connections -----------------------------------------------------------------------------------------------------
@@ -90,7 +91,7 @@ class GuardedHttp(HttpToolsProtocol):
         super().handle_websocket_upgrade()
 
     def _leave_http(self) -> None:
-        """Another protocol takes the connection over, with limits of its own."""
+        """Another protocol takes over the connection, with limits of its own."""
         self._wait(None)
         if self._slow_reader is not None:
             self._slow_reader.resumed()
@@ -107,7 +108,7 @@ class GuardedHttp(HttpToolsProtocol):
             self._slow_reader.resumed()
 
     def _wait(self, seconds: float | None) -> None:
-        """Cut the connection off after so many seconds unless something else is said meanwhile."""
+        """Abort the connection after that many seconds, unless this is called again before."""
         if self._patience is not None:
             self._patience.cancel()
         self._patience = None if seconds is None else self.loop.call_later(seconds, self.transport.abort)
@@ -134,7 +135,7 @@ class GuardedHttp(HttpToolsProtocol):
                 self.send_400_response("")
         idle = self._complete and (self.cycle is None or self.cycle.response_complete)
         if idle and self.cycle is not None and self.timeout_keep_alive_task is None:
-            # Empty lines between requests don't keep a connection.
+            # Empty lines between requests don't keep a connection open.
             self.timeout_keep_alive_task = self.loop.call_later(
                 self.timeout_keep_alive, self.timeout_keep_alive_handler
             )
@@ -177,7 +178,7 @@ class GuardedHttp(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_chunk_header(self) -> None:
-        """What follows is a part of the body, or after the last part a trailer, which is like a head."""
+        """A part of the body follows, or after the last part a trailer, which is parsed like a head."""
         self._in_head = True
 
     def on_body(self, body: bytes) -> None:
@@ -204,8 +205,8 @@ class GuardedHttp(HttpToolsProtocol):
             self.transport.abort()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what can't be read, or is too large. The rest is dropped for a moment: a connection that is closed at
-        once may take the answer with it."""
+        """Refuse a request that is invalid or too large. The rest is dropped for a moment: a connection that is closed
+        at once may lose the response."""
         if self._refused:
             return
         if self.cycle is not None and not self.cycle.response_complete:

@@ -1,7 +1,7 @@
-"""A small HTTP server without TLS for health and metrics: GET and HEAD of few paths, one request a connection.
+"""A small HTTP server without TLS for health and metrics: GET and HEAD of few paths, one request per connection.
 
-Whoever reaches its port may ask, so that everything about a connection is limited: its head, its time, and how many
-there are.
+Requests aren't authenticated, so everything about a connection is limited: its head, its time, and the number of
+connections.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _END = b"\r\n\r\n"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a path answers."""
+    """The response of a path."""
 
     code: int
     content_type: str
@@ -39,7 +39,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a request is for: its path, and the parameters behind it."""
+    """The target of a request: its path and query parameters."""
 
     path: str
     query: Mapping[str, Sequence[str]]
@@ -57,8 +57,8 @@ Route = Callable[[Target], Answer]
 
 
 class PlainHttpServer:
-    """Serves `routes`, by path, on a listening socket that it takes over. A path that ends with a slash stands for
-    those one level below it."""
+    """Serves `routes`, by path, on a listening socket that it takes over. A path that ends with a slash matches those
+    one level below it."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class PlainHttpServer:
         self._server = await asyncio.start_server(self._serve, sock=limited, limit=_LARGEST_HEAD)
 
     async def close(self) -> None:
-        """Stop listening, and cut off who is connected."""
+        """Stop listening, and close all connections."""
         if self._server is not None:
             self._server.close()
             for writer in list(self._writers):
@@ -98,14 +98,14 @@ class PlainHttpServer:
                 writer.close()
                 await writer.wait_closed()
         except (TimeoutError, OSError, asyncio.IncompleteReadError):
-            pass  # the client is gone, or too slow
+            pass  # the client has disconnected, or is too slow
         finally:
             self._writers.discard(writer)
             with suppress(OSError):
                 writer.transport.abort()
 
     async def _answer(self, reader: asyncio.StreamReader) -> tuple[Answer, bool]:
-        """The answer, and whether it is sent with its body."""
+        """The response, and whether it is sent with its body."""
         try:
             head = await reader.readuntil(_END)
         except asyncio.LimitOverrunError:

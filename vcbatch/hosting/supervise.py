@@ -1,6 +1,7 @@
-"""The one way to start a background task: its failures are logged by name, reported as unhealthy, and repaired.
+"""The only way to start a background task: its failures are logged by name, reported as unhealthy, and followed by a
+restart.
 
-A failed task is started again after a pause, or ends the program; it is never silently gone. A test
+A failed task is restarted after a pause, or ends the program; it never disappears silently. A test
 (`tests/unit/test_background_tasks.py`) finds tasks and threads that are started in any other way.
 """
 
@@ -27,7 +28,7 @@ _WINDOW = 120.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """Something that runs until it is cancelled. A part with `restart` off ends the program when it fails once."""
+    """A task that runs until it is cancelled. A part with `restart` off ends the program when it fails once."""
 
     name: str
     run: Callable[[], Awaitable[None]]
@@ -35,11 +36,11 @@ class Part:
 
 
 class PartFailedError(Exception):
-    """A part failed for good; the message says which and how."""
+    """A part failed for good; the message has its name and the error."""
 
 
 class _Restarts:
-    """The recent failures of one task: how long to wait, and whether there were too many."""
+    """The recent failures of one task: the delay of the next start, and whether there were too many."""
 
     def __init__(self, clock: Clock, random: Random) -> None:
         self._clock = clock
@@ -61,7 +62,7 @@ class _Restarts:
 
 
 class Supervisor:
-    """Runs parts side by side. `run` ends only by being cancelled or with `PartFailedError`."""
+    """Runs parts concurrently. `run` ends only by being cancelled or with `PartFailedError`."""
 
     def __init__(self, *, clock: Clock, random: Random, health: Health | None = None) -> None:
         self._clock = clock
@@ -69,7 +70,7 @@ class Supervisor:
         self.health = health if health is not None else Health(clock)
 
     async def run(self, *parts: Part) -> None:
-        """All of them; when one fails for good the others are cancelled before the error is raised."""
+        """Run all of them; when one fails for good the others are cancelled before the error is raised."""
         try:
             async with asyncio.TaskGroup() as group:
                 for part in parts:
@@ -88,7 +89,7 @@ class Supervisor:
                 error: Exception | None = None
                 try:
                     await part.run()
-                except Exception as caught:  # every kind: this is the place of last resort
+                except Exception as caught:  # every kind: there is no other handler
                     error = caught
                 why = reason_of(error)
                 restarts.note()
@@ -102,8 +103,8 @@ class Supervisor:
 
 
 class Background:
-    """The background tasks of one owner, such as a kubelet, whose failures must not end the program: what the users'
-    pods do goes on without them. Each is restarted for as long as it takes, and the program isn't ready meanwhile.
+    """The background tasks of one owner, such as a kubelet, whose failures must not end the program: the users' pods
+    don't depend on them. Each is restarted until it works, and the program isn't ready meanwhile.
     """
 
     def __init__(self, *, clock: Clock, random: Random, health: Health | None = None) -> None:
@@ -113,21 +114,21 @@ class Background:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def keep(self, name: str, run: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
-        """Start what runs until it is cancelled; where it ends by itself, or with an error, it is started again."""
+        """Start a task that runs until it is cancelled; where it ends by itself, or with an error, it is restarted."""
         return self._start(name, self._repeat(name, run, until_done=False))
 
     def finish(self, name: str, run: Callable[[], Awaitable[None]], *, about: str = "") -> asyncio.Task[None]:
-        """Start what ends by itself; where it ends with an error, it is started again. `about` is the object that it
-        is for, where there are many such tasks."""
+        """Start a task that ends by itself; where it ends with an error, it is restarted. `about` names its object,
+        where there are many such tasks."""
         return self._start(_full(name, about), self._repeat(name, run, until_done=True, about=about))
 
     def once(self, name: str, run: Callable[[], Awaitable[None]], *, about: str = "") -> asyncio.Task[None]:
-        """Start what must not be repeated, such as the answer to a request. An error is logged; it says nothing about
-        the health of the program."""
+        """Start a task that must not be repeated, such as the response to a request. An error is logged; it doesn't
+        affect the health of the program."""
         return self._start(_full(name, about), _logged(_full(name, about), run))
 
     async def close(self) -> None:
-        """Cancel all tasks that are left, and wait for their end."""
+        """Cancel all remaining tasks, and wait for their end."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -163,14 +164,14 @@ class Background:
 
 
 def reason_of(error: Exception | None) -> str:
-    """Why a task isn't running, for people; None means that it returned. Of a group's errors it is the first one."""
+    """Why a task isn't running, for users; None means that it returned. Of a group's errors it is the first one."""
     while isinstance(error, ExceptionGroup):
         error = error.exceptions[0]
     return "it ended" if error is None else f"{type(error).__name__}: {error}"
 
 
 async def never() -> None:
-    """For a part whose work is done: it stays until it is cancelled."""
+    """Wait until cancelled, for a part whose work is done."""
     await asyncio.get_running_loop().create_future()
 
 
@@ -180,7 +181,7 @@ async def first_of(*events: asyncio.Event) -> None:
 
 
 async def pause(clock: Clock, seconds: float, *, woken: asyncio.Event) -> None:
-    """Return after so many seconds of that clock, or as soon as `woken` is set."""
+    """Return after that many seconds of the clock, or as soon as `woken` is set."""
     await _any([asyncio.ensure_future(clock.sleep(seconds)), asyncio.ensure_future(woken.wait())])
 
 

@@ -1,4 +1,4 @@
-"""The metrics that there are: names, help texts, labels, buckets, and which programs export them.
+"""All metrics: names, help texts, labels, buckets, and which programs export them.
 
 Those with the prefix `volcano` have the names, labels, units and buckets of Volcano's scheduler, so that its dashboards
 show them (https://github.com/volcano-sh/volcano, pkg/scheduler/metrics, pkg/controllers/metrics).
@@ -13,7 +13,7 @@ CONTROLLERS: Final = "controllers"
 SCHEDULER: Final = "scheduler"
 WEBHOOKS: Final = "webhooks"
 PROGRAMS: Final = (CONTROLLERS, SCHEDULER, WEBHOOKS)
-"""`vcbatch up` exports what the first two do."""
+"""`vcbatch up` exports the metrics of the first two."""
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _VOLCANO = "volcano"
@@ -39,13 +39,13 @@ class Described:
     programs: tuple[str, ...] = PROGRAMS
     labels: tuple[str, ...] = ()
     prefix: str = ""
-    """In place of the program's own: `volcano` for what dashboards of Volcano show."""
+    """Replaces the program's own prefix: `volcano` for metrics that dashboards for Volcano show."""
     buckets: tuple[float, ...] = _SECONDS
     objects: bool = False
-    """Whether labels name objects, with which the series end. A counter of Volcano's among these is exposed under its
-    very name, without `_total`."""
+    """Whether labels name objects: the series are removed with the objects. Such a counter of Volcano's is exposed
+    under its exact name, without `_total`."""
     known: tuple[tuple[str, ...], ...] = ()
-    """Label values that are exported from the start, so that the first increment is seen as one."""
+    """Label values that are exported from the start, so that the first increment is visible as one."""
 
 
 def _volcano(
@@ -67,7 +67,7 @@ _QUEUE_AMOUNTS = {
     "real_capacity": "a queue may hold at most, others' guarantees seen to",
     "inqueue": "gangs that were admitted are still to get",
 }
-"""What is exposed of each queue, and what that is. A resource of which there is no limit has no series."""
+"""The exposed quantities of each queue, with their descriptions. A resource without a limit has no series."""
 
 
 def _queue_amounts() -> dict[str, Described]:

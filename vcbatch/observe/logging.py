@@ -1,6 +1,6 @@
-"""Logs: one JSON object per line for machines, one short line for a person at a terminal. Never a secret.
+"""Logs: one JSON object per line for machines, one short line for users at a terminal. Secrets are removed.
 
-A record's `extra` fields become fields of the line; the message stays readable without them.
+A record's `extra` fields become fields of the line; the message is readable without them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _COLOURS = {"WARNING": "\x1b[33m", "ERROR": "\x1b[31m", "CRITICAL": "\x1b[31m"}
 
 
 def redact(text: str) -> str:
-    """The text without what looks like a credential, cut to a bounded length."""
+    """The text with credential-like parts redacted, truncated to a bounded length."""
     cut = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
     return _SECRET.sub("[redacted]", cut)
 
@@ -58,7 +58,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class HumanFormatter(logging.Formatter):
-    """`12:04:05 warning  message`, with colour for what matters where colours are shown."""
+    """`12:04:05 warning  message`, with coloured levels on a terminal that has colours."""
 
     def __init__(self, *, colour: bool) -> None:
         super().__init__()
@@ -82,9 +82,9 @@ def configure(
     stream: TextIO | None = None,
     file: Path | None = None,
 ) -> None:
-    """Send all logs to `file`, which never grows beyond a bound (the part before is kept in FILE.1), or else to
-    `stream` (stderr). `json_lines` None means: JSON unless a person is looking. What is said again and again is left
-    out, unless the level is DEBUG."""
+    """Send all logs to `file`, whose size is bounded (the part before is kept in FILE.1), or else to `stream` (stderr).
+    `json_lines` None means: JSON unless the stream is a terminal. Repeated messages are left out, unless the level is
+    DEBUG."""
     out = stream or sys.stderr
     terminal = file is None and out.isatty()
     if json_lines is None:
@@ -98,6 +98,6 @@ def configure(
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
-    # One line per request or per retry of a library is noise at any level a person reads.
+    # Libraries log one line per request or per retry, which is too much for users at any level.
     for name in ("aiohttp", "asyncio", "uvicorn", "kubernetes", "urllib3"):
         logging.getLogger(name).setLevel(max(level, logging.WARNING))

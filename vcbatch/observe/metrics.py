@@ -1,6 +1,7 @@
-"""Metrics in Prometheus' form: base units, bounded labels, one registry per program.
+"""Metrics in Prometheus' format: base units, bounded labels, one registry per program.
 
-prometheus-client is imported when the first registry is made, so that a program that exposes nothing doesn't pay.
+prometheus-client is imported when the first registry is created, so that a program that exposes nothing doesn't load
+it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ class PrometheusMeter:
     """Counts into a registry of its own. A name or a label that isn't described is a programming error."""
 
     def __init__(self, *, prefix: str = "vcbatch", programs: Collection[str] = PROGRAMS) -> None:
-        """`programs` whose metrics are exported from the start; what another one describes is once it is counted."""
+        """The metrics of `programs` are exported from the start; those of other programs once they are counted."""
         from prometheus_client import CollectorRegistry, ProcessCollector
 
         self.registry = CollectorRegistry()
@@ -38,7 +39,7 @@ class PrometheusMeter:
                 self._registered(name)
 
     def _registered(self, name: str) -> Any:
-        """That metric, registered on its first use. Raises `KeyError` where none of this name is described."""
+        """The metric of that name, registered on its first use. Raises `KeyError` where the name isn't described."""
         metric = self._metrics.get(name)
         if metric is not None:
             return metric
@@ -92,7 +93,7 @@ class PrometheusMeter:
 
 @cache
 def _without_creation_times() -> None:
-    """The text format has no place for when a counter began: it would be a gauge `NAME_created` for each."""
+    """Disable the creation times of counters: the text format would have a gauge `NAME_created` for each."""
     from prometheus_client import disable_created_metrics
 
     disable_created_metrics()

@@ -1,7 +1,7 @@
-"""Keeps a log readable when something goes wrong a thousand times: once per object, and a few of each kind.
+"""Limits repeated log messages: once per object, and a few of each kind.
 
-The figures are journald's idea at a smaller scale: an outage is a handful of lines, whatever its length, and what was
-left out is counted on the next line that passes.
+The limits follow journald's idea at a smaller scale: an outage is a handful of lines, whatever its length, and the
+number of omitted lines is added to the next line that passes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 _WINDOWS = (60.0, 300.0)
-"""Seconds until the same is said again: after the first time, after all others."""
+"""Seconds until a line is repeated: after the first time, after all others."""
 _FORGOTTEN = 600.0
 _BURST = 10
 _REFILL_SECONDS = 60.0
@@ -23,7 +23,7 @@ _REMEMBERED = 2048
 _LONGEST = 300
 _NUMBERS = re.compile(r"\d+")
 _OBJECT = ("uid", "key", "controller", "resource", "lease", "error", "code")
-"""Fields of a record that tell what it is about."""
+"""Fields of a record that identify its object."""
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class _Said:
 
 @dataclass(slots=True)
 class _Kind:
-    """All lines of one place in the code."""
+    """All lines of one log statement."""
 
     tokens: float
     filled: float
@@ -43,8 +43,8 @@ class _Kind:
 
 
 class Repeats(logging.Filter):
-    """Lets warnings and worse pass once in a while each; lesser records always. A line that speaks for others has
-    `repeated`: how many were left out before it."""
+    """Passes repeated warnings and errors only once in a while; records of lower levels always. A line after omitted
+    ones has the field `repeated` with their number."""
 
     def __init__(self, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         super().__init__()

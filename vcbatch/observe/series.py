@@ -1,7 +1,8 @@
-"""Counters and gauges about objects that come and go: numbers by label values, written out when they are asked for.
+"""Counters and gauges about objects that are created and deleted: numbers by label values, formatted when they are
+scraped.
 
-A series ends with its object. Tens of thousands of them are scraped while the scheduler works, which is why a series is
-a number here and its text is made once.
+A series is removed with its object. Tens of thousands of series are scraped while the scheduler works, which is why a
+series is stored as a number and its text is built once.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from vcbatch.observe.described import Described
 
 
 class Series:
-    """All series of one metric. One thread changes them, any may ask for the text."""
+    """All series of one metric. One thread changes them, any thread may read the text."""
 
     def __init__(self, name: str, described: Described, *, kind: str) -> None:
-        """`name` is the whole name as it is exposed, `kind` is gauge or counter."""
+        """`name` is the full exposed name, `kind` is gauge or counter."""
         self._name = name
         self._labels = described.labels
         self._head = f"# HELP {name} {_escaped_help(described.help)}\n# TYPE {name} {kind}\n"
@@ -30,7 +31,7 @@ class Series:
         self._values[key] = self._values.get(key, 0.0) + value
 
     def remove(self, labels: Mapping[str, str]) -> None:
-        """There is no such object any more; nothing where there was no series."""
+        """Remove the series of an object that was deleted; nothing where there is no series."""
         key = self._key(labels)
         self._values.pop(key, None)
         self._texts.pop(key, None)
@@ -44,8 +45,8 @@ class Series:
         return key
 
     def text(self) -> str:
-        """In Prometheus' text format; empty where there is no series."""
-        # Another thread may change the dicts meanwhile: copying one is a single step of the interpreter.
+        """The series in Prometheus' text format; empty where there is none."""
+        # Another thread may change the dicts meanwhile: copying one is atomic in the interpreter.
         values, texts = self._values.copy(), self._texts.copy()
         lines = [f"{texts[key]} {float(value)!r}\n" for key, value in values.items() if key in texts]
         return self._head + "".join(lines) if lines else ""

@@ -1,8 +1,8 @@
-"""Spans in OpenTelemetry's form, sent to a collector over HTTP (OTLP).
+"""Spans in OpenTelemetry's format, sent to a collector over HTTP (OTLP).
 
-The standard OTEL_* variables say where to, what is sampled and how much waits to be sent. Spans wait in a bounded queue
-and are dropped where it is full, so that a collector that is away costs nothing but its spans. The packages are
-imported when tracing is on.
+The standard OTEL_* variables configure the endpoint, the sampling and the size of the queue. Spans wait in a bounded
+queue and are dropped where it is full, so that an unreachable collector only loses spans. The packages are imported
+when tracing is on.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NAME = "vcbatch"
 
 
 class UnsupportedTracingError(Exception):
-    """A variable asks for what isn't there; the message names it."""
+    """A variable requests an unsupported feature; the message names it."""
 
 
 class OtelTracer:
@@ -36,7 +36,7 @@ class OtelTracer:
 
     @staticmethod
     def sending(service: str, instance: str) -> OtelTracer:
-        """One that sends spans as the variables say. Raises `ImportError` without the packages, and
+        """A tracer that sends spans as the variables configure. Raises `ImportError` without the packages, and
         `UnsupportedTracingError`."""
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
@@ -49,12 +49,12 @@ class OtelTracer:
 
     @staticmethod
     def to(processor: SpanProcessor | None, service: str, instance: str) -> OtelTracer:
-        """One that hands spans to that processor."""
+        """A tracer that passes spans to that processor."""
         from opentelemetry.sdk.resources import OTELResourceDetector, Resource
         from opentelemetry.sdk.trace import TracerProvider
 
         ours = {"service.name": service, "service.version": __version__, "service.instance.id": instance}
-        # What OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES say goes before what we say.
+        # OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES take precedence over our attributes.
         resource = Resource.create(ours).merge(OTELResourceDetector().detect())
         provider = TracerProvider(resource=resource, shutdown_on_exit=False)
         if processor is not None:
@@ -70,7 +70,7 @@ class OtelTracer:
         parent: str = "",
         attributes: Mapping[str, str | int | float | bool] | None = None,
     ) -> str:
-        """One span that is over; returns its traceparent, empty where it isn't sampled."""
+        """Record a finished span; returns its traceparent, empty where it isn't sampled."""
         from opentelemetry.context import Context
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
@@ -83,7 +83,7 @@ class OtelTracer:
         return f"00-{context.trace_id:032x}-{context.span_id:016x}-{int(context.trace_flags):02x}"
 
     def close(self) -> None:
-        """Send what waits, for some seconds at most."""
+        """Send the queued spans, for some seconds at most."""
         closing = threading.Thread(target=self._provider.shutdown, name="tracing", daemon=True)
         closing.start()
         closing.join(_CLOSE_SECONDS)
