@@ -1,6 +1,6 @@
 """The process kubelet: runs a node's pods as processes of this machine.
 
-`open_processes` finds out what this machine allows; `Kubelet` runs pods with it.
+`open_processes` detects which isolation this machine supports; `Kubelet` runs pods with it.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ __all__ = [
 
 
 async def open_processes(mode: Mode | None = None) -> tuple[LocalProcesses, Sandbox]:
-    """The best way to run containers on this machine, or exactly the one that is asked for; raises
+    """The best mode for running containers on this machine, or exactly the `mode` given; raises
     `SandboxUnavailableError` where that doesn't work."""
     sandbox = await choose(wanted=mode, probe=probe)
     return LocalProcesses(sandbox.namespaces), sandbox
 
 
 async def end_unaccounted(root: Path, *, known: Container[str]) -> int:
-    """End the containers of unaccounted pods and forget these pods, but not those that are `known` by their UID after
-    all. Returns how many containers were still running."""
+    """End the containers of unaccounted pods and remove these pods from the list, except those that are `known` by
+    their UID after all. Returns how many containers were still running."""
     processes = LocalProcesses(Namespaces())
     ended = 0
     try:
@@ -69,8 +69,8 @@ async def end_unaccounted(root: Path, *, known: Container[str]) -> int:
 
 
 async def end_containers(root: Path) -> int:
-    """End whatever a kubelet with this root has left running, without a server: what `vcbatch down` does after a
-    crash. Returns how many containers were still running."""
+    """End all processes that a kubelet with this root has left running, without a server, as `vcbatch down` does after
+    a crash. Returns how many containers were still running."""
     processes = LocalProcesses(Namespaces())
     try:
         return await end_everything(root, processes)

@@ -1,4 +1,4 @@
-"""Being connected with a running container: its log as it grows, and its standard input where it has one open."""
+"""Attaching to a running container: its log output, and its standard input where it has one open."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _RETRY_SECONDS = 0.02
 
 
 class InputClosedError(Exception):
-    """The container's standard input was open once, and isn't any more."""
+    """The container's standard input was closed."""
 
 
 class Attachment:
-    """A `Session` of the container itself: it ends with the container, and its end leaves the container alone.
+    """A `Session` of the container itself: it ends with the container, and its end doesn't affect the container.
 
-    `closed_input` is called when the client, done with writing, leaves a container whose input is for one client only.
+    `closed_input` is called when the client has closed the input of a container with `stdinOnce`.
     """
 
     def __init__(self, log: AsyncGenerator[bytes], *, source: int = -1, closed_input: Callable[[], None]) -> None:
@@ -52,14 +52,14 @@ class Attachment:
             self._closed_input()
 
     def resize(self, *, columns: int, rows: int) -> None:
-        """Containers have no terminal."""
+        """Has no effect: containers have no terminal."""
 
     async def exit_code(self) -> int:
-        """Being attached succeeds however the container ends: its status tells that."""
+        """Always 0: attaching succeeds however the container ends; the pod's status has its exit code."""
         return 0
 
     def end(self) -> None:
-        """Nothing was started: it ends with the container."""
+        """Has no effect: nothing was started, and the session ends with the container."""
 
     async def close(self) -> None:
         self.close_input()
@@ -74,6 +74,6 @@ def open_input(record: Path) -> int:
 
 
 def forget_input(record: Path) -> None:
-    """Nobody opens the standard input of this run again."""
+    """Remove the standard input of this run, so that no client can open it again."""
     with contextlib.suppress(FileNotFoundError):
         (record / INPUT_PIPE).unlink()

@@ -1,4 +1,4 @@
-"""From a pod's specification to what is started: everything about a container that is settled before it runs."""
+"""Computes the process of a container from its pod's specification: everything that is fixed before it starts."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Json = dict[str, Any]
 
 DEFAULT_TERMINATION_PATH = "/dev/termination-log"
 _HOSTS_FILE = "/etc/hosts"
-_TEMPORARY = ".tmp"  # no volume can be called so
+_TEMPORARY = ".tmp"  # not a valid volume name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objects:
-    """The ConfigMaps and Secrets that a pod reads, as they are now, and where its claims' volumes are."""
+    """The current ConfigMaps and Secrets that a pod reads, and the paths of its claims' volumes."""
 
     contents: Mapping[tuple[str, str], Mapping[str, bytes]]
     claims: Mapping[str, Path]
@@ -51,7 +51,7 @@ class Blueprint:
 
 
 def group_of(pod: Json) -> str:
-    """The gang that a pod shares its ports and names with: its PodGroup, else its controller, else itself."""
+    """The gang with which a pod shares its ports and names: its PodGroup, else its controller, else itself."""
     metadata = pod["metadata"]
     group = (metadata.get("annotations") or {}).get(GROUP_NAME)
     if group:
@@ -70,7 +70,7 @@ def draw(
     objects: Objects,
     node: NodeServices,
 ) -> Blueprint:
-    """Settle a container's command, environment and mounts; raises `ConfigError`."""
+    """Compute a container's command, environment and mounts; raises `ConfigError`."""
     probes.check_supported(container)
     facts = PodFacts(
         node_name=node.config.node_name, host_ip=node.host_ip, pod_ip=address, allocatable=node.allocatable
@@ -98,8 +98,8 @@ def draw(
 
 
 def _let_log_in(pod: Json, env: dict[str, str], mounts: list[BindMount], node: NodeServices) -> None:
-    """Put `ssh` and `sshd` in the container's way, and the temporary files of launchers out of each other's: they are
-    named after process ids, which pods may have alike."""
+    """Put `ssh` and `sshd` on the container's PATH, and give the pod its own directory for temporary files: launchers
+    name theirs after process ids, which may be equal in two pods."""
     uid = pod["metadata"]["uid"]
     temporary = node.memory_directory / uid / _TEMPORARY
     temporary.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -133,7 +133,7 @@ def _peer(name: str, own: PodName) -> PodName:
 
 
 def _surroundings(pod: Json, container: Json, allotment: Allotment, node: NodeServices) -> dict[str, str]:
-    """What a container gets without asking; its own variables win."""
+    """The container's default environment; its own variables override it."""
     env = dict(node.config.environment)
     env.setdefault("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
     own = pod_name(pod)
@@ -163,13 +163,13 @@ def process_spec(
     allotment: Allotment,
     node: NodeServices,
 ) -> ProcessSpec:
-    """What the `Processes` interface is asked to start. Only namespaces allow mounts; elsewhere links replace them."""
+    """The specification for the `Processes` interface. Mounts require namespaces; in other modes links replace them."""
     mounts: list[BindMount] = []
     if node.sandbox.mode is Mode.USERNS:
         path = container.get("terminationMessagePath") or DEFAULT_TERMINATION_PATH
         mounts = [*blueprint.mounts, BindMount(source=run.path / "termination-log", target=path)]
         if not any(mount.target == _HOSTS_FILE for mount in mounts):
-            # Last, since a mount point made in /etc covers what was bound there before.
+            # Last, since a mount point created in /etc covers earlier mounts there.
             mounts.append(BindMount(source=record.hosts_file, target=_HOSTS_FILE))
     cpus = allotment.cpus.get(container["name"], ()) if node.config.pin_cpus else ()
     return ProcessSpec(
@@ -187,10 +187,10 @@ def process_spec(
 
 
 def linkable_mounts(pod: Json, mounts: list[BindMount]) -> tuple[list[BindMount], list[str]]:
-    """Without namespaces: the mounts that need a link, and what is left out of the pod, in words.
+    """Without namespaces: the mounts that need a link, and descriptions of those that are left out of the pod.
 
-    The host lists of the svc plugin are left out, since every gang mounts its own at one fixed path; the same lists are
-    in the environment."""
+    The host lists of the svc plugin are left out, since every gang mounts its own at one fixed path; the environment
+    has the same lists."""
     job = (pod["metadata"].get("labels") or {}).get(JOB_NAME, "")
     maps = {v.get("configMap", {}).get("name") for v in pod["spec"].get("volumes") or () if v.get("configMap")}
     needed = [m for m in mounts if not (m.target == SVC_MOUNT_PATH and svc_config_map(job) in maps)]
@@ -202,7 +202,8 @@ def linkable_mounts(pod: Json, mounts: list[BindMount]) -> tuple[list[BindMount]
 
 
 def without_effect(pod: Json, sandbox_mode: Mode, *, uid: int, gid: int) -> list[str]:
-    """Parts of a pod's specification that a process on this machine can't have, in words; for an event."""
+    """Descriptions of the parts of a pod's specification that have no effect on a process of this machine; for an
+    event."""
     spec = pod["spec"]
     words: list[str] = []
     contexts = [spec.get("securityContext") or {}]

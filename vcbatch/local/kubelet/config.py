@@ -1,4 +1,4 @@
-"""What can be set about a kubelet, and which of the user's environment containers inherit."""
+"""The settings of a kubelet, and the part of the user's environment that containers inherit."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ INHERITED = (
 INHERITED_PREFIXES = ("LC_", "CUDA_", "NCCL_", "GLOO_", "ROCM_")
 
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")
-"""The same, less the user name and password that a proxy's address may hold: programs print their environment."""
+"""Also inherited, without the username and password that a proxy's address may have: programs print their
+environment."""
 
 _NEVER = ("CUDA_VISIBLE_DEVICES",)
 _USER_INFO = re.compile(r"^([a-z][a-z0-9+.-]*://)?.*@", re.IGNORECASE)
 
 
 def inherited_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The part of an environment that containers get. KUBECONFIG and everything that may hold a secret stays out."""
+    """The part of an environment that containers inherit. KUBECONFIG and everything that may be secret is left out."""
     inherited = {
         name: value
         for name, value in environment.items()
@@ -41,7 +42,7 @@ def inherited_environment(environment: Mapping[str, str]) -> dict[str, str]:
 class KubeletConfig:
     """Settings of one kubelet.
 
-    `root` is its own directory (0700); what runs and how it ended is recorded there. `mode` is None for the best one
+    `root` is its own directory (0700), with the records of its pods and how they ended. `mode` is None for the best one
     that works. Durations are in seconds.
     """
 
@@ -53,15 +54,15 @@ class KubeletConfig:
     environment: Mapping[str, str] = field(default_factory=lambda: inherited_environment(os.environ))
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
     capacity: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Overrides of what this machine is found to have, such as `{"cpu": "8"}`."""
+    """Overrides of the detected capacity of this machine, such as `{"cpu": "8"}`."""
     pin_cpus: bool = True
     concurrent_starts: int = 8
     shutdown_grace: float = 10.0
-    """How long containers get to end when the kubelet stops, at most; less where the pod asks for less."""
+    """The longest grace period of containers when the kubelet stops; shorter where the pod's is."""
     memory_check_seconds: float = 1.0
     heartbeat_seconds: float = 300.0
     lost_versions: Sequence[Container[int]] = ()
-    """Resource versions whose writes the API server has lost: a pod that is on record from one of them and isn't known
-    there is left alone."""
+    """Resource versions whose writes the API server has lost: a recorded pod with one of them that the server doesn't
+    know is left running."""
     log_max_bytes: int = 10 * 1024 * 1024
     log_max_files: int = 5

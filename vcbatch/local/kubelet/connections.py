@@ -1,4 +1,4 @@
-"""What clients are connected with in the pods of a node: commands, containers and ports."""
+"""Client connections to the pods of a node: commands, attachments and ports."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from vcbatch.local.kubelet.worker import PodWorker
 Json = dict[str, Any]
 
 MAX_SESSIONS = 128
-"""Commands and attachments of one node at a time."""
+"""Limit of concurrent commands and attachments per node."""
 
 _DIAL_SECONDS = 10.0
 
@@ -27,19 +27,19 @@ Follow = Callable[[PodWorker, str], AsyncGenerator[bytes]]
 
 
 class ConnectionUnavailableError(Exception):
-    """There is nothing to connect with: the pod or container isn't running, or the command can't be started."""
+    """The connection isn't possible: the pod or container isn't running, or the command can't be started."""
 
 
 class ConnectionRefusedHereError(Exception):
-    """What was asked for can't be had in this container; asking again won't help."""
+    """The container doesn't support the request; a retry doesn't help."""
 
 
 class TooManyConnectionsError(Exception):
-    """The node has as many sessions as it may have."""
+    """The node has reached its limit of sessions."""
 
 
 class Connections:
-    """`find` gives the worker of a pod by namespace and name; `follow` what a container prints from now on."""
+    """`find` returns the worker of a pod by namespace and name; `follow` the output of a container from now on."""
 
     def __init__(self, *, find: Find, follow: Follow) -> None:
         self._find = find
@@ -63,7 +63,7 @@ class Connections:
         return self._keep(session)
 
     async def attach(self, namespace: str, name: str, container: str, *, stdin: bool, tty: bool) -> Session:
-        """Join a running container; raises the errors of this module."""
+        """Attach to a running container; raises the errors of this module."""
         worker, live = self._live(namespace, name, container)
         self._admit()
         spec = live.container
@@ -93,7 +93,7 @@ class Connections:
         return self._keep(Attachment(self._follow(worker, container), source=source, closed_input=closed_input))
 
     async def dial(self, namespace: str, name: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Connect to a port at the pod's own address and at no other; raises `OSError` as well."""
+        """Connect to a port of the pod's own address; raises the errors of this module and `OSError`."""
         worker = self._find(namespace, name)
         if worker is None or not worker.address or not worker.is_running:
             raise ConnectionUnavailableError(f'pod not running ("{name}")')
@@ -106,14 +106,14 @@ class Connections:
             raise OSError(number, f"dial tcp {worker.address}:{port}: {os.strerror(number).lower()}") from error
 
     def end(self) -> None:
-        """End all commands that clients have started; each client hears how its own ended."""
+        """End all commands that clients have started; each client gets the result of its own."""
         for session in self._sessions:
             session.end()
 
     def _live(self, namespace: str, name: str, container: str) -> tuple[PodWorker, ContainerRun]:
         worker = self._find(namespace, name)
         if worker is None:
-            # A pretended node's, above all.
+            # Usually a pod of a virtual node.
             raise ConnectionUnavailableError(f'pod "{name}" has no processes on this machine')
         live = worker.live_run(container)
         if live is None:
@@ -131,7 +131,7 @@ class Connections:
 
 
 class _Counted:
-    """A session that says when it is closed."""
+    """A session that reports when it is closed."""
 
     def __init__(self, session: Session, closed: Callable[[Session], None]) -> None:
         self._session = session

@@ -1,4 +1,4 @@
-"""One run of one container under way: its process, its probes and hooks, and how it is brought to its end."""
+"""One active run of one container: its process, its probes and hooks, and its termination."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Json = dict[str, Any]
 log = logging.getLogger(__name__)
 
 Report = Callable[[str, str], None]
-"""Sends a warning event about the container: its reason and its message."""
+"""Emits a warning event about the container: its reason and its message."""
 
 _KILL_AGAIN_SECONDS = 30.0
 
 
 class ContainerRun:
-    """Follows a started process. `exited` and `probed` are called as things happen; neither may block.
+    """Monitors a started process. `exited` and `probed` are called when that happens; neither may block.
 
     `pod` is NAMESPACE/NAME, for names of tasks; `probed` gets the field of the probe, whether it succeeded, and its
     message.
@@ -48,7 +48,7 @@ class ContainerRun:
         self.run = run
         self.memory_limit = memory_limit(container)
         self.kill_at: float | None = None
-        """Monotonic time at which the tree is killed; set once the container was told to end."""
+        """Monotonic time at which the tree is killed; set once the container was sent SIGTERM."""
         self.container = container
         self.ref = ref
         self._name = f"{pod}/{container['name']}"
@@ -60,8 +60,8 @@ class ContainerRun:
         self._tasks: list[asyncio.Task[None]] = []
 
     def follow(self, *, started: bool, hook_grace: float | None) -> None:
-        """Wait for the exit, and probe. `started` says that no startup probe is (still) to pass; `hook_grace` is given
-        for a fresh start: the seconds that a postStart hook has."""
+        """Wait for the exit, and run the probes. `started` is True if no startup probe has to pass (any more);
+        `hook_grace` is given for a new start: the time limit of a postStart hook in seconds."""
         self._repeat("exit", self._await_exit)
         hook = (self.container.get("lifecycle") or {}).get("postStart")
         if hook and hook_grace is not None:
@@ -72,13 +72,14 @@ class ContainerRun:
             self._repeat("startupProbe", partial(self._probe, "startupProbe"))
 
     def start_probes(self) -> None:
-        """Probe liveness and readiness: from the start, or once the startup probe has passed."""
+        """Start the liveness and readiness probes: at the start, or once the startup probe has passed."""
         for field in ("livenessProbe", "readinessProbe"):
             if self.container.get(field):
                 self._repeat(field, partial(self._probe, field))
 
     def end(self, grace: float) -> bool:
-        """Tell the container to end within `grace` seconds; again, only to shorten them. Whether it was news."""
+        """Terminate the container within `grace` seconds; a repeated call can only shorten them. Returns whether it was
+        the first."""
         deadline = self._node.clock.monotonic() + grace
         if self.kill_at is not None:
             self.kill_at = min(self.kill_at, deadline)
@@ -94,17 +95,17 @@ class ContainerRun:
             await self.kill()
 
     async def kill(self) -> None:
-        """End the whole tree now."""
+        """Kill the whole tree now."""
         await self._node.processes.signal(self.ref, signal.SIGKILL)
 
     async def kill_if_out_of_memory(self) -> None:
-        """End the tree if it holds more than the limit; on record before it is killed."""
+        """Kill the tree if it uses more memory than the limit; recorded before it is killed."""
         if self.memory_limit and self._node.processes.exceeds_memory(self.ref, self.memory_limit):
             records.mark_out_of_memory(self.run.path)
             await self.kill()
 
     def cancel(self) -> None:
-        """Follow the run no more. The process isn't touched."""
+        """Stop monitoring the run. The process isn't affected."""
         current = asyncio.current_task()
         for task in self._tasks:
             if task is not current:
@@ -149,7 +150,7 @@ class ContainerRun:
         await self._node.processes.signal(self.ref, signal.SIGTERM)
 
     async def _run_hook(self, hook: Json, grace: float) -> probes.Outcome:
-        """A hook that the kubelet can't run has failed, and what follows it happens."""
+        """Run a hook. One that the kubelet can't run counts as failed."""
         try:
             return await probes.run_handler(hook, self._target(), timeout=grace, clock=self._node.clock)
         except Exception as error:
@@ -157,7 +158,7 @@ class ContainerRun:
             return probes.Outcome(ok=False, message=f"{type(error).__name__}: {error}")
 
     async def open_session(self, argv: Sequence[str], *, stdin: bool, tty: bool) -> Session:
-        """Start a command beside the container's own, connected with a client; raises `ProcessStartError`."""
+        """Start an additional command in the container, connected with a client; raises `ProcessStartError`."""
         return await self._node.processes.open_session(
             self.ref,
             argv=argv,
@@ -168,7 +169,7 @@ class ContainerRun:
         )
 
     async def run_on(self, argv: Sequence[str], streams: Sequence[int]) -> None:
-        """Start a command beside the container's own on somebody's streams (see `Processes.run_on`)."""
+        """Start an additional command in the container with the given streams (see `Processes.run_on`)."""
         await self._node.processes.run_on(
             self.ref,
             argv=argv,
@@ -192,6 +193,6 @@ class ContainerRun:
 
 
 def memory_limit(container: Json) -> int | None:
-    """The container's memory limit in bytes."""
+    """The container's memory limit in bytes; None without one."""
     given = ((container.get("resources") or {}).get("limits") or {}).get("memory")
     return None if given is None else parse_quantity(given).value() or None

@@ -1,5 +1,5 @@
-"""The containers of one pod: how each is, and the run of each that is under way. What is due for which of them is
-`lifecycle`'s to say, and when is the worker's.
+"""The containers of one pod: their states and active runs. `lifecycle` decides which action is due for which container,
+and the worker when to carry it out.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ Json = dict[str, Any]
 
 
 class Containers:
-    """`pod` gives the pod as it is now, `grace` the seconds that containers get between SIGTERM and SIGKILL. `wake` is
-    set when something happened to one of them."""
+    """`pod` returns the current pod, `grace` the seconds between SIGTERM and SIGKILL. `wake` is set when something
+    happened to a container."""
 
     def __init__(
         self,
@@ -43,9 +43,9 @@ class Containers:
         wake: asyncio.Event,
     ) -> None:
         self.states: dict[str, ContainerState] = {}
-        """By name; one that was never started isn't there."""
+        """By name; containers that were never started are missing."""
         self.live: dict[str, ContainerRun] = {}
-        """The runs under way, by container."""
+        """The active runs, by container."""
         self._pod = pod
         self._node = node
         self._record = record
@@ -58,13 +58,13 @@ class Containers:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing runs, and nothing has ended that `note_exits` hasn't taken in."""
+        """Whether no container runs, and `note_exits` has processed all exits."""
         return not self.live and not self._exits
 
-    # How they are ----------------------------------------------------------------------------------------------------
+    # States -----------------------------------------------------------------------------------------------------------
 
     def state_of(self, container: str) -> ContainerState:
-        """How it is, also before it was ever started."""
+        """The container's state, also before its first start."""
         return self.states.get(container, FRESH)
 
     def has(self, name: str) -> bool:
@@ -72,7 +72,7 @@ class Containers:
         return self._find_container(name) is not None
 
     def log_record(self, container: str, *, previous: bool) -> Path | None:
-        """The record of the run whose log is asked for; None where there is none (yet)."""
+        """The record of the run whose log is requested; None where there is none (yet)."""
         runs = self._record.runs(container)
         index = 2 if previous else 1
         return runs[-index].path if len(runs) >= index else None
@@ -84,16 +84,16 @@ class Containers:
 
     @property
     def has_memory_limits(self) -> bool:
-        """Whether one that runs has a limit."""
+        """Whether a running container has a memory limit."""
         return any(live.memory_limit for live in self.live.values())
 
     # Starting --------------------------------------------------------------------------------------------------------
 
     async def start(self, name: str, objects: blueprint.Objects) -> None:
-        """Start a container and follow it; one that can't be executed has ended at once.
+        """Start a container and monitor it; one that can't be executed has ended at once.
 
         Raises:
-            ConfigError, VolumeError, OSError: something that it needs isn't there.
+            ConfigError, VolumeError, OSError: an object or resource that it needs is missing.
         """
         container, given = self._container(name), self._given
         drawn = blueprint.draw(
@@ -164,7 +164,7 @@ class Containers:
         self._wake.set()
 
     def cannot_start(self, name: str, error: Exception) -> None:
-        """Something that the container needs isn't there: wait, and look again later or when it changes."""
+        """Record that something the container needs is missing: retry later or when it changes."""
         in_config = isinstance(error, ConfigError)
         reason = ContainerReason.CONFIG_ERROR if in_config else ContainerReason.CONTAINER_CREATING
         message = str(error)
@@ -177,7 +177,7 @@ class Containers:
         self._retry.later()
 
     def back_off(self, backoff: lifecycle.Backoff) -> None:
-        """Say that a container isn't started again yet."""
+        """Report that the container's restart is delayed."""
         metadata = self._pod()["metadata"]
         seconds = int(backoff.delay.total_seconds())
         length = f"{seconds // 60}m{seconds % 60}s" if seconds >= 60 else f"{seconds}s"
@@ -191,7 +191,7 @@ class Containers:
         self._events.warn(KubeletEvent.BACK_OFF, text, container=backoff.container)
 
     async def take_over(self, container: Json) -> None:
-        """Go on with the runs that a former kubelet started, and take in those that have ended since."""
+        """Take over the active runs of a former kubelet, and process those that have ended since."""
         name = container["name"]
         for run in self._record.runs(name):
             found = await self._node.processes.adopt(run.path)
@@ -205,7 +205,7 @@ class Containers:
                 self.states[name] = base
                 self._follow(container, run, found, fresh=False)
 
-    # Following a run -------------------------------------------------------------------------------------------------
+    # Monitoring a run -------------------------------------------------------------------------------------------------
 
     def _running(self, container: Json, run: Run) -> Running:
         probed = container.get("startupProbe") is not None
@@ -245,7 +245,7 @@ class Containers:
         live.follow(started=container.get("startupProbe") is None, hook_grace=self._grace() if fresh else None)
 
     def note_exits(self) -> None:
-        """Take in what has ended since the last time."""
+        """Process the exits since the last call."""
         exits, self._exits = self._exits, []
         for name, process_exit in exits:
             live = self.live.pop(name, None)
@@ -279,16 +279,16 @@ class Containers:
             self.live[name].end(grace)
         self._wake.set()
 
-    # Ending ----------------------------------------------------------------------------------------------------------
+    # Terminating ------------------------------------------------------------------------------------------------------
 
     def end(self, name: str) -> None:
-        """Have a container end within the pod's grace."""
+        """Terminate a container within the pod's grace period."""
         live = self.live.get(name)
         if live is not None and live.end(self._grace()):
             self._events.report(KubeletEvent.KILLING, f"Stopping container {name}", container=name)
 
     async def kill_to_restart(self, name: str) -> None:
-        """Kill a container that starts again with all others."""
+        """Kill a container that restarts together with all others."""
         live = self.live.get(name)
         if live is not None and live.kill_at is None:
             live.kill_at = self._node.clock.monotonic()
@@ -298,19 +298,19 @@ class Containers:
             await live.kill_if_overdue()
 
     async def kill_out_of_memory(self) -> None:
-        """End containers whose memory is above their limit."""
+        """Kill containers whose memory is above their limit."""
         for live in list(self.live.values()):
             await live.kill_if_out_of_memory()
 
     def forget(self) -> None:
-        """Follow the runs no longer; their processes go on."""
+        """Stop monitoring the runs; their processes continue."""
         for live in self.live.values():
             live.cancel()
 
-    # Small things ----------------------------------------------------------------------------------------------------
+    # Helpers ----------------------------------------------------------------------------------------------------------
 
     def all(self) -> list[Json]:
-        """As the pod describes them, those that initialise first."""
+        """The containers of the specification, init containers first."""
         spec = self._pod()["spec"]
         return [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
 

@@ -1,4 +1,4 @@
-"""Processors and GPUs: what this machine has, and which of them a pod may use."""
+"""CPUs and GPUs of this machine, and their allocation to pods."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NVIDIA_SMI_SECONDS = 10.0
 
 
 class DevicesUnavailableError(Exception):
-    """A pod asks for more GPUs than are free."""
+    """A pod requests more GPUs than are free."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,14 +34,14 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allotment:
-    """What a pod was given, by container. A container that isn't named may use every processor and no GPU."""
+    """The devices allocated to a pod, by container. A container that isn't listed may use every CPU and no GPU."""
 
     cpus: Mapping[str, Sequence[int]]
     gpus: Mapping[str, Sequence[str]]
 
 
 def parse_gpus(text: str) -> list[Gpu]:
-    """nvidia-smi's CSV answer to the query above; lines that don't read as a GPU are left out."""
+    """Parse nvidia-smi's CSV output for the query above; lines that aren't GPUs are skipped."""
     gpus: list[Gpu] = []
     for line in text.splitlines():
         fields = [part.strip() for part in line.split(",")]
@@ -53,8 +53,8 @@ def parse_gpus(text: str) -> list[Gpu]:
 
 
 async def find_gpus() -> list[Gpu]:
-    """This machine's GPUs; none where nvidia-smi is missing, fails or doesn't answer. Those that an outer
-    CUDA_VISIBLE_DEVICES hides from us are not ours to give."""
+    """This machine's GPUs; none where nvidia-smi is missing, fails or doesn't answer. GPUs that an outer
+    CUDA_VISIBLE_DEVICES hides from this process are not allocated."""
     try:
         process = await asyncio.create_subprocess_exec(
             *_NVIDIA_SMI, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
@@ -73,7 +73,7 @@ async def find_gpus() -> list[Gpu]:
 
 
 def visible_gpus(gpus: Sequence[Gpu], visible: str | None) -> list[Gpu]:
-    """Those that CUDA_VISIBLE_DEVICES leaves, by CUDA's rule: the list ends at the first entry that names no GPU."""
+    """The GPUs that CUDA_VISIBLE_DEVICES leaves, by CUDA's rule: the list ends at the first entry that names no GPU."""
     if visible is None:
         return list(gpus)
     chosen: list[Gpu] = []
@@ -87,7 +87,8 @@ def visible_gpus(gpus: Sequence[Gpu], visible: str | None) -> list[Gpu]:
 
 
 class DeviceTable:
-    """Which pod has which processors and GPUs. GPUs are exclusive; processors go to who shares them least."""
+    """The allocation of CPUs and GPUs to pods. GPUs are exclusive; of the CPUs, those with the fewest users are
+    chosen."""
 
     def __init__(self, *, cpus: Sequence[int], gpus: Sequence[Gpu]) -> None:
         self._cpus = sorted(cpus)
@@ -99,11 +100,11 @@ class DeviceTable:
         return bool(self._gpus)
 
     def restore(self, uid: str, allotment: Allotment) -> None:
-        """What a pod was given by a former kubelet."""
+        """Restore the allocation of a pod that a former kubelet made."""
         self._allotted[uid] = allotment
 
     def allot(self, pod: Json) -> Allotment:
-        """Choose for every container of a pod, once; raises `DevicesUnavailableError`."""
+        """Allocate devices to every container of a pod, once; raises `DevicesUnavailableError`."""
         uid = pod["metadata"]["uid"]
         if uid in self._allotted:
             return self._allotted[uid]
@@ -158,21 +159,21 @@ class DeviceTable:
 
 
 def gpu_count(container: Json) -> int:
-    """Whole GPUs that a container asks for; for extended resources the limit is the request."""
+    """The number of GPUs that a container requests; for extended resources the limit is the request."""
     resources = container.get("resources") or {}
     given = (resources.get("limits") or {}).get(GPU_RESOURCE, (resources.get("requests") or {}).get(GPU_RESOURCE))
     return 0 if given is None else parse_quantity(given).value()
 
 
 def integral_cpus(container: Json) -> int:
-    """The processors that a container requests, when it requests whole ones; else 0."""
+    """The number of CPUs that a container requests, if it is an integer; else 0."""
     given = ((container.get("resources") or {}).get("requests") or {}).get("cpu")
     milli = 0 if given is None else parse_quantity(given).milli()
     return milli // 1000 if milli % 1000 == 0 else 0
 
 
 def gpu_environment(table: DeviceTable, uuids: Sequence[str]) -> dict[str, str]:
-    """What makes CUDA see exactly these GPUs. Nothing is set on a machine without any."""
+    """The variables that make exactly these GPUs visible to CUDA. Empty on a machine without any."""
     if not table.has_gpus:
         return {}
     return {"CUDA_VISIBLE_DEVICES": ",".join(uuids), "NVIDIA_VISIBLE_DEVICES": ",".join(uuids) or "void"}

@@ -1,4 +1,4 @@
-"""How a run of a container ended, in the terms of a pod's status."""
+"""The terminated state of a container's run, in the terms of a pod's status."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _UNKNOWN = "the container is gone and has left no exit status: its first process
 
 
 def ended(container: Json, run: Run, process_exit: ProcessExit, *, container_id: str) -> Ended:
-    """The terminated state: exit code, reason, and a message where there is anything to say."""
+    """The terminated state: exit code, reason, and a message where there is one."""
     code = process_exit.exit_code
     reason = ContainerReason.COMPLETED if code == 0 else ContainerReason.ERROR
     message = _termination_message(container, run, code)

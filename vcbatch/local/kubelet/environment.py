@@ -22,12 +22,12 @@ _SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
 
 
 class ConfigError(Exception):
-    """A container can't be made as it is specified; the text says what is missing."""
+    """A container can't be created as specified; the text says what is missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodFacts:
-    """What the downward API tells a container beside the pod object itself."""
+    """The values of the downward API that aren't in the pod object."""
 
     node_name: str
     host_ip: str
@@ -70,9 +70,9 @@ def build(
     secret: Lookup,
     instead: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, str]:
-    """The variables that the specification asks for, in its order; raises `ConfigError`.
+    """The variables of the specification, in its order; raises `ConfigError`.
 
-    A variable named in `instead` gets that value where it would have got another, before others refer to it."""
+    A variable named in `instead` gets that value in place of its own, before other variables refer to it."""
     variables = _asked_for(
         pod=pod, container=container, facts=facts, config_map=config_map, secret=secret, instead=instead
     )
@@ -169,7 +169,7 @@ def field_value(pod: Json, path: str, facts: PodFacts) -> str:
 
 
 def format_map(entries: Mapping[str, str]) -> str:
-    """Labels or annotations as the downward API writes them: `key="value"` a line, sorted."""
+    """Labels or annotations as the downward API writes them: one `key="value"` per line, sorted."""
     return "\n".join(f"{key}={_go_quote(value)}" for key, value in sorted(entries.items()))
 
 
@@ -179,7 +179,8 @@ def _go_quote(text: str) -> str:
 
 
 def resource_value(pod: Json, reference: Json, facts: PodFacts, *, container: Json | None = None) -> str:
-    """A container's request or limit in units of the divisor, rounded up; a missing limit is what the node has."""
+    """A container's request or limit in units of the divisor, rounded up; without a limit, the node's allocatable
+    quantity."""
     name = reference.get("containerName")
     if name:
         everyone = (pod["spec"].get("containers") or []) + (pod["spec"].get("initContainers") or [])
@@ -204,7 +205,7 @@ def resource_value(pod: Json, reference: Json, facts: PodFacts, *, container: Js
 
 
 def command_line(container: Json, variables: Mapping[str, str]) -> list[str]:
-    """`command` and `args` with the variables in place; raises `ConfigError` when there is no command."""
+    """`command` and `args` with the variables replaced; raises `ConfigError` where there is no command."""
     command: Sequence[str] = container.get("command") or ()
     if not command:
         raise ConfigError(
@@ -215,7 +216,7 @@ def command_line(container: Json, variables: Mapping[str, str]) -> list[str]:
 
 
 def thread_count(container: Json) -> int | None:
-    """How many threads fit the container's CPU request (else its limit), at least one; None without either."""
+    """The number of threads for the container's CPU request (else its limit), at least one; None without either."""
     resources = container.get("resources") or {}
     given = (resources.get("requests") or {}).get("cpu", (resources.get("limits") or {}).get("cpu"))
     if given is None:

@@ -1,4 +1,4 @@
-"""The kubelet's events: sent one after another beside the work, equal ones counted up on one object."""
+"""The kubelet's events: sent one after another in the background, equal ones counted on one object."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _COMPONENT = "kubelet"
 
 
 class EventRecorder:
-    """`event` only queues; `run` sends. What can't be sent is dropped: events are a courtesy, never a duty."""
+    """`event` only queues; `run` sends. An event that can't be sent is dropped, since events are only informational."""
 
     def __init__(self, *, api: Api, clock: Clock, random: Random, node_name: str) -> None:
         self._api = api
@@ -36,7 +36,7 @@ class EventRecorder:
         self._sent: OrderedDict[tuple[str, ...], tuple[str, int]] = OrderedDict()
 
     def event(self, pod: Json, *, type: EventType, reason: str, message: str, container: str = "") -> None:  # noqa: A002
-        """Queue an event about a pod, or about one container of it."""
+        """Queue an event about a pod, or about one of its containers."""
         metadata = pod["metadata"]
         involved: Json = {
             "apiVersion": "v1",
@@ -68,14 +68,14 @@ class EventRecorder:
         self._wake.set()
 
     async def run(self) -> None:
-        """Send what is queued, until cancelled."""
+        """Send the queued events, until cancelled."""
         while True:
             await self._wake.wait()
             self._wake.clear()
             await self.flush()
 
     async def flush(self) -> None:
-        """Send everything that is queued now."""
+        """Send all queued events."""
         while self._queue:
             event = self._queue.popleft()
             try:

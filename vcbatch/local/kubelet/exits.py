@@ -1,4 +1,4 @@
-"""How a container ended, as its record says it: written by the process beside the container, read by the kubelet."""
+"""The recorded exit of a container: written by its init process, read by the kubelet."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from vcbatch.local.kubelet.supervisor.main import boot_id
 
 
 def reserve(record: Path) -> None:
-    """Take the space of all that is written once the container runs. Raises `OSError` where there isn't enough."""
+    """Reserve the disk space of all records that are written while the container runs. Raises `OSError` where there
+    isn't enough."""
     for name in (reserved.EXIT, reserved.KILL, reserved.OOM):
         reserved.reserve(str(record / name))
     reserved.reserve(str(record / reserved.REFERENCE), {"boot_id": boot_id()})
 
 
 def note_kill(record: Path) -> None:
-    """On record before it happens: an init that is killed can't write down its own end."""
+    """Record a kill before it happens: an init process that is killed can't record its own exit."""
     with contextlib.suppress(OSError):
         descriptor = os.open(record / reserved.KILL, os.O_WRONLY | os.O_CREAT, 0o600)
         try:
@@ -31,7 +32,7 @@ def note_kill(record: Path) -> None:
 
 
 def exit_of(record: Path) -> ProcessExit:
-    """The exit that was written down; else that we killed the container, if we did; else it isn't known."""
+    """The recorded exit; else, if the kubelet killed the container, that; else the exit is unknown."""
     found = read_exit(record)
     if found is not None:
         return found

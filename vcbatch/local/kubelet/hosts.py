@@ -1,4 +1,4 @@
-"""The hosts files of all pods of this node, kept current as pods come, get ready and go."""
+"""The hosts files of all pods of this node, updated when pods start, become ready and end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Json = dict[str, Any]
 log = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 2.0
-_SETTLE_SECONDS = 0.02  # a gang's pods come within milliseconds: their files are written once, not once per pod
+_SETTLE_SECONDS = 0.02  # a gang's pods start within milliseconds: their files are written once, not once per pod
 _LOOPBACK = ("127.0.0.1\tlocalhost", "::1\tlocalhost ip6-localhost ip6-loopback")
 
 
@@ -31,7 +31,7 @@ class _Entry:
 
 
 class HostsFiles:
-    """Who is where. `mapped` adds IPv4-mapped lines (see `names.hosts_file`)."""
+    """The names and addresses of the pods. `mapped` adds IPv4-mapped lines (see `names.hosts_file`)."""
 
     def __init__(self, *, addresses: Addresses, clock: Clock, mapped: bool) -> None:
         self._addresses = addresses
@@ -45,10 +45,10 @@ class HostsFiles:
         self._own_lines = _machine_lines()
 
     def join(self, pod: Json, path: Path, *, wanted: str | None = None) -> str:
-        """A pod comes: its hosts file is at `path` when this returns, and its address is the answer.
+        """Add a pod. Writes its hosts file at `path`, and returns its address.
 
         Raises:
-            OSError: the file can't be written; the pod hasn't joined.
+            OSError: the file can't be written; the pod isn't added.
         """
         uid = pod["metadata"]["uid"]
         known = self._entries.get(uid)
@@ -69,7 +69,7 @@ class HostsFiles:
         return address
 
     def reserve(self, group: str, names: Mapping[str, PodName]) -> None:
-        """Peers that a gang's environment speaks of: their names resolve before their pods are here."""
+        """Reserve names of peers that a gang's environment refers to: they resolve before their pods are here."""
         mine = self._reserved.setdefault(group, {})
         fresh = {key: name for key, name in names.items() if key not in mine}
         if fresh:
@@ -81,7 +81,7 @@ class HostsFiles:
         return self._addresses.take(name.key)
 
     def describe(self, pod: Json, *, ready: bool) -> None:
-        """What Services select a pod by: its labels, and whether it is ready."""
+        """Record what Services select pods by: the pod's labels, and whether it is ready."""
         uid = pod["metadata"]["uid"]
         entry = self._entries.get(uid)
         if entry is None:
@@ -94,7 +94,7 @@ class HostsFiles:
             self._dirty.set()
 
     def leave(self, uid: str) -> None:
-        """A pod has ended or gone. Its address stays with a name that is still reserved."""
+        """Remove a pod that has ended or was deleted. Its address stays with a name that is still reserved."""
         entry = self._entries.pop(uid, None)
         if entry is None:
             return
@@ -103,7 +103,7 @@ class HostsFiles:
         self._dirty.set()
 
     def release(self, group: str) -> None:
-        """The gang has no pods here any more: nobody speaks of its names."""
+        """The gang has no pods here any more: release its reserved names."""
         for key in self._reserved.pop(group, {}):
             if key not in self._owners and not self._is_reserved(key):
                 self._addresses.release(key)
@@ -119,7 +119,7 @@ class HostsFiles:
 
     async def run(self) -> None:
         """Rewrite the files after changes, until cancelled. The first time all are written: an earlier run may have
-        failed before it had written them."""
+        failed before it wrote them."""
         self._dirty.set()
         while True:
             await self._dirty.wait()
@@ -130,11 +130,11 @@ class HostsFiles:
                 self._dirty.set()
 
     async def _write_all(self) -> bool:
-        """Write every file that has changed; False where some couldn't be written."""
+        """Write every file that has changed; returns False where some couldn't be written."""
         common: dict[str, Sequence[str]] = {}
         unwritten: list[str] = []
         for uid in list(self._entries):
-            # Pods come, change and go during the pauses of this loop.
+            # Pods are added, changed and removed during the awaits of this loop.
             entry = self._entries.get(uid)
             if entry is None:
                 continue
@@ -151,7 +151,7 @@ class HostsFiles:
         return not unwritten
 
     def write(self, uid: str) -> None:
-        """Bring one pod's file up to date now."""
+        """Update one pod's file now."""
         entry = self._entries[uid]
         self._write(entry, self._common(entry.host.name.namespace))
 
@@ -180,8 +180,8 @@ class HostsFiles:
 
 
 def write_in_place(path: Path, data: bytes) -> None:
-    """Replace a file's contents without replacing the file, which containers have bound. A reader sees the old or the
-    new lines, never a cut one: what is left of a longer file is blanked by the same write."""
+    """Replace a file's content without replacing the file, which containers have mounted. A reader sees the old or the
+    new lines, never a truncated line: the rest of a longer file is overwritten with blanks by the same write."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         size = os.fstat(descriptor).st_size
@@ -194,7 +194,8 @@ def write_in_place(path: Path, data: bytes) -> None:
 
 
 def _machine_lines() -> list[str]:
-    """What this machine's own hosts file says, so that containers know it as well; loopback names where it has none."""
+    """The lines of this machine's own hosts file, so that containers have them as well; loopback names where it has
+    none."""
     try:
         text = Path("/etc/hosts").read_text(errors="replace")
         lines = [line.partition("#")[0].strip() for line in text.splitlines()]

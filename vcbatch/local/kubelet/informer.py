@@ -1,4 +1,4 @@
-"""A local copy of some objects, kept current by list and watch."""
+"""A local copy of some objects, updated by list and watch."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ log = logging.getLogger(__name__)
 
 _FIRST_PAUSE = 0.2
 _LONGEST_PAUSE = 15.0
-_SHORT_WATCH = 1.0  # seconds: a watch that the server ends sooner isn't opened again at once
+_SHORT_WATCH = 1.0  # seconds: a watch that the server ends sooner isn't reopened at once
 
 
 @dataclass(slots=True)
 class Informer:
-    """Objects of one resource by UID. `changed(old, new)` is called for every difference, with None for none.
+    """Objects of one resource by UID. `changed(old, new)` is called for every change, with None for a missing object.
 
     Reads never wait for the server; `synced` is set once the first list is in.
     """
@@ -43,7 +43,7 @@ class Informer:
         return None if uid is None else self.objects.get(uid)
 
     async def run(self) -> None:
-        """Until cancelled: list, then watch; list again where the watch can't go on."""
+        """Until cancelled: list, then watch; list again where the watch can't continue."""
         pause = _FIRST_PAUSE
         version = ""
         while True:
@@ -105,5 +105,5 @@ class Informer:
         try:
             self.changed(old, new)
         except Exception:
-            # One object that can't be handled never stops the others.
+            # An object that can't be processed must not block the others.
             log.exception("handling a change of %s", self.resource.plural)

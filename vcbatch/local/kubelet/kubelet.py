@@ -53,7 +53,7 @@ _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108
 
 
 class LogUnavailableError(Exception):
-    """There is no log to show; the text says why, in the words of Kubernetes where it has any."""
+    """There is no log; the text has the reason, with the message of Kubernetes where it has one."""
 
 
 class Kubelet:
@@ -87,14 +87,14 @@ class Kubelet:
         self._node: NodeServices | None = None
         self._memory_wanted = asyncio.Event()
         self.unaccounted: Sequence[UnaccountedPod] = ()
-        """Pods on record here whose objects the API server has lost; known once `ready`."""
+        """Recorded pods whose objects the API server has lost; set once `ready`."""
         self.connections = Connections(find=self._find, follow=self._follow)
         """Commands in its containers, and connections with them and their ports."""
         self.ready = asyncio.Event()
-        """Set once the Node is registered and its pods are followed."""
+        """Set once the Node is registered and its pods are watched."""
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Register the Node and run its pods until `stop` is set; then end them all and say so."""
+        """Register the Node and run its pods until `stop` is set; then terminate them all and report that."""
         self._config.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         node, registration = await self._assemble()
         self._node = node
@@ -141,7 +141,7 @@ class Kubelet:
             yield chunk
 
     def _follow(self, worker: PodWorker, container: str) -> AsyncGenerator[bytes]:
-        """What a running container prints from now on, until it has ended."""
+        """The output of a running container from now on, until it has ended."""
         record = worker.containers.log_record(container, previous=False)
         assert record is not None  # noqa: S101
         options, containers = LogOptions(follow=True, tail_lines=0), worker.containers
@@ -155,13 +155,13 @@ class Kubelet:
         return f'container "{container}" in pod "{name}" is waiting to start: {why}'
 
     def _find(self, namespace: str, name: str) -> PodWorker | None:
-        for worker in reversed(self._workers.values()):  # the newest, where a former one is still being ended
+        for worker in reversed(self._workers.values()):  # the newest, where a former one is still being terminated
             metadata = worker.pod["metadata"]
             if metadata["name"] == name and metadata["namespace"] == namespace:
                 return worker
         return None
 
-    # Coming up -------------------------------------------------------------------------------------------------------
+    # Start ------------------------------------------------------------------------------------------------------------
 
     async def _assemble(self) -> tuple[NodeServices, node_.NodeRegistration]:
         config = self._config
@@ -220,14 +220,15 @@ class Kubelet:
         )
 
     async def _end_strangers(self, pods: Informer) -> None:
-        """End what a former kubelet left running of pods that the API knows no more, unless it has lost them."""
+        """End the containers that a former kubelet left running for pods that the API server doesn't know, unless it
+        has lost them."""
         assert self._node is not None  # noqa: S101
         root = self._config.root
         self.unaccounted = unaccounted.find(root, known=pods.objects, lost=self._config.lost_versions)
         for pod in self.unaccounted:
             self._addresses.take(pod.uid, wanted=pod.address or None)
         left_alone = {pod.uid for pod in self.unaccounted}
-        with contextlib.suppress(OSError):  # it is told of all the same
+        with contextlib.suppress(OSError):  # it is reported all the same
             unaccounted.write(root, self.unaccounted)
         for record in pod_records(root):
             if record.path.name in pods.objects or record.path.name in left_alone:
@@ -263,8 +264,8 @@ class Kubelet:
         self._tasks[uid] = self._background.finish("kubelet: worker", lambda: self._work(uid), about=about)
 
     async def _work(self, uid: str) -> None:
-        """Carry one pod out. A worker that fails is replaced by another, which goes on from what is on record: the
-        containers run meanwhile, and one broken pod never stops the others."""
+        """Run one pod. A worker that fails is replaced by another one, which continues from the records: the containers
+        keep running meanwhile, and one failing pod doesn't affect the others."""
         worker = self._workers[uid]
         try:
             await worker.run()
@@ -297,7 +298,7 @@ class Kubelet:
                 worker.objects_changed()
 
     async def _watch_memory(self) -> None:
-        """Look at the memory of containers that have a limit; sleep while there are none."""
+        """Check the memory of containers that have a limit; sleep while there are none."""
         while True:
             self._memory_wanted.clear()
             limited = [worker for worker in self._workers.values() if worker.containers.has_memory_limits]
@@ -307,7 +308,7 @@ class Kubelet:
                 await worker.containers.kill_out_of_memory()
             await self._clock.sleep(self._config.memory_check_seconds)
 
-    # Going down ------------------------------------------------------------------------------------------------------
+    # Stop -------------------------------------------------------------------------------------------------------------
 
     async def _shut_down(self, node: NodeServices, registration: node_.NodeRegistration) -> None:
         self.connections.end()
@@ -323,7 +324,7 @@ class Kubelet:
             await registration.mark_stopped()
         await self._processes.close()
         if not left_alone:
-            # Nothing runs any more that could use what is in memory.
+            # Nothing runs any more that could use the volumes in memory.
             shutil.rmtree(node.memory_directory, ignore_errors=True)
         self.ready.clear()
 
@@ -342,15 +343,15 @@ async def end_record(record: PodRecord, processes: Processes) -> int:
 
 
 async def end_everything(root: Path, processes: Processes, *, but: Container[str] = ()) -> int:
-    """End every container on record below a kubelet's root, at once, but those of pods with these UIDs; also without
-    any server. Returns how many were still running. Their records stay, so that the next kubelet can tell how they
-    ended."""
+    """End every recorded container below a kubelet's root, concurrently, except those of pods with these UIDs; works
+    without a server. Returns how many were still running. Their records stay, so that the next kubelet can report how
+    they ended."""
     ending = (end_record(record, processes) for record in pod_records(root) if record.path.name not in but)
     return sum(await asyncio.gather(*ending))
 
 
 def has_loopback_network() -> bool:
-    """Whether every address of 127.0.0.0/8 can be listened on, as on Linux."""
+    """Whether this machine can listen on every address of 127.0.0.0/8, as on Linux."""
     try:
         with socket.socket() as probe:
             probe.bind(("127.64.0.1", 0))
@@ -360,8 +361,8 @@ def has_loopback_network() -> bool:
 
 
 def memory_directory(root: Path) -> Path:
-    """Where emptyDir volumes with `medium: Memory` live, made if need be: in memory where this machine has such a place
-    and nobody else has taken the name there."""
+    """The directory of emptyDir volumes with `medium: Memory`, created if needed: in memory where this machine has such
+    a file system and no other user owns that name there."""
     if sys.platform.startswith("linux") and os.access(_SHARED_MEMORY, os.W_OK):
         digest = hashlib.sha256(str(root.resolve()).encode()).hexdigest()[:12]
         path = _SHARED_MEMORY / f"vcbatch-{os.geteuid()}-{digest}"

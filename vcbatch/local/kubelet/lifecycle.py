@@ -1,7 +1,7 @@
-"""Which of a pod's containers to start, and when: the rules of Kubernetes, decided from what is known and nothing else.
+"""Decides which of a pod's containers to start, and when: the rules of Kubernetes, as pure functions.
 
 Sources: Kubernetes `pkg/kubelet/kuberuntime/kuberuntime_manager.go` (computePodActions, doBackOff) and
-`pkg/kubelet/container/helpers.go` (ShouldContainerBeRestarted); KEP-5532 for what restarts all containers.
+`pkg/kubelet/container/helpers.go` (ShouldContainerBeRestarted); KEP-5532 for restarting all containers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Json = dict[str, Any]
 FIRST_BACKOFF = timedelta(seconds=10)
 LONGEST_BACKOFF = timedelta(seconds=300)
 BACKOFF_FORGIVEN_AFTER = timedelta(seconds=600)
-"""A container that has run for so long starts its back-off anew."""
+"""The back-off of a container that has run for so long is reset."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Running:
-    """A run under way. `started` says that its startup probe (if any) has passed."""
+    """An active run. `started` is True once its startup probe (if any) has passed."""
 
     started_at: datetime
     container_id: str = ""
@@ -47,7 +47,7 @@ class Running:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """Not running, and why."""
+    """The container isn't running; has the reason."""
 
     reason: str = ContainerReason.CONTAINER_CREATING
     message: str = ""
@@ -58,8 +58,8 @@ State = Waiting | Running | Ended
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerState:
-    """What is known of one container. `crashes` counts the ends in a row that the back-off grows with; `renewed` says
-    that all containers restart, so that how this one ended decides nothing any more."""
+    """The state of one container. `crashes` counts the exits in a row that determine the back-off; `renewed` is True
+    when all containers restart, so that its last exit doesn't count any more."""
 
     state: State = field(default_factory=Waiting)
     last: Ended | None = None
@@ -69,12 +69,12 @@ class ContainerState:
 
     @property
     def latest_end(self) -> Ended | None:
-        """How the latest run ended: the present state, or the last one while a restart is waited for."""
+        """The exit of the latest run: the current state, or the last one while the container waits to be restarted."""
         return self.state if isinstance(self.state, Ended) else self.last if isinstance(self.state, Waiting) else None
 
     @property
     def outcome(self) -> Ended | None:
-        """The latest end, where it still decides what becomes of the container."""
+        """The latest exit, where it still decides whether the container restarts."""
         return None if self.renewed else self.latest_end
 
 
@@ -83,7 +83,7 @@ FRESH = ContainerState()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
-    """A container that is to be started again, but not before `until`."""
+    """A container that has to be restarted, but not before `until`."""
 
     container: str
     delay: timedelta
@@ -92,11 +92,11 @@ class Backoff:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What to do now: containers to start, sidecars to end, containers that wait out their back-off, and the earliest
-    moment at which time alone changes the plan. `finished` says that no container will ever run again.
+    """The actions to take now: containers to start, sidecars to terminate, containers in back-off, and the earliest
+    time at which time alone changes the plan. `finished` is True if no container will ever run again.
 
-    Where all containers restart, `kill` are those still to be ended for it, at once and without their hooks; once
-    nothing runs, `renew` says to go on from `renewed` states."""
+    Where all containers restart, `kill` lists those that have to be killed for it, at once and without their hooks;
+    once nothing runs, `renew` says to continue from `renewed` states."""
 
     start: Sequence[str] = ()
     end: Sequence[str] = ()
@@ -111,7 +111,7 @@ class Plan:
 
 
 def plan(spec: Json, containers: Mapping[str, ContainerState], now: datetime) -> Plan:
-    """Decide for a pod that is to run. `containers` may lack those that have never been touched."""
+    """The plan for a pod that has to run. `containers` may lack those that were never started."""
     if all_restart(spec, containers):
         running = tuple(name for name, state in containers.items() if isinstance(state.state, Running))
         return Plan(kill=running, renew=not running)
@@ -152,7 +152,7 @@ def _plan_main(spec: Json, containers: Mapping[str, ContainerState], now: dateti
 
 
 def _after_the_last(spec: Json, containers: Mapping[str, ContainerState]) -> Plan:
-    """Nothing but sidecars may still run: end them, the last started first."""
+    """Only sidecars may still run: terminate them in reverse order of their start."""
     running = [
         container["name"]
         for container in spec.get("initContainers") or ()
@@ -190,7 +190,7 @@ def _merge(left: Plan, right: Plan) -> Plan:
 
 
 def all_restart(spec: Json, containers: Mapping[str, ContainerState]) -> bool:
-    """Whether a container has ended in a way by which all of them are to start anew, and they haven't been told yet."""
+    """Whether a container has exited in a way that restarts all containers, and that hasn't been done yet."""
     for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
         end = containers.get(container["name"], FRESH).outcome
         if end is not None and restarts_all(container, end.exit_code):
@@ -199,12 +199,12 @@ def all_restart(spec: Json, containers: Mapping[str, ContainerState]) -> bool:
 
 
 def renewed(containers: Mapping[str, ContainerState]) -> dict[str, ContainerState]:
-    """The states from which all containers start anew. What they were is kept: it becomes the last state of each."""
+    """The states from which all containers restart. The current state of each is kept: it becomes its last state."""
     return {name: replace(state, renewed=True) for name, state in containers.items()}
 
 
 def backoff_delay(crashes: int) -> timedelta:
-    """How long after its end a container waits to be started: not at all the first time, then 10 s, 20 s, … 300 s."""
+    """The time between the exit of a container and its restart: none after the first exit, then 10 s, 20 s, … 300 s."""
     if crashes <= 1:
         return timedelta(0)
     return min(FIRST_BACKOFF * 2 ** min(crashes - 2, 10), LONGEST_BACKOFF)
@@ -219,7 +219,7 @@ def ended(state: ContainerState, end: Ended) -> ContainerState:
 
 
 def started(state: ContainerState, running: Running) -> ContainerState:
-    """The container's state after a run began: an earlier end becomes the last state, and counts as a restart."""
+    """The container's state after a run started: an earlier exit becomes the last state, and counts as a restart."""
     end = state.latest_end
     return ContainerState(
         state=running,
@@ -230,7 +230,7 @@ def started(state: ContainerState, running: Running) -> ContainerState:
 
 
 def waiting(state: ContainerState, reason: str, message: str = "") -> ContainerState:
-    """The container's state while it can't run: an earlier end becomes the last state."""
+    """The container's state while it can't run: an earlier exit becomes the last state."""
     return ContainerState(
         state=Waiting(reason=reason, message=message),
         last=state.latest_end or state.last,

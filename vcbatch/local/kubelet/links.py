@@ -1,4 +1,4 @@
-"""Volumes without mounts: a symbolic link at the mount path, where nothing is there and it may be made."""
+"""Volumes without mounts: a symbolic link at the mount path, where the path is free and may be created."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """A symbolic link that was made for a pod."""
+    """A symbolic link that was created for a pod."""
 
     path: str
     target: str
 
 
 def place(mounts: Sequence[BindMount], *, mode: str) -> list[Link]:
-    """Make every mount appear at its path, and tell which links were made for it; raises `ConfigError` where that
-    would touch what is there already, or isn't allowed."""
+    """Make every mount available at its path, and return the links that were created for it; raises `ConfigError` where
+    a path exists already, or isn't allowed."""
     made: list[Link] = []
     try:
         for mount in mounts:
@@ -36,7 +36,7 @@ def place(mounts: Sequence[BindMount], *, mode: str) -> list[Link]:
 
 
 def remove(links: Sequence[Link]) -> None:
-    """Take links away again, if they still are what was made."""
+    """Remove links, if they still are what was created."""
     for link in links:
         path = Path(link.path)
         if path.is_symlink() and str(path.readlink()) == link.target:
@@ -46,7 +46,7 @@ def remove(links: Sequence[Link]) -> None:
 def _place(mount: BindMount, mode: str) -> Link | None:
     path = Path(mount.target)
     if path == _SHARED_MEMORY and path.is_dir():
-        return None  # the machine's own shared memory serves
+        return None  # the machine's own shared memory is used
     if path.is_symlink() or path.exists():
         if path.exists() and path.resolve() == mount.source.resolve():
             return None

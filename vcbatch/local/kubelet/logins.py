@@ -1,8 +1,8 @@
-"""Logging in from pod to pod: what the ssh plugin promises, where nobody serves ssh.
+"""Login from pod to pod: the function of the ssh plugin, without an ssh server.
 
-A pod of a job with the ssh plugin finds an `ssh` first on its PATH that hands its streams to the kubelet, which starts
-the command beside the container's own in the other pod, and an `sshd` that only waits. So `mpirun` and whatever else
-launches itself over ssh works without keys, ports and servers.
+A pod of a job with the ssh plugin has an `ssh` first on its PATH that passes its streams to the kubelet, which starts
+the command as an additional one in the container of the other pod, and an `sshd` that only waits. So `mpirun` and other
+launchers that use ssh work without keys, ports and servers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Json = dict[str, Any]
 
 SOCKET = "logins"
 SSHD_PATH = "/usr/sbin/sshd"
-"""Where images have their ssh server, and commands written for them look for it."""
+"""The usual path of the ssh server in images, which commands written for them use."""
 
 _MAX_MESSAGE = 128 * 1024
 _MAX_DESCRIPTORS = 4  # control, standard input, output, error
@@ -54,14 +54,14 @@ done
 
 
 def logs_in(pod: Json) -> bool:
-    """Whether the pod is of a job with the ssh plugin."""
+    """Whether the pod belongs to a job with the ssh plugin."""
     job = (pod["metadata"].get("labels") or {}).get(JOB_NAME)
     secrets = ((volume.get("secret") or {}).get("secretName") for volume in pod["spec"].get("volumes") or ())
     return bool(job) and ssh_secret(job) in secrets
 
 
 def write_programs(folder: Path, *, root: Path, uid: str) -> Path:
-    """`ssh` and `sshd` for one pod, in `folder`; returns it."""
+    """Write `ssh` and `sshd` for one pod to `folder`; returns it."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     texts = {
         "ssh": _SSH.format(
@@ -87,12 +87,12 @@ def write_programs(folder: Path, *, root: Path, uid: str) -> Path:
 
 
 def _quoted(text: str) -> str:
-    """A Python literal inside the single quotes of a shell."""
+    """A Python literal for use inside the single quotes of a shell."""
     return json.dumps(text).replace("'", "'\\''")
 
 
 class LiveRun(Protocol):
-    """A run of a container that is under way."""
+    """An active run of a container."""
 
     async def run_on(self, argv: Sequence[str], streams: Sequence[int]) -> None: ...
 
@@ -111,7 +111,7 @@ P = TypeVar("P", bound=Peer)
 
 
 class Logins:
-    """Serves the pods' `ssh` on a socket in the kubelet's directory. `peers` are the pods there are."""
+    """Serves the pods' `ssh` on a socket in the kubelet's directory. `peers` returns the current pods."""
 
     def __init__(self, root: Path, *, peers: Callable[[], Iterable[Peer]], background: Background) -> None:
         self._root = root
@@ -119,7 +119,7 @@ class Logins:
         self._background = background
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Serve until cancelled."""
         loop = asyncio.get_running_loop()
         with _listening(self._root) as listener:
             while True:
@@ -138,7 +138,7 @@ class Logins:
                 reply = await self._answer(message, descriptors)
             connection.send(json.dumps(reply).encode())
         except (OSError, TimeoutError):
-            return  # whoever asked has gone, or never asked
+            return  # the client has disconnected, or sent no request
         finally:
             connection.close()
             for descriptor in descriptors:
@@ -180,8 +180,8 @@ class Logins:
 
 
 def find(host: str, *, caller: P, peers: Iterable[P]) -> P | None:
-    """The pod of the caller's job that a name or an address means; where an older pod of that name is about to go, the
-    newer one."""
+    """The pod of the caller's job with that name or address; where an older pod of that name is terminating, the newer
+    one."""
     if host in ("localhost", "127.0.0.1", "::1"):
         return caller
     named: list[P] = []
@@ -193,7 +193,7 @@ def find(host: str, *, caller: P, peers: Iterable[P]) -> P | None:
 
 
 def _may_come(host: str, own: PodName) -> bool:
-    """Whether a pod of the job may be called so that isn't here."""
+    """Whether a pod of the job that isn't here (yet) may have that name."""
     first, _, rest = host.partition(".")
     if not own.subdomain:
         return False
@@ -210,7 +210,7 @@ def _job_of(pod: Json) -> tuple[str, str]:
 
 
 def _login_shell() -> str:
-    """The shell in which ssh runs a command: launchers write theirs for it."""
+    """The shell in which ssh runs a command: launchers write their commands for the user's login shell."""
     with contextlib.suppress(KeyError):
         shell = pwd.getpwuid(os.geteuid()).pw_shell
         if os.access(shell, os.X_OK) and not shell.endswith(("nologin", "false")):
@@ -220,7 +220,7 @@ def _login_shell() -> str:
 
 @contextlib.contextmanager
 def _listening(root: Path) -> Any:
-    # Through the directory: the path of a socket may be no longer than 107 bytes.
+    # Through the directory: the path of a socket is limited to 107 bytes.
     folder = os.open(root, os.O_PATH | os.O_DIRECTORY)
     path = f"/proc/self/fd/{folder}/{SOCKET}"
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -1,4 +1,4 @@
-"""Reading containers' logs: the part that was asked for, and what comes while it is followed."""
+"""Reading containers' logs: the requested part, and new lines while following."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CHUNK = 64 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogOptions:
-    """The query of a pod's `log` subresource. None stands for "not asked"."""
+    """The query of a pod's `log` subresource. None means that a parameter isn't set."""
 
     follow: bool = False
     previous: bool = False
@@ -32,7 +32,8 @@ class LogOptions:
 async def read(
     record: Path, options: LogOptions, *, clock: Clock, has_ended: Callable[[], bool]
 ) -> AsyncGenerator[bytes]:
-    """The log of one run, whole lines at a time. While following, it ends once `has_ended` and all is read."""
+    """The log of one run, whole lines at a time. With `follow`, it ends once `has_ended` returns True and all is
+    read."""
     left = options.limit_bytes
     async for line in _lines(record, options, clock, has_ended):
         if left is None:
@@ -78,7 +79,7 @@ async def _lines(
 
 
 def last_lines(record: Path, *, lines: int, size: int) -> str:
-    """The end of a log: at most so many lines and bytes (a termination message taken from it)."""
+    """The end of a log: at most so many lines and bytes (for a termination message)."""
     reader, render = _Reader(record, only_current=True), _Renderer(timestamps=False)
     try:
         kept = deque(reader.drain(), maxlen=lines)
@@ -102,9 +103,9 @@ class _Reader:
         self._complete = False
 
     def drain(self) -> Iterator[bytes]:
-        """Every whole line that has been written by now, in the log's own format; then what the exit record says is
-        missing at the end."""
-        # Asked before reading: what is written before the exit record is read before it.
+        """Every complete line that has been written so far, in the log's own format; then the note of the exit record
+        about output that is missing at the end."""
+        # Read before the log: everything that was logged before the exit record is then included.
         missing = None if self._complete else records.output_lost_at_the_end(self._record)
         yield from self._written()
         if missing is not None:
@@ -139,7 +140,7 @@ class _Reader:
         return False
 
     def _advance(self) -> bool:
-        """At the end of the open file: on to the next one, if there is one by now."""
+        """At the end of the open file, switch to the next one, if there is one now."""
         if self._queue:
             self.close()
             return self._open_next()
@@ -149,7 +150,7 @@ class _Reader:
             return False
         if current.st_ino == os.fstat(self._fd).st_ino:
             return False
-        # Rotated meanwhile: the file that we hold has moved; go on with the one after it.
+        # Rotated meanwhile: the open file was renamed; continue with the one after it.
         held = os.fstat(self._fd).st_ino
         newer = sorted(self._record.glob("log.*"), key=_age, reverse=True)
         inodes = [path.stat().st_ino for path in newer]
@@ -172,12 +173,12 @@ def _since(options: LogOptions, clock: Clock) -> bytes:
 
 
 def _is_part(line: bytes) -> bool:
-    """Whether more of the line follows in the next entry."""
+    """Whether the line continues in the next entry."""
     return line.split(b" ", 3)[2:3] == [b"P"]
 
 
 def _tail(entries: Iterator[bytes], count: int) -> Iterator[bytes]:
-    """The entries of the last so many lines."""
+    """The entries of the last `count` lines."""
     kept: deque[list[bytes]] = deque(maxlen=count)
     begins = True
     for entry in entries:
@@ -190,7 +191,8 @@ def _tail(entries: Iterator[bytes], count: int) -> Iterator[bytes]:
 
 
 class _Since:
-    """Tells which entries are of lines that began at a time or later: a line in parts has the time of the first."""
+    """Returns which entries are of lines that started at a time or later: a line in several entries has the time of the
+    first."""
 
     def __init__(self, since: bytes) -> None:
         self._since = since
@@ -207,7 +209,7 @@ class _Since:
 
 
 class _Renderer:
-    """Lines of the log's own format as they are given to clients: of a line in parts only the first has its time."""
+    """Converts lines of the log's own format for clients: of a line in several entries only the first has its time."""
 
     def __init__(self, timestamps: bool) -> None:
         self._timestamps = timestamps

@@ -1,8 +1,8 @@
-"""Pod addresses and host names: who is called what, and the hosts file that says so.
+"""Addresses and host names of pods, and their hosts files.
 
-Every pod has an address of its own in 127.0.0.0/8, which needs no set-up and no rights on Linux. A pod with a host name
-and a subdomain gets an address that follows from its name alone: it can be known before the pod exists and stays the
-same when the pod is made anew.
+Every pod has an address of its own in 127.0.0.0/8, which needs no set-up and no privileges on Linux. The address of a
+pod with a hostname and a subdomain is derived from its name alone: it is known before the pod exists and stays the same
+when the pod is recreated.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CLUSTER_DOMAIN = "svc.cluster.local"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodName:
-    """What a pod is called: `hostname` alone, and `hostname.subdomain` where it has a subdomain."""
+    """The host names of a pod: `hostname` alone, and `hostname.subdomain` where it has a subdomain."""
 
     namespace: str
     hostname: str
@@ -35,7 +35,7 @@ class PodName:
         return f"{self.namespace}/{self.hostname}.{self.subdomain}"
 
     def aliases(self, *, seen_from: str) -> list[str]:
-        """Every name by which a pod of the namespace `seen_from` reaches this one, the fully qualified first."""
+        """All names by which a pod of the namespace `seen_from` reaches this one, the fully qualified first."""
         if not self.subdomain:
             return []
         short = f"{self.hostname}.{self.subdomain}"
@@ -55,7 +55,7 @@ def pod_name(pod: Json) -> PodName:
 
 
 class Addresses:
-    """Gives addresses out. `shared` is the one address of all pods where this machine has no others."""
+    """Assigns addresses. `shared` is the single address of all pods where this machine has no others."""
 
     def __init__(self, *, shared: str | None = None) -> None:
         self._shared = shared
@@ -63,7 +63,7 @@ class Addresses:
         self._taken: dict[str, str] = {}
 
     def take(self, key: str, *, wanted: str | None = None) -> str:
-        """The address for `key`: the one it has, `wanted` (what it had before) if free, or one from its hash."""
+        """The address for `key`: its current one, `wanted` (its former one) if free, or one from its hash."""
         if self._shared:
             return self._shared
         if key in self._by_key:
@@ -90,7 +90,7 @@ class Addresses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """A Service with a selector, as far as names go."""
+    """The name and selector of a Service."""
 
     namespace: str
     name: str
@@ -100,7 +100,7 @@ class Service:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """A pod as the hosts files of others need it."""
+    """The data of a pod for the hosts files of others."""
 
     name: PodName
     address: str
@@ -149,13 +149,13 @@ def hosts_file(
     aliases: Sequence[Json] = (),
     mapped: bool = False,
 ) -> str:
-    """A pod's hosts file: this machine's own lines, the pod itself, then everybody else.
+    """A pod's hosts file: this machine's own lines, the pod itself, then all others.
 
-    `mapped` adds every line a second time with an IPv4-mapped IPv6 address: libnss_wrapper knows nothing of
+    `mapped` adds every line a second time with an IPv4-mapped IPv6 address: libnss_wrapper doesn't implement
     AI_V4MAPPED, without which PyTorch's TCPStore finds no address.
     """
     names = [*own.aliases(seen_from=own.namespace)[:1], own.hostname]
-    # No comments and no empty lines: libnss_wrapper 1.1 takes neither.
+    # No comments and no empty lines: libnss_wrapper 1.1 supports neither.
     lines = [*host_lines, f"{address}\t{' '.join(names)}", *common]
     lines += [f"{alias['ip']}\t{' '.join(alias.get('hostnames') or ())}" for alias in aliases]
     if mapped:
@@ -164,7 +164,7 @@ def hosts_file(
 
 
 def peers(variables: Mapping[str, str], own: PodName) -> set[str]:
-    """Host names of the pod's own gang (`host.subdomain`) that its environment speaks of."""
+    """Host names of the pod's own gang (`host.subdomain`) that its environment refers to."""
     if not own.subdomain:
         return set()
     pattern = re.compile(rf"(?<![\w.-]){_LABEL}\.{re.escape(own.subdomain)}(?![\w-]|\.\w)")

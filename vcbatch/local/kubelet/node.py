@@ -35,14 +35,14 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "AMD64": "amd64"}
 
 
 def available_cpus() -> list[int]:
-    """The processors that this process may use."""
+    """The CPUs that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return sorted(os.sched_getaffinity(0))
     return list(range(os.cpu_count() or 1))
 
 
 def machine_capacity(*, cpus: int, memory: int, disk: int, gpus: int, config: KubeletConfig) -> dict[str, str]:
-    """The Node's capacity, with the configured overrides on top."""
+    """The Node's capacity, with the configured overrides."""
     found = {
         "cpu": str(cpus),
         "memory": f"{memory // 1024}Ki",
@@ -55,7 +55,7 @@ def machine_capacity(*, cpus: int, memory: int, disk: int, gpus: int, config: Ku
 
 
 def total_memory() -> int:
-    """Bytes of memory of this machine, or of the container in which it is ours."""
+    """The memory in bytes of this machine, or of the container that vcbatch runs in."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         try:
@@ -68,7 +68,7 @@ def total_memory() -> int:
 
 
 def node_object(*, config: KubeletConfig, sandbox: Sandbox, gpus: list[Gpu]) -> Json:
-    """The Node as it is registered, without its status."""
+    """The Node for registration, without its status."""
     architecture = _ARCHITECTURES.get(platform.machine(), platform.machine())
     system = platform.system().lower()
     labels = {
@@ -90,7 +90,7 @@ def node_object(*, config: KubeletConfig, sandbox: Sandbox, gpus: list[Gpu]) -> 
 
 
 def node_status(*, sandbox: Sandbox, capacity: Mapping[str, str], node_name: str, boot: str, now: str) -> Json:
-    """The Node's status: ready, with what it has and how it keeps containers apart."""
+    """The Node's status: ready, with its capacity and its isolation mode."""
     system = platform.system().lower()
     fine = (
         ("MemoryPressure", KubeletConditionReason.SUFFICIENT_MEMORY, "kubelet has sufficient memory available"),
@@ -138,7 +138,7 @@ def _condition(kind: str, status: str, reason: str, message: str, now: str) -> J
 
 
 def ready_condition(*, ready: bool, now: str, transition: bool) -> Json:
-    """The condition Ready by itself, for a heartbeat or the kubelet's end."""
+    """The condition Ready alone, for a heartbeat or the kubelet's end."""
     reason = KubeletConditionReason.KUBELET_READY if ready else KubeletConditionReason.KUBELET_NOT_READY
     message = "kubelet is posting ready status" if ready else "kubelet has stopped"
     condition = _condition("Ready", "True" if ready else "False", reason, message, now)
@@ -148,7 +148,7 @@ def ready_condition(*, ready: bool, now: str, transition: bool) -> Json:
 
 
 class NodeRegistration:
-    """Keeps the Node object: made or brought up to date at the start, marked not ready at the end."""
+    """Maintains the Node object: created or updated at the start, marked not ready at the end."""
 
     def __init__(self, *, api: Api, clock: Clock, config: KubeletConfig, node: Json, status: Json) -> None:
         self._api = api
@@ -158,7 +158,7 @@ class NodeRegistration:
         self._status = status
 
     async def register(self) -> None:
-        """Create the Node, or take over the one that is there; tried again until the server takes it."""
+        """Create the Node, or update an existing one; retried until the server accepts it."""
         pause = 0.2
         while True:
             try:
@@ -183,7 +183,7 @@ class NodeRegistration:
         await self._renew_lease()
 
     async def _renew_lease(self) -> None:
-        """The sign of life that `kubectl describe node` looks for (KEP-589), as rare as the heartbeat itself."""
+        """Renew the Lease that `kubectl describe node` shows (KEP-589), at the interval of the heartbeat."""
         name = self._config.node_name
         spec = {
             "holderIdentity": name,
@@ -195,11 +195,11 @@ class NodeRegistration:
             await self._api.patch(LEASES, name, {"spec": spec}, namespace=NODE_LEASE_NAMESPACE)
         except ApiError as error:
             if error.not_found:
-                with suppress(ApiError):  # the node works as well without
+                with suppress(ApiError):  # the node works without it
                     await self._api.create(LEASES, lease, namespace=NODE_LEASE_NAMESPACE)
 
     async def run(self) -> None:
-        """Renew the heartbeat now and then, until cancelled."""
+        """Renew the heartbeat periodically, until cancelled."""
         while True:
             await self._clock.sleep(self._config.heartbeat_seconds)
             try:
@@ -210,7 +210,7 @@ class NodeRegistration:
                     await self.register()
 
     async def mark_stopped(self) -> None:
-        """Say that nothing runs here any more."""
+        """Report that the kubelet has stopped."""
         await asyncio.wait_for(self._write_ready(ready=False, transition=True), 5.0)
 
     async def _write_ready(self, *, ready: bool, transition: bool) -> None:

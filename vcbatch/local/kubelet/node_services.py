@@ -1,4 +1,4 @@
-"""What every pod worker of one node shares."""
+"""The objects that all pod workers of one node share."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _CONTENTS: dict[str, Callable[[Json], dict[str, bytes]]] = {
 
 
 class ConfigObjects:
-    """ConfigMaps and Secrets, followed from the first time that a pod reads one, and claims, asked for."""
+    """ConfigMaps and Secrets, watched from the first time that a pod reads one, and claims, read on demand."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class ConfigObjects:
         self._started: set[str] = set()
 
     async def fetch(self, kind: str, namespace: str, name: str) -> Mapping[str, bytes] | None:
-        """The contents of one object; None where it doesn't exist."""
+        """The content of one object; None where it doesn't exist."""
         informer = self._informers[kind]
         if kind not in self._started:
             self._started.add(kind)
@@ -62,12 +62,12 @@ class ConfigObjects:
         await informer.synced.wait()
         found = informer.find(namespace, name)
         if found is None:
-            # The pod's watch may be ahead of this one: ask before calling it missing.
+            # The pod's watch may be ahead of this one: read it before reporting it as missing.
             found = await get_or_none(self._api, _RESOURCES[kind], name, namespace=namespace)
         return None if found is None else _CONTENTS[kind](found)
 
     async def claim_path(self, namespace: str, name: str) -> Path:
-        """Where the volume of a claim is on this machine. Raises `VolumeError` and `ConfigError`."""
+        """The path of a claim's volume on this machine. Raises `VolumeError` and `ConfigError`."""
         claim = await get_or_none(self._api, PERSISTENTVOLUMECLAIMS, name, namespace=namespace)
         volume = bound_volume(name, claim)
         return volume_path(name, await get_or_none(self._api, PERSISTENTVOLUMES, volume))
@@ -83,7 +83,7 @@ def _reporter(kind: str, changed: Callable[[str, str, str], None]) -> Callable[[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeServices:
-    """Handed to every pod worker of a node."""
+    """The services that every pod worker of a node gets."""
 
     api: Api
     clock: Clock

@@ -1,4 +1,4 @@
-"""What is told of one pod as events, and what of it only once."""
+"""The events of one pod, each of them emitted once where it would repeat."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Json = dict[str, Any]
 
 
 class PodEvents:
-    """Speaks of the pod that `pod` gives: the object changes while it runs."""
+    """Emits events about the pod that `pod` returns: the object changes while it runs."""
 
     def __init__(self, recorder: EventRecorder, pod: Callable[[], Json]) -> None:
         self._recorder = recorder
@@ -25,25 +25,25 @@ class PodEvents:
         self._reported: set[str] = set()
 
     def report(self, reason: str, message: str, *, container: str = "") -> None:
-        """Something went as it should."""
+        """Emit a normal event."""
         self._send(EventType.NORMAL, reason, message, container)
 
     def warn(self, reason: str, message: str, *, container: str = "") -> None:
-        """Something didn't."""
+        """Emit a warning event."""
         self._send(EventType.WARNING, reason, message, container)
 
     def without_effect(self, mode: Mode) -> None:
-        """What the pod asks for that this machine can't give it."""
+        """Report the parts of the pod's specification that have no effect on this machine."""
         self.not_isolated(blueprint.without_effect(self._pod(), mode, uid=os.geteuid(), gid=os.getegid()))
 
     def not_isolated(self, words: Iterable[str]) -> None:
-        """Once for the same words; nothing where there are none."""
+        """Emitted once for the same words; not at all without any."""
         text = "; ".join(words)
         if text and self._is_new(text):
             self.warn(KubeletEvent.NOT_ISOLATED, text)
 
     def translated(self, translations: Iterable[Translation]) -> None:
-        """Ports that the gang uses in place of those it asked for."""
+        """Report the ports that the gang uses in place of the requested ones."""
         for translation in translations:
             text = (
                 f"port {translation.asked} of {translation.host or 'this gang'} is taken on this machine:"

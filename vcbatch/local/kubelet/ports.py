@@ -1,9 +1,9 @@
-"""Rendezvous ports: all pods share this machine's loopback, and most frameworks listen on every address of it.
+"""Rendezvous ports: all pods share this machine's loopback network, and most frameworks listen on every address of it.
 
-Two jobs that both name port 23456, or two TensorFlow workers that both name 2222, would fight over it. So the ports
-that a job's plugins write into `MASTER_PORT` and `TF_CONFIG` are translated: the same (gang, host, port) is always the
-same port of this machine, in every pod of the gang, and no two of them share one. The port that was asked for is kept
-where it is free. What was given out is written down before it is used.
+Two jobs that both use port 23456, or two TensorFlow workers that both use 2222, would conflict. So the ports that a
+job's plugins write into `MASTER_PORT` and `TF_CONFIG` are translated: the same (gang, host, port) is always the same
+port of this machine, in every pod of the gang, and no two of them share one. The requested port is kept where it is
+free. Assigned ports are recorded before they are used.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class PortsExhaustedError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Translation:
-    """`host:asked` of a gang is `given` on this machine."""
+    """`host:asked` of a gang is port `given` of this machine."""
 
     host: str
     asked: int
@@ -39,7 +39,7 @@ class Translation:
 
 
 class _Choice:
-    """Free ports for one pod. However many it asks for, the range is gone through once."""
+    """Free ports for one pod. However many it requests, the range is searched once."""
 
     def __init__(self, given: Mapping[str, Mapping[str, int]], is_free: Callable[[int], bool]) -> None:
         self._taken = {port for ports in given.values() for port in ports.values()}
@@ -47,7 +47,7 @@ class _Choice:
         self._rest = iter(range(FIRST_PORT, LAST_PORT + 1))
 
     def take(self, asked: int) -> int:
-        """The port itself if it is free. Raises `PortsExhaustedError`."""
+        """The requested port if it is free, else another one. Raises `PortsExhaustedError`."""
         for port in chain((asked,), self._rest):
             if port not in self._taken and self._is_free(port):
                 self._taken.add(port)
@@ -63,7 +63,7 @@ def _port(text: str) -> int | None:
 
 
 class PortTable:
-    """The ports that gangs have been given, kept in `path`."""
+    """The ports assigned to gangs, stored in `path`."""
 
     def __init__(self, path: Path, *, is_free: Callable[[int], bool] | None = None) -> None:
         self._path = path
@@ -71,7 +71,7 @@ class PortTable:
         self._given: dict[str, dict[str, int]] = _load(path)
 
     def rewrite(self, group: str, variables: Mapping[str, str]) -> tuple[dict[str, str], list[Translation]]:
-        """`variables` with the gang's ports in place of those asked for, and the translations that differ."""
+        """`variables` with the gang's ports in place of the requested ones, and the translations that differ."""
         rewritten = dict(variables)
         used: list[Translation] = []
         choice = _Choice(self._given, self._is_free)
@@ -86,17 +86,17 @@ class PortTable:
             if self._given.get(group, {}) != before:
                 self._save()
         except (OSError, PortsExhaustedError):
-            self._given[group] = before  # not on record, so not given
+            self._given[group] = before  # not recorded, so not assigned
             raise
         return rewritten, [translation for translation in used if translation.asked != translation.given]
 
     def release(self, group: str) -> None:
-        """The gang has no pods here any more."""
+        """Release the ports of a gang without pods on this node."""
         if self._given.pop(group, None) is not None:
             self._save_if_possible()
 
     def retain(self, groups: set[str]) -> None:
-        """Forget every gang but these."""
+        """Release the ports of all other gangs."""
         if stale := self._given.keys() - groups:
             for group in stale:
                 del self._given[group]
@@ -107,7 +107,7 @@ class PortTable:
             config = json.loads(text)
             roles = config["cluster"].items()
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            return text  # the program's own business, and its own error message
+            return text  # left to the program and its own error message
         for role, addresses in roles:
             if not isinstance(addresses, list):
                 continue
@@ -133,7 +133,7 @@ class PortTable:
         replace_file(self._path, json.dumps(self._given).encode(), durable=False)
 
     def _save_if_possible(self) -> None:
-        """Ports that are on record although they are free do no harm: `retain` forgets them."""
+        """Save if possible. Recorded ports that are free do no harm: `retain` releases them."""
         with contextlib.suppress(OSError):
             self._save()
 

@@ -1,4 +1,4 @@
-"""Probes and lifecycle hooks: their handlers, and when a run of results means something.
+"""Probes and lifecycle hooks: their handlers, and the thresholds of their results.
 
 Source of the rules: Kubernetes `pkg/kubelet/prober`.
 """
@@ -26,7 +26,7 @@ _HOOK_KINDS = ("exec", "httpGet", "tcpSocket", "sleep")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What one run of a handler found."""
+    """The result of one run of a handler."""
 
     ok: bool
     message: str = ""
@@ -44,7 +44,7 @@ class Target:
     execute: Execute
 
     def port(self, given: int | str) -> int:
-        """A port by number or by the name that the container gives it."""
+        """A port by number or by its name in the container's specification."""
         if isinstance(given, int) or given.isdigit():
             return int(given)
         if given not in self.ports:
@@ -76,7 +76,7 @@ def _given(handler: Json) -> str:
 
 
 async def run_handler(handler: Json, target: Target, *, timeout: float, clock: Clock) -> Outcome:
-    """Run an exec, httpGet, tcpSocket or sleep handler once; never raises for what the container does wrong."""
+    """Run an exec, httpGet, tcpSocket or sleep handler once; never raises for errors of the container."""
     try:
         if "exec" in handler:
             result = await target.execute(list(handler["exec"].get("command") or ()), timeout)
@@ -89,7 +89,7 @@ async def run_handler(handler: Json, target: Target, *, timeout: float, clock: C
         return await asyncio.wait_for(_get(handler["httpGet"], target), timeout)
     except TimeoutError:
         return Outcome(ok=False, message=f"no answer within {timeout:g} s")
-    except (OSError, ValueError, ConfigError) as error:  # ValueError: a host name that can't be one
+    except (OSError, ValueError, ConfigError) as error:  # ValueError: an invalid host name
         return Outcome(ok=False, message=str(error))
 
 
@@ -122,13 +122,13 @@ async def _get(action: Json, target: Target) -> Outcome:
                         )
                     url = onward
         return Outcome(ok=False, message=f"stopped after {_MAX_REDIRECTS} redirects")
-    except (aiohttp.ClientError, ValueError) as error:  # ValueError: a header or an address that can't be sent
+    except (aiohttp.ClientError, ValueError) as error:  # ValueError: an invalid header or address
         return Outcome(ok=False, message=str(error) or type(error).__name__)
 
 
 def _onward(url: str, status: int, location: str) -> str:
-    """Where an answer redirects to, and "" where it doesn't. Another host is never asked: that it was named is a
-    success (Kubernetes `pkg/probe/http`, RedirectChecker)."""
+    """The target of a redirect, or "" where there is none. Redirects to other hosts aren't followed: the response
+    counts as a success (Kubernetes `pkg/probe/http`, RedirectChecker)."""
     if status not in _REDIRECTS or not location:
         return ""
     target = urljoin(url, location)
@@ -144,10 +144,10 @@ async def watch_probe(
     initially: bool | None,
     until_success: bool = False,
 ) -> None:
-    """Run a probe over and over and report each change of its verdict; a startup probe ends with its success.
+    """Run a probe repeatedly and report each change of its verdict; a startup probe ends with its success.
 
-    `initially` is the verdict before the first result. A verdict turns after `failureThreshold` or `successThreshold`
-    results of the same kind in a row; `report` is called with every turn, and with every further failed threshold.
+    `initially` is the verdict before the first result. A verdict changes after `failureThreshold` or `successThreshold`
+    results of the same kind in a row; `report` is called with every change, and with every further failed threshold.
     """
     verdict = initially
     streak, last = 0, None

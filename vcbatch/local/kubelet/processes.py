@@ -1,4 +1,4 @@
-"""Containers as processes of this machine: the real implementation of the `Processes` interface."""
+"""Containers as processes of this machine: the implementation of the `Processes` interface."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ from vcbatch.local.kubelet.supervisor.main import boot_id
 _SUPERVISOR = "import sys; sys.path.append(sys.argv[1]); from supervisor.main import main; main()"
 _LOCK_POLL_SECONDS = 0.01
 _SEND_AGAIN_SECONDS = 0.005  # while the supervisor's socket is full
-_POLL_SECONDS = 0.1  # how often an exit is looked for where the kernel has no process descriptors
-_KILL_PATIENCE = 5.0  # seconds an init has to end its tree before it is killed itself
+_POLL_SECONDS = 0.1  # how often an exit is polled for where the kernel has no process descriptors
+_KILL_PATIENCE = 5.0  # seconds an init process has to end its tree before it is killed itself
 
 
 class SupervisorLostError(OSError):
-    """The supervisor ended while a request was under way."""
+    """The supervisor ended during a request."""
 
 
 class LocalProcesses:
     """Starts containers through the supervisor and waits for them by process descriptor.
 
-    `namespaces` is what every container gets; it must be possible on this machine (see `sandbox.choose_mode`).
+    `namespaces` are the namespaces of every container; this machine must support them (see `sandbox.choose_mode`).
     """
 
     def __init__(self, namespaces: Namespaces) -> None:
@@ -83,7 +83,7 @@ class LocalProcesses:
         return ProcessRef(pid=reply["pid"], start_time=reply["start_time"], record=spec.record)
 
     async def _after_loss(self, record: Path, error: SupervisorLostError) -> ProcessRef:
-        """The supervisor is gone and may have started the container or not: the record knows."""
+        """Find out from the record whether the supervisor started the container before it ended."""
         found = await self.adopt(record)
         if isinstance(found, ProcessRef):
             return found
@@ -95,10 +95,10 @@ class LocalProcesses:
         async with _exclusive(record):
             reference = reserved.read(str(record / reserved.REFERENCE))
             if reference is None or "pid" not in reference:
-                # A start that was asked for and isn't on record must not happen any more.
+                # A requested start that isn't recorded must not happen any more.
                 (record / "spec.json").unlink(missing_ok=True)
                 if reference is not None and reference.get("boot_id") != boot_id():
-                    # The machine went down with the last moments of its disk: the command may have run.
+                    # The machine crashed and lost the last writes to its disk: the command may have run.
                     return exits.exit_of(record)
                 return exits.read_exit(record)
         ref = ProcessRef(pid=reference["pid"], start_time=reference["start_time"], record=record)
@@ -117,7 +117,7 @@ class LocalProcesses:
         if proctree.is_alive(ref.pid, ref.start_time):
             exits.note_kill(ref.record)
         if self._namespaces.pid:
-            # The init is PID 1 of the container's PID namespace: the kernel ends everything in it.
+            # The init process is PID 1 of the container's PID namespace: the kernel ends everything in it.
             proctree.send(ref.pid, ref.start_time, signal.SIGKILL)
             return
         tree = proctree.descendants(ref.pid)
@@ -175,7 +175,7 @@ class LocalProcesses:
             "argv": list(argv),
             "env": {**env, **proctree.environment(target)},
             "working_dir": working_dir,
-            "cpus": [],  # those of the container, which its processes have on them
+            "cpus": [],  # the processes inherit those of the container
             "namespaces": self._namespaces.document(),
         }
         request = {"op": "session", "pid": target, "init": ref.pid, "start_time": ref.start_time}
@@ -186,7 +186,7 @@ class LocalProcesses:
             raise ProcessStartError(128, str(error)) from error
 
     def exceeds_memory(self, ref: ProcessRef, limit: int) -> bool:
-        # The exact figure costs a walk over the page tables: asked for only where the cheap upper bound is too high.
+        # The exact value requires a walk over the page tables: computed only where the cheap upper bound is too high.
         return proctree.resident_bytes(ref.pid) > limit and proctree.proportional_bytes(ref.pid) > limit
 
     async def close(self) -> None:
@@ -194,7 +194,7 @@ class LocalProcesses:
 
 
 async def probe(namespaces: Namespaces) -> bool:
-    """Whether this machine lets this user have these namespaces: tried for real."""
+    """Whether this user may create these namespaces on this machine: tested by creating them."""
     supervisor = _Supervisor()
     try:
         reply = await supervisor.ask({"op": "probe", "namespaces": namespaces.document()})
@@ -215,7 +215,7 @@ class _Supervisor:
         self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
 
     async def ask(self, request: dict[str, Any], descriptors: Sequence[int] = ()) -> dict[str, Any]:
-        """The answer to a request, with which descriptors may be handed over."""
+        """Send a request, optionally with descriptors, and return the response."""
         number = next(self._numbers)
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._waiting[number] = future
@@ -226,7 +226,7 @@ class _Supervisor:
             self._waiting.pop(number, None)
 
     async def report(self, request: dict[str, Any], descriptors: Sequence[int]) -> None:
-        """Hand over a request with descriptors. Raises `SupervisorLostError`."""
+        """Send a request with descriptors. Raises `SupervisorLostError`."""
         if self._socket is None:
             self._launch()
         message = json.dumps(request).encode()
@@ -294,7 +294,7 @@ class _Supervisor:
 
 @contextlib.asynccontextmanager
 async def _exclusive(record: Path) -> AsyncIterator[None]:
-    """While held, no supervisor starts a container on this record. One that is starting it now is waited for."""
+    """While this lock is held, no supervisor starts a container on this record. Waits for a start in progress."""
     descriptor = os.open(record, os.O_RDONLY | os.O_DIRECTORY)
     try:
         while True:
@@ -332,7 +332,7 @@ async def _until_gone(ref: ProcessRef) -> None:
 
 
 def _write_private(path: Path, text: str) -> None:
-    """A file that only we read; where there is no room for all of it, none of it stays."""
+    """Write a file that only this user can read; where the disk is too full for all of it, remove it."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
         with os.fdopen(descriptor, "w") as file:
@@ -345,7 +345,7 @@ def _write_private(path: Path, text: str) -> None:
 @contextlib.contextmanager
 def _in_memory(document: Mapping[str, Any]) -> Iterator[int]:
     """A descriptor of a file in memory with the document: a probe must not fail because the disk is full, and an
-    environment may hold secrets."""
+    environment may contain secrets."""
     descriptor = os.memfd_create("vcbatch-spec", os.MFD_CLOEXEC)
     try:
         data = json.dumps(document).encode()

@@ -21,7 +21,7 @@ class Process:
 
 
 def start_time(pid: int) -> int | None:
-    """When the process was started, in clock ticks since boot; None when it is gone or a zombie."""
+    """Start time of the process, in clock ticks since boot; None where there is none, or a zombie."""
     try:
         fields = (_PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
     except OSError:
@@ -34,7 +34,7 @@ def is_alive(pid: int, started: int) -> bool:
 
 
 def send(pid: int, started: int, number: int) -> bool:
-    """Signal the process if it is still the one that was started then; whether it was there to be signalled."""
+    """Send a signal to the process if its start time still matches; returns whether it was sent."""
     try:
         descriptor = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -106,8 +106,8 @@ def descendants(pid: int) -> list[Process]:
 
 
 def resident_bytes(pid: int) -> int:
-    """Memory of the tree below `pid`, without the process itself. Pages that several processes share count once per
-    process that maps them; see `proportional_bytes` for the exact and dearer figure."""
+    """Memory in bytes of the tree below `pid`, without the process itself. Pages that several processes share count
+    once per process that maps them; see `proportional_bytes` for the exact and more expensive value."""
     total = 0
     for process in descendants(pid):
         try:
@@ -118,7 +118,7 @@ def resident_bytes(pid: int) -> int:
 
 
 def proportional_bytes(pid: int) -> int:
-    """Memory of the tree below `pid`, each shared page divided among those that map it."""
+    """Memory in bytes of the tree below `pid`, each shared page divided among those that map it."""
     total = 0
     for process in descendants(pid):
         try:
@@ -130,7 +130,7 @@ def proportional_bytes(pid: int) -> int:
 
 
 def environment(pid: int) -> dict[str, str]:
-    """The variables that a process was started with; none where they can't be read."""
+    """The environment that a process was started with; empty where it can't be read."""
     try:
         text = (_PROC / str(pid) / "environ").read_bytes().decode(errors="surrogateescape")
     except OSError:

@@ -1,4 +1,4 @@
-"""What a pod is given on this node: an address, devices, and its volumes as directories; and how it is given back."""
+"""The resources of a pod on this node: an address, devices, and its volumes as directories; and their release."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Json = dict[str, Any]
 
 
 class Provision:
-    """The share of one pod. Everything is on record before it is used, so that a successor can give it back.
+    """The resources of one pod. Everything is recorded before it is used, so that another kubelet can release it.
 
-    The pod object may change between two calls; its uid doesn't.
+    The pod object may change between two calls; its UID doesn't.
     """
 
     def __init__(self, node: NodeServices, record: PodRecord) -> None:
@@ -34,12 +34,12 @@ class Provision:
 
     @property
     def exists(self) -> bool:
-        """Whether the pod was given anything yet."""
+        """Whether resources were allocated to the pod."""
         return self._facts is not None
 
     @property
     def facts(self) -> Given:
-        """What the pod was given. Only once it `exists`."""
+        """The allocated resources. Raises `RuntimeError` before they `exist`."""
         if self._facts is None:
             raise RuntimeError("the pod has nothing on this node yet")
         return self._facts
@@ -55,11 +55,12 @@ class Provision:
 
     @property
     def paths(self) -> Mapping[str, Path]:
-        """Where the pod's volumes are, by name."""
+        """The paths of the pod's volumes, by name."""
         return self._paths or {}
 
     def restore(self, pod: Json, *, over: bool) -> bool:
-        """Take over what is on record; a pod that is `over` holds nothing any more. False where there is no record."""
+        """Restore the recorded resources; a pod that is `over` uses none any more. Returns False where there is no
+        record."""
         self._facts = self._record.read_facts()
         if self._facts is None:
             return False
@@ -69,8 +70,8 @@ class Provision:
         return True
 
     def take_share(self, pod: Json) -> None:
-        """Address and devices, once per pod. Raises `DevicesUnavailableError`, and `OSError` where it can't be put on
-        record: the pod has nothing then."""
+        """Allocate the address and the devices, once per pod. Raises `DevicesUnavailableError`, and `OSError` where
+        they can't be recorded: nothing is allocated then."""
         metadata = pod["metadata"]
         self._record.create()
         try:
@@ -88,14 +89,15 @@ class Provision:
             )
             self._record.write_facts(facts)
         except OSError:
-            # Not on record, so not given: a successor could not take it back.
+            # Not recorded, so not allocated: another kubelet could not release it.
             self._node.hosts.leave(metadata["uid"])
             self._node.devices.release(metadata["uid"])
             raise
         self._facts = facts
 
     async def fetch_objects(self, pod: Json) -> blueprint.Objects:
-        """What the pod names: the ConfigMaps and Secrets that exist, and where its claims are. Raises `ApiError`."""
+        """The objects that the pod refers to: existing ConfigMaps and Secrets, and the paths of its claims. Raises
+        `ApiError`."""
         namespace = pod["metadata"]["namespace"]
         contents: dict[tuple[str, str], Mapping[str, bytes]] = {}
         for kind, name in volumes.references(pod["spec"]):
@@ -109,7 +111,7 @@ class Provision:
         return blueprint.Objects(contents=contents, claims=claims)
 
     def make_volumes(self, pod: Json, objects: blueprint.Objects) -> None:
-        """Those volumes that aren't made yet. Raises `VolumeError` and `ConfigError`."""
+        """Create the volumes that don't exist yet. Raises `VolumeError` and `ConfigError`."""
         if self._paths is None:
             self._paths = {}
         for volume in pod["spec"].get("volumes") or ():
@@ -117,14 +119,14 @@ class Provision:
                 self._paths[volume["name"]] = self._make_volume(pod, volume, objects)
 
     def refresh_volumes(self, pod: Json, objects: blueprint.Objects) -> None:
-        """Write the contents of projected volumes anew; one that can't be made now keeps what it has."""
+        """Rewrite the contents of projected volumes; one that can't be written now keeps its contents."""
         for volume in pod["spec"].get("volumes") or ():
             if volumes.is_projected(volume) and volume["name"] in self.paths:
                 with contextlib.suppress(volumes.VolumeError, ConfigError):
                     self._make_volume(pod, volume, objects)
 
     def place_links(self, mounts: Sequence[BindMount]) -> None:
-        """Make mounts appear at their paths where nothing can be mounted. Raises `ConfigError`."""
+        """Create links for mounts where nothing can be mounted. Raises `ConfigError`."""
         present = {link.path for link in self.facts.links}
         made = links.place([m for m in mounts if m.target not in present], mode=self._node.sandbox.mode)
         if made:
@@ -137,7 +139,7 @@ class Provision:
             self._facts = facts
 
     def release(self, uid: str) -> None:
-        """Give everything back; the record itself (logs, exit codes) stays until the pod is deleted."""
+        """Release all resources; the record itself (logs, exit codes) stays until the pod is deleted."""
         if self._released:
             return
         self._released = True

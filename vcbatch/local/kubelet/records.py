@@ -1,8 +1,8 @@
-"""What the kubelet keeps on disk about each pod, so that a successor can take the pod over.
+"""The kubelet's records on disk about each pod, so that another kubelet can take the pod over.
 
-`ROOT/pods/UID/pod.json` says whose it is and what it was given; `ROOT/pods/UID/containers/NAME/N/` is the record of a
-container's N-th run (see `ProcessSpec.record`), with `run.json` of ours in it. Everything is written before it is acted
-on, so that a crash between any two lines leaves nothing running that isn't on record.
+`ROOT/pods/UID/pod.json` has the pod's identity and its resources; `ROOT/pods/UID/containers/NAME/N/` is the record of a
+container's N-th run (see `ProcessSpec.record`), with our `run.json` in it. Everything is written before it takes
+effect, so that after a crash at any point nothing runs that isn't recorded.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from vcbatch.local.kubelet.supervisor.logfile import lost_entry
 Json = dict[str, Any]
 
 OLDEST_VERSION = 2
-"""The resourceVersion of the first object in any database, and of pods on records that don't tell theirs."""
+"""The resourceVersion of the first object in any database, and of pods whose records have none."""
 
-KEPT_RUNS = 2  # the present one and the one before it, for `kubectl logs --previous`
+KEPT_RUNS = 2  # the current run and the one before it, for `kubectl logs --previous`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodFacts:
-    """What a pod was given on this node."""
+    """The resources of a pod on this node."""
 
     namespace: str
     name: str
     uid: str
     start_time: datetime
     version: int = OLDEST_VERSION
-    """The pod's resourceVersion when it was given this: it was in the database then."""
+    """The pod's resourceVersion at the time of the record: the database had it then."""
     address: str = ""
     group: str = ""
     allotment: Allotment = field(default_factory=lambda: Allotment(cpus={}, gpus={}))
@@ -106,7 +106,7 @@ class PodRecord:
         return self.path / "containers" / name
 
     def new_run(self, container: str, *, started_at: datetime, restarts: int, crashes: int) -> Run:
-        """Make the directory of the container's next run; runs before the last one are removed. Raises `OSError`, and
+        """Create the directory of the container's next run; runs before the last one are removed. Raises `OSError`, and
         there is no new run then."""
         runs = self._runs(container)
         number = runs[-1] + 1 if runs else 0
@@ -127,11 +127,11 @@ class PodRecord:
         return run
 
     def forget_run(self, path: Path) -> None:
-        """Remove the directory of a run that never started: it would count as the latest, and push out a real one."""
+        """Remove the directory of a run that never started: it would count as the latest, and replace a real one."""
         shutil.rmtree(path, ignore_errors=True)
 
     def runs(self, container: str) -> list[Run]:
-        """The recorded runs of a container that are still kept, oldest first."""
+        """The kept runs of a container, oldest first."""
         found: list[Run] = []
         for number in self._runs(container):
             path = self.container(container) / str(number)
@@ -172,13 +172,13 @@ def pod_records(root: Path) -> Iterator[PodRecord]:
 
 
 def newest_version(root: Path) -> int:
-    """The newest resourceVersion that a recorded pod had; 0 without any."""
+    """The newest resourceVersion of a recorded pod; 0 without any."""
     facts = (record.read_facts() for record in pod_records(root))
     return max((found.version for found in facts if found is not None), default=0)
 
 
 def mark_out_of_memory(record: Path) -> None:
-    """Note, before it is killed, that a container's run ends because of its memory limit."""
+    """Record, before it is killed, that a container's run ends because of its memory limit."""
     with contextlib.suppress(OSError):  # it is killed whether or not that can be written
         _put(record / reserved.OOM, {})
 
@@ -190,14 +190,15 @@ def was_out_of_memory(record: Path) -> bool:
 
 
 def write_start_failure(record: Path, *, exit_code: int, message: str, finished_at: float) -> None:
-    """Note how a run ended whose command never started, where nobody else has. Raises `OSError`."""
+    """Record the exit of a run whose command never started, unless an exit is recorded already. Raises `OSError`."""
     path = record / reserved.EXIT
     if reserved.read(str(path)) is None:
         _put(path, {"exit_code": exit_code, "error": message, "finished_at": finished_at})
 
 
 def output_lost_at_the_end(record: Path) -> bytes | None:
-    """The line of the log that says what is missing at its end, where there was no room for it in the log itself."""
+    """The log line about output that is missing at the end of the log, where the disk was too full to write it
+    there."""
     with contextlib.suppress(OSError):
         document = reserved.read(str(record / reserved.EXIT))
         if document is not None and "log_lost" in document:

@@ -1,4 +1,4 @@
-"""When to look again after something didn't work: later with each time in a row."""
+"""When to retry after a failure: later with each one in a row."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LONGEST_SECONDS: Final = 60.0
 
 
 class Retry:
-    """One wish to look again, at most."""
+    """At most one scheduled retry."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -20,32 +20,32 @@ class Retry:
 
     @property
     def waits(self) -> bool:
-        """Whether it is too early yet."""
+        """Whether it is too early for the retry."""
         return self._at is not None and self._clock.monotonic() < self._at
 
     @property
     def left(self) -> float | None:
-        """Seconds until the look that is wished for, less than 0 where it is due; None where there is no wish."""
+        """Seconds until the retry, less than 0 where it is overdue; None where none is scheduled."""
         return None if self._at is None else self._at - self._clock.monotonic()
 
     def checked(self) -> None:
-        """Everything is looked at now: a wish that is due is fulfilled."""
+        """Called with each step: a retry that is due is done."""
         if not self.waits:
             self._at = None
 
     def later(self) -> None:
-        """It didn't work."""
+        """Schedule a retry, with a doubled delay for the next one."""
         self._at = self._clock.monotonic() + self._pause
         self._pause = min(self._pause * 2, LONGEST_SECONDS)
 
     def soon(self) -> None:
-        """It didn't work, and waiting longer each time helps nobody."""
+        """Schedule a retry with the shortest delay, where longer ones have no benefit."""
         self._at = self._clock.monotonic() + FIRST_SECONDS
 
     def now(self) -> None:
-        """Something has changed: there is nothing to wait for."""
+        """Something has changed: retry without a delay."""
         self._at = None
 
     def worked(self) -> None:
-        """The next row of failures begins anew."""
+        """Reset the delay after a success."""
         self._at, self._pause = None, FIRST_SECONDS

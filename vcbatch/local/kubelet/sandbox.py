@@ -1,4 +1,4 @@
-"""What a container is kept apart with on this machine: chosen by trying, best first."""
+"""The isolation of containers on this machine: the modes are tried, best first."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from pathlib import Path
 
 
 class Mode(StrEnum):
-    """How pods find each other by name and see their volumes."""
+    """How pods resolve each other's names and access their volumes."""
 
     USERNS = "userns"
     """Mount, UTS and (where possible) PID namespaces: real host names, /etc/hosts and mount paths."""
     NSS = "nss"
-    """Names by libnss_wrapper; volumes only where a symbolic link can stand for the mount."""
+    """Names by libnss_wrapper; volumes only where a symbolic link can replace the mount."""
     PLAIN = "plain"
     """Host names in the environment are replaced by addresses; volumes as in `nss`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Namespaces:
-    """Which Linux namespaces a container gets of its own. `user` is needed where we aren't root."""
+    """The Linux namespaces that a container gets. `user` is needed where vcbatch doesn't run as root."""
 
     mount: bool = False
     user: bool = False
@@ -36,7 +36,7 @@ class Namespaces:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
-    """The chosen mode, why it was chosen, and what it needs."""
+    """The chosen mode, the reason for it, and what it requires."""
 
     mode: Mode
     namespaces: Namespaces
@@ -48,7 +48,7 @@ NSS_WRAPPER_VARIABLE = "VCBATCH_NSS_WRAPPER"
 
 
 class SandboxUnavailableError(Exception):
-    """The mode that was asked for doesn't work on this machine."""
+    """The requested mode doesn't work on this machine."""
 
 
 Probe = Callable[[Namespaces], Awaitable[bool]]
@@ -79,7 +79,7 @@ async def choose(*, wanted: Mode | None, probe: Probe) -> Sandbox:
 
 
 def _candidates() -> list[Namespaces]:
-    # Root may not need a user namespace, and then keeps the right to change owners inside the container.
+    # Root may not need a user namespace, and then can still change owners inside the container.
     users = [False, True] if os.geteuid() == 0 else [True]
     return [Namespaces(mount=True, user=user, pid=pid) for pid in (True, False) for user in users]
 
@@ -91,8 +91,8 @@ def _describe(namespaces: Namespaces) -> str:
 
 
 def find_nss_wrapper() -> Path | None:
-    """libnss_wrapper's shared library: the one that `VCBATCH_NSS_WRAPPER` names, else where the usual directories or
-    the dynamic loader have it."""
+    """libnss_wrapper's shared library: the file that `VCBATCH_NSS_WRAPPER` names, else from the usual directories or
+    the dynamic loader."""
     named = os.environ.get(NSS_WRAPPER_VARIABLE)
     if named:
         return Path(named) if Path(named).is_file() else None

@@ -1,4 +1,4 @@
-"""Our end of a command that runs inside a container: its streams as descriptors of the event loop."""
+"""The kubelet's end of a command that runs inside a container: its streams as descriptors of the event loop."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from vcbatch.interfaces.processes import ProcessStartError
 
 STDOUT, STDERR = 1, 2
 _CHUNK = 32 * 1024
-_QUEUED = 4  # chunks of output that wait for the client; beyond, the command waits
+_QUEUED = 4  # chunks of output that wait for the client; with more, the command blocks
 _END_OF_INPUT = b"\x04"  # what a terminal's user types to end the input
 
 
 def connect(*, stdin: bool, tty: bool) -> tuple[LocalSession, list[int]]:
-    """A session, and the descriptors that the supervisor needs for it: the caller closes them once handed over."""
+    """A session, and the descriptors that the supervisor needs for it: the caller closes them once sent."""
     control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     control.setblocking(False)
     if tty:
@@ -140,8 +140,8 @@ class LocalSession:
         return json.loads(message) if message else None
 
     async def _read(self, descriptor: int) -> bytes:
-        """The next piece, or b"" at the end: everybody has closed the stream, or the command has ended and nothing
-        more is there now (what it left running may hold the stream open for ever)."""
+        """The next chunk, or b"" at the end: all processes have closed the stream, or the command has ended and nothing
+        more can be read now (processes that it left running may keep the stream open)."""
         assert self._exit is not None  # noqa: S101
         while True:
             ended = self._exit.done()
@@ -152,7 +152,7 @@ class LocalSession:
                     return b""
                 await self._until_readable(descriptor, self._exit)
             except OSError as error:
-                if error.errno != errno.EIO:  # a terminal that nobody has open any more
+                if error.errno != errno.EIO:  # a terminal that no process has open any more
                     raise
                 return b""
 
@@ -176,7 +176,7 @@ class LocalSession:
 
 
 def set_window(descriptor: int, *, columns: int, rows: int) -> None:
-    """Tell a terminal its size, and the programs on it that it has changed."""
+    """Set the size of a terminal, and notify the programs on it."""
     with contextlib.suppress(OSError):
         fcntl.ioctl(descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 

@@ -27,7 +27,8 @@ MAX_TERMINATION_MESSAGE = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The kubelet's own word on a pod: it ends as Failed with this reason, whatever its containers say."""
+    """The kubelet's own decision about a pod: it ends as Failed with this reason, whatever the states of its
+    containers."""
 
     reason: str
     message: str
@@ -107,8 +108,8 @@ def pod_status(
     start_time: datetime,
     verdict: Verdict | None = None,
 ) -> Json:
-    """The part of `status` that belongs to the kubelet. A condition keeps its transition time while it keeps its
-    status; `previous` is the status as it is stored."""
+    """The part of `status` that the kubelet owns. A condition keeps its transition time while it keeps its status;
+    `previous` is the stored status."""
     now_phase = phase(spec, states, verdict)
     status: Json = {
         "phase": str(now_phase),
@@ -177,7 +178,7 @@ def _conditions(spec: Json, states: States, now_phase: PodPhase, *, previous: Js
 
 
 def _with_gates(ready: Json, spec: Json, previous: Json) -> Json:
-    """A pod with readiness gates is ready only when each named condition is true."""
+    """The condition Ready of a pod with readiness gates: true only when each named condition is true."""
     if ready["status"] != "True":
         return ready
     stored = {c["type"]: c.get("status") for c in previous.get("conditions") or ()}
@@ -263,7 +264,7 @@ def _meaning(condition: Json) -> tuple[Any, ...]:
 
 
 def disrupted(verdict: Verdict, now: datetime) -> Json:
-    """The condition of a pod that the kubelet ended because it stops itself (KEP-3329)."""
+    """The condition of a pod that the kubelet ended because the kubelet stops (KEP-3329)."""
     return {
         "type": PodConditionType.DISRUPTION_TARGET.value,
         "status": "True",
@@ -275,8 +276,8 @@ def disrupted(verdict: Verdict, now: datetime) -> Json:
 
 
 def closed_states(spec: Json, states: States) -> dict[str, ContainerState]:
-    """The states of a pod that has ended: a container that waits to be restarted will not run any more, and counts as
-    it ended last."""
+    """The states of a pod that has ended: a container that waits to be restarted will not run any more, and has its
+    last exit."""
     closed = dict(states)
     for container in spec.get("containers") or ():
         state = states.get(container["name"], FRESH)
@@ -286,8 +287,8 @@ def closed_states(spec: Json, states: States) -> dict[str, ContainerState]:
 
 
 def lost_states(pod: Json, now: datetime) -> dict[str, ContainerState]:
-    """The containers of a pod of which the API says that they ran, and this node has no record: they are gone, and
-    nobody knows how."""
+    """The states of containers that the API server reports as run and for which this node has no record: they ended in
+    an unknown way."""
     status = pod.get("status") or {}
     reported = [*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())]
     return {

@@ -1,7 +1,7 @@
-"""Pods that are on record on this machine, but whose objects the database has lost.
+"""Pods that are recorded on this machine, but whose objects the database has lost.
 
-Nobody can say whether they were deleted, so they aren't ended: they stay as they are until somebody asks for their end.
-The list of them lies in the kubelet's root, for commands that tell of them.
+It isn't known whether they were deleted, so they aren't ended: they stay as they are until a user ends them. Their list
+is stored in the kubelet's root, for commands that report them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FILE = "unaccounted.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnaccountedPod:
-    """Name and namespace are empty where even the record doesn't tell them."""
+    """Name and namespace are empty where the record lacks them."""
 
     uid: str
     namespace: str = ""
@@ -37,7 +37,7 @@ class UnaccountedPod:
 
 def find(root: Path, *, known: Container[str], lost: Sequence[Container[int]]) -> Sequence[UnaccountedPod]:
     """The recorded pods that are not `known` by their UID and that an API server with all its objects might know: those
-    that it had at a resourceVersion which is `lost`."""
+    with a `lost` resourceVersion."""
     found: list[UnaccountedPod] = []
     for record in pod_records(root) if lost else ():
         uid = record.path.name
@@ -56,7 +56,7 @@ def find(root: Path, *, known: Container[str], lost: Sequence[Container[int]]) -
 
 
 def write(root: Path, pods: Collection[UnaccountedPod]) -> None:
-    """Leave the list for commands. Raises `OSError`."""
+    """Store the list for commands. Raises `OSError`."""
     if pods:
         replace_file(root / _FILE, json.dumps([asdict(pod) for pod in pods]).encode())
     else:
@@ -64,7 +64,7 @@ def write(root: Path, pods: Collection[UnaccountedPod]) -> None:
 
 
 def read(root: Path) -> Sequence[UnaccountedPod]:
-    """The list that was left last."""
+    """The stored list."""
     try:
         return [UnaccountedPod(**entry) for entry in json.loads((root / _FILE).read_bytes())]
     except (OSError, ValueError, TypeError):
@@ -72,7 +72,7 @@ def read(root: Path) -> Sequence[UnaccountedPod]:
 
 
 def running(root: Path, pods: Iterable[UnaccountedPod]) -> Sequence[UnaccountedPod]:
-    """Those of which a container still runs."""
+    """Those with a running container."""
     return [pod for pod in pods if _runs(PodRecord(root / "pods" / pod.uid))]
 
 

@@ -1,4 +1,4 @@
-"""A pod's volumes as directories of this machine, and where a container mounts them.
+"""A pod's volumes as directories of this machine, and their mounts in containers.
 
 ConfigMaps, Secrets and the downward API are written as Kubernetes writes them: into a directory of its own behind the
 symbolic link `..data`, so that an update replaces all files in one step. (Source: `pkg/volume/util/atomic_writer.go`.)
@@ -28,7 +28,7 @@ _INSTEAD = "use configMap, secret, downwardAPI, projected, emptyDir, hostPath or
 
 
 class VolumeError(Exception):
-    """A volume can't be set up now; it may be possible later (a ConfigMap that is yet to be created)."""
+    """A volume can't be set up now; it may be possible later (a ConfigMap that isn't created yet)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,12 +41,12 @@ class File:
 
 
 BytesLookup = Callable[[str], Mapping[str, bytes] | None]
-"""The keys and values of a ConfigMap or Secret of the pod's namespace; None where there is no such object."""
+"""Returns the keys and values of a ConfigMap or Secret of the pod's namespace; None where there is no such object."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """Where the contents of projected volumes come from."""
+    """The sources of the contents of projected volumes."""
 
     config_map: BytesLookup
     secret: BytesLookup
@@ -69,7 +69,7 @@ def secret_contents(obj: Json) -> dict[str, bytes]:
 
 
 def as_text(lookup: BytesLookup) -> Lookup:
-    """The same as text, for the environment."""
+    """The same lookup with text values, for the environment."""
 
     def find(name: str) -> Mapping[str, str] | None:
         found = lookup(name)
@@ -81,8 +81,8 @@ def as_text(lookup: BytesLookup) -> Lookup:
 
 
 def without_account_token(pod: Json) -> Json:
-    """The pod without the volume that admission adds for its service account's token. Service accounts may do nothing
-    here, and the pods are processes of a user who has a kubeconfig."""
+    """The pod without the volume that admission adds for its service account's token. In local mode service accounts
+    have no permissions, and the pods are processes of a user with a kubeconfig."""
     spec = pod["spec"]
     added = {
         volume["name"]
@@ -105,7 +105,7 @@ def _without_mounts(container: Json, names: set[str]) -> Json:
 
 
 def is_projected(volume: Json) -> bool:
-    """Whether the volume's contents come from objects of the API and follow their changes."""
+    """Whether the volume's contents come from objects of the API and are updated with them."""
     return any(kind in volume for kind in _PROJECTED)
 
 
@@ -183,8 +183,8 @@ def _relative(path: str) -> str:
 
 
 def write_files(directory: Path, files: Sequence[File]) -> bool:
-    """Make `directory` hold exactly these files, in one step for its readers; whether anything changed."""
-    files = list({file.path: file for file in files}.values())  # of two for one path the later wins
+    """Write exactly these files to `directory`, in one step for its readers; returns whether anything changed."""
+    files = list({file.path: file for file in files}.values())  # the last one of several with one path
     directory.mkdir(mode=0o755, parents=True, exist_ok=True)
     link = directory / _DATA
     if link.is_symlink() and _holds(directory / link.readlink(), files):
@@ -198,7 +198,7 @@ def write_files(directory: Path, files: Sequence[File]) -> bool:
             path.write_bytes(file.data)
             path.chmod(file.mode)
     except OSError:
-        shutil.rmtree(fresh, ignore_errors=True)  # it is tried again: what it left would take more and more space
+        shutil.rmtree(fresh, ignore_errors=True)  # the write is retried: left-over files would use more and more space
         raise
     former = directory / link.readlink() if link.is_symlink() else None
     temporary = directory / "..data_tmp"
@@ -233,8 +233,8 @@ def _holds(directory: Path, files: Sequence[File]) -> bool:
 
 
 def prepare(volume: Json, *, pod_directory: Path, memory_directory: Path) -> Path:
-    """The path that a volume which isn't projected has on this machine, made where it has to be; raises `ConfigError`
-    for what can't be had here and `VolumeError` for what isn't there (yet)."""
+    """The path on this machine of a volume that isn't projected, created where needed; raises `ConfigError` for
+    unsupported volumes and `VolumeError` for those that don't exist (yet)."""
     if "hostPath" in volume:
         return _host_path(volume["hostPath"] or {})
     kinds = sorted(key for key in volume if key != "name")
@@ -278,7 +278,7 @@ def _host_path(source: Json) -> Path:
 
 
 def bind_mounts(container: Json, paths: Mapping[str, Path], variables: Mapping[str, str]) -> list[BindMount]:
-    """What a container mounts, shallow targets first; `paths` are its pod's volumes by name."""
+    """The mounts of a container, shallow targets first; `paths` are its pod's volumes by name."""
     mounts: list[BindMount] = []
     for mount in container.get("volumeMounts") or ():
         name = mount["name"]
@@ -298,7 +298,8 @@ def bind_mounts(container: Json, paths: Mapping[str, Path], variables: Mapping[s
 
 
 def _inside(source: Path, sub_path: str) -> Path:
-    """`sub_path` below `source`, made as a directory where it doesn't exist; never outside, not even by a link."""
+    """`sub_path` below `source`, created as a directory where it doesn't exist; never outside of it, not even through a
+    link."""
     if sub_path.startswith("/") or ".." in sub_path.split("/"):
         raise ConfigError(f"subPath {sub_path!r} must be relative and stay inside the volume")
     resolved = (source / sub_path).resolve()
@@ -310,13 +311,13 @@ def _inside(source: Path, sub_path: str) -> Path:
 
 
 def claim_names(spec: Json) -> set[str]:
-    """The claims that a pod mounts."""
+    """The names of the claims that a pod mounts."""
     sources = (volume.get("persistentVolumeClaim") for volume in spec.get("volumes") or ())
     return {source.get("claimName", "") for source in sources if source is not None}
 
 
 def bound_volume(claim: str, stored: Json | None) -> str:
-    """The volume of a claim; raises `VolumeError` where it has none."""
+    """The name of the volume of a claim; raises `VolumeError` where it has none."""
     if stored is None:
         raise VolumeError(f'persistentvolumeclaim "{claim}" not found')
     name = stored["spec"].get("volumeName")
@@ -326,8 +327,8 @@ def bound_volume(claim: str, stored: Json | None) -> str:
 
 
 def volume_path(claim: str, volume: Json | None) -> Path:
-    """The directory that a claim's volume is on this machine; raises `VolumeError`, and `ConfigError` for a volume that
-    isn't one."""
+    """The directory on this machine of a claim's volume; raises `VolumeError`, and `ConfigError` for a volume without
+    one."""
     if volume is None:
         raise VolumeError(f'the volume of persistentvolumeclaim "{claim}" not found')
     spec = volume["spec"]
@@ -344,7 +345,7 @@ def volume_path(claim: str, volume: Json | None) -> Path:
 
 
 def with_read_only_claims(container: Json, spec: Json) -> Json:
-    """The container with the mounts of those claims read-only that its pod asks for so."""
+    """The container with read-only mounts of the claims that its pod declares as `readOnly`."""
     kept = {
         volume["name"]
         for volume in spec.get("volumes") or ()

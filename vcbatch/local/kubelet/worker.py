@@ -1,8 +1,8 @@
-"""Carries out one pod: what `lifecycle` decides, step by step, until the pod is gone.
+"""Runs one pod: executes the plans of `lifecycle`, step by step, until the pod is deleted.
 
-A step looks at everything there is, does what is due, writes the status if it changed, and sleeps until something
-happens: the pod changed, a container ended, a probe turned, or time is up. Nothing is decided from which of these it
-was, so that a lost or doubled wake-up does no harm.
+A step reads the whole state, does what is due, writes the status if it changed, and sleeps until something happens: the
+pod changed, a container exited, a probe's verdict changed, or a delay is over. No decision depends on which of these it
+was, so that a lost or repeated wake-up does no harm.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class PodWorker:
         self._record = PodRecord(node.config.root / "pods" / pod["metadata"]["uid"])
         self._wake = asyncio.Event()
         self._gone = False
-        self._stopping: float | None = None  # grace in seconds, once the whole kubelet stops
+        self._stopping: float | None = None  # grace period in seconds, once the whole kubelet stops
         self._verdict: Verdict | None = None
         self._given = Provision(node, self._record)
         self._written: Json | None = None
@@ -63,7 +63,7 @@ class PodWorker:
             wake=self._wake,
         )
 
-    # What others tell a worker ---------------------------------------------------------------------------------------
+    # Notifications ----------------------------------------------------------------------------------------------------
 
     def update(self, pod: Json) -> None:
         """The pod object has changed."""
@@ -71,17 +71,17 @@ class PodWorker:
         self._wake.set()
 
     def remove(self) -> None:
-        """The pod object is gone: whatever still runs is ended at once."""
+        """The pod object was deleted: end its containers at once."""
         self._gone = True
         self._wake.set()
 
     def stop(self, grace: float) -> None:
-        """The kubelet stops: end the containers within `grace` seconds, and say so in the pod's status."""
+        """The kubelet stops: terminate the containers within `grace` seconds, and report that in the pod's status."""
         self._stopping = grace
         self._wake.set()
 
     def successor(self) -> PodWorker:
-        """A worker in place of this one, which failed: it goes on from what is on record, as after a restart of the
+        """A worker that replaces this one after an error: it continues from the records, as after a restart of the
         kubelet."""
         other = PodWorker(self.pod, self._node)
         other._gone, other._stopping = self._gone, self._stopping
@@ -101,10 +101,10 @@ class PodWorker:
     def group(self) -> str:
         return blueprint.group_of(self.pod)
 
-    # What clients connect with ---------------------------------------------------------------------------------------
+    # Client connections -----------------------------------------------------------------------------------------------
 
     def live_run(self, container: str) -> ContainerRun | None:
-        """The run of a container that is under way; None where none is."""
+        """The active run of a container; None where there is none."""
         return self.containers.live.get(container)
 
     @property
@@ -119,7 +119,8 @@ class PodWorker:
     # Running ---------------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Carry the pod out until it is gone from the API, or until the kubelet has stopped and it has ended."""
+        """Run the pod until it is deleted from the API server, or until the kubelet has stopped and the pod has
+        ended."""
         try:
             await self._take_over()
             while not await self._careful_step():
@@ -128,7 +129,7 @@ class PodWorker:
             self.containers.forget()
 
     async def _careful_step(self) -> bool:
-        """A step that fails for a reason nobody thought of fails the pod: its processes are ended and it says why."""
+        """Run a step. An unexpected error fails the pod: its processes are ended, and its status has the reason."""
         try:
             return await self._step()
         except Exception as error:
@@ -167,7 +168,7 @@ class PodWorker:
         return self.containers.idle and stored in TERMINAL_PHASES
 
     def _must_end(self, now: datetime) -> bool:
-        """Whether the pod is to end now, whatever its containers would do."""
+        """Whether the pod has to end now, regardless of its containers."""
         if self._verdict is None:
             self._verdict = self._judge(now)
         return self._verdict is not None or bool(self.pod["metadata"].get("deletionTimestamp"))
@@ -226,7 +227,7 @@ class PodWorker:
                 self.containers.cannot_start(name, error)
 
     def _prepare(self, objects: blueprint.Objects) -> None:
-        """Address, devices and volumes: once per pod, and on record before any of it is used."""
+        """Allocate address, devices and volumes: once per pod, and recorded before any of it is used."""
         if not self._given.exists:
             self._given.take_share(self.pod)
             self._events.without_effect(self._node.sandbox.mode)
@@ -239,7 +240,7 @@ class PodWorker:
     # Ending ----------------------------------------------------------------------------------------------------------
 
     def _grace(self) -> float:
-        """Seconds that containers get between SIGTERM and SIGKILL."""
+        """Seconds between SIGTERM and SIGKILL for the containers."""
         metadata, spec = self.pod["metadata"], self.pod["spec"]
         grace = spec.get("terminationGracePeriodSeconds")
         if metadata.get("deletionTimestamp"):
@@ -248,7 +249,7 @@ class PodWorker:
         return seconds if self._stopping is None else min(seconds, self._stopping)
 
     async def _vanish(self) -> bool:
-        """The API knows the pod no more: nothing of it may stay."""
+        """The API server doesn't know the pod any more: remove everything of it."""
         for live in list(self.containers.live.values()):
             await live.kill()
         if self.containers.live:
@@ -258,7 +259,7 @@ class PodWorker:
         return True
 
     async def _say_goodbye(self) -> bool:
-        """Everything has ended and is told: let the API remove the pod."""
+        """Everything has ended and is reported: let the API server remove the pod."""
         metadata = self.pod["metadata"]
         try:
             await self._node.api.delete(
@@ -277,7 +278,7 @@ class PodWorker:
         deleting = bool(self.pod["metadata"].get("deletionTimestamp"))
         over = self._must_be_over()
         if over and deleting and self._verdict is None and not self._finished():
-            # A deleted pod ends in a terminal phase, so that whoever counts outcomes sees one (KEP-3329).
+            # A deleted pod ends in a terminal phase, so that programs that count outcomes see one (KEP-3329).
             self.containers.states = closed_states(self.pod["spec"], self.containers.states)
         previous = self._written or self.pod.get("status") or {}
         status = pod_status(
@@ -322,13 +323,13 @@ class PodWorker:
             )
         except ApiError as error:
             if error.not_found or error.conflict:
-                return  # gone, or another pod of this name: the watch will say so
+                return  # deleted, or another pod of this name: the watch will report it
             raise
         self._written = stored.get("status") or status
         self._retry.now()
 
     async def _guarded(self, work: Any) -> None:
-        """Do it, or look again later: a server that doesn't answer never ends a pod."""
+        """Await `work`, and retry later on an error: a server that doesn't answer never ends a pod."""
         try:
             await work
         except (ApiError, OSError) as error:
@@ -338,7 +339,7 @@ class PodWorker:
     # Waiting ---------------------------------------------------------------------------------------------------------
 
     async def _sleep(self) -> None:
-        """Until something happened or the earliest moment at which time alone makes a difference."""
+        """Sleep until something happens, or until the earliest time at which time alone changes the plan."""
         delay = self._next_delay()
         if self._wake.is_set():
             await asyncio.sleep(0)
@@ -363,10 +364,10 @@ class PodWorker:
                 delays.append((again - now).total_seconds())
         return max(0.0, min(delays)) if delays else None
 
-    # Taking over -----------------------------------------------------------------------------------------------------
+    # Restart ----------------------------------------------------------------------------------------------------------
 
     async def _take_over(self) -> None:
-        """Find out what a former kubelet left of this pod, and go on from there."""
+        """Read the records of a former kubelet about this pod, and continue from them."""
         over = (self.pod.get("status") or {}).get("phase") in TERMINAL_PHASES
         if not self._given.restore(self.pod, over=over):
             self.containers.states = lost_states(self.pod, self._node.clock.now())

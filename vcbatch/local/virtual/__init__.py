@@ -1,4 +1,4 @@
-"""Nodes that only pretend to run their pods: for simulation, at any scale and under any clock."""
+"""Simulated nodes, whose pods run nothing: for simulation, at any scale and under any clock."""
 
 from vcbatch.local.virtual.kubelet import VirtualKubelet
 from vcbatch.local.virtual.node import VirtualNode

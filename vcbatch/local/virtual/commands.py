@@ -1,10 +1,10 @@
-"""What a container would do, read off its command without running it.
+"""The duration and exit code of a container, derived from its command without running it.
 
-Understood are `sleep` (with s, m, h, d, `inf` or `infinity`), `exit`, `true`, `false`, `echo`, `trap` and `:`, alone or
-as a script of a shell, joined by `;`, `&&`, `||` and line ends. Of whatever else, nobody can tell how it ends.
+Supported are `sleep` (with s, m, h, d, `inf` or `infinity`), `exit`, `true`, `false`, `echo`, `trap` and `:`, alone or
+as a script of a shell, joined by `;`, `&&`, `||` and line ends. The result of any other command is unknown.
 
-The simulated nodes of the cluster tests read commands by the same rules (`tests/cluster/stages`), and a test compares
-the two over one list of pods.
+The simulated nodes of the cluster tests interpret commands by the same rules (`tests/cluster/stages`), and a test
+compares the two over one list of pods.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _LONGEST_SCRIPT = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """How long a command takes and how it ends. `seconds` None: it never ends by itself. `known` False: it is none of
-    the commands that can be read."""
+    """The duration and exit code of a command. `seconds` is None if it never ends by itself. `known` is False for an
+    unsupported command."""
 
     seconds: float | None
     exit_code: int = 0
@@ -40,7 +40,7 @@ _UNKNOWN = Reading(seconds=None, known=False)
 
 
 def read(container: Json) -> Reading:
-    """What the container's command and arguments say."""
+    """The result of the container's command and arguments."""
     argv = [str(word) for word in (*(container.get("command") or ()), *(container.get("args") or ()))]
     if len(argv) >= 3 and _SHELL.fullmatch(argv[0]) and argv[1] == "-c":
         return _script(_JOINS.split(argv[2])) if len(argv[2]) <= _LONGEST_SCRIPT else _UNKNOWN
@@ -49,12 +49,12 @@ def read(container: Json) -> Reading:
 
 
 def ignores_sigterm(container: Json) -> bool:
-    """Whether the command says that it lives on until its grace period is over."""
+    """Whether the command ignores SIGTERM until its grace period is over."""
     return bool(_IGNORES_SIGTERM.search(" ".join((*(container.get("command") or ()), *(container.get("args") or ())))))
 
 
 def _script(parts: list[str]) -> Reading:
-    """`parts` are commands with what joins them in between."""
+    """`parts` alternates between commands and the operators that join them."""
     seconds, code = 0.0, 0
     for index in range(0, len(parts), 2):
         part = parts[index].strip(" \t\n\f\r")

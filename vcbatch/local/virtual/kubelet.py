@@ -1,4 +1,4 @@
-"""The kubelet of nodes that only pretend: statuses as a real one would write them, and no process at all."""
+"""The kubelet of simulated nodes: writes statuses like a real one, and starts no process."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _RETRY_SECONDS = 0.5
 
 
 class VirtualKubelet:
-    """Registers `nodes`, and pretends to run what is bound to them and to every other Node with the label of virtual
-    nodes. Same pictures, same statuses: it draws nothing from chance but the pauses between retries."""
+    """Registers `nodes`, and simulates the pods bound to them and to every other Node with the label of virtual nodes.
+    Deterministic: the same objects lead to the same statuses; only the pauses between retries are random."""
 
     def __init__(
         self, api: Api, clock: Clock, random: Random, *, nodes: Sequence[VirtualNode] = (), health: Health | None = None
@@ -52,7 +52,7 @@ class VirtualKubelet:
         return node if node in self._mine else None
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Until `stop`. The pods stay as they are; whoever pretends next goes on with them."""
+        """Run until `stop` is set. The pods stay as they are; the next virtual kubelet continues with them."""
         try:
             for node in self._registered:
                 await self._register(node)
@@ -79,7 +79,8 @@ class VirtualKubelet:
                 return
 
     async def _bring_up_to_date(self, name: str, changes: Callable[[Json], tuple[Json, Json]]) -> None:
-        """Patch labels and status of a Node as `changes` says of the present one; nothing where it is gone."""
+        """Patch labels and status of a Node with the result of `changes` for the current Node; nothing where it doesn't
+        exist."""
         while True:
             try:
                 node = await self._api.get(NODES, name)
@@ -115,7 +116,7 @@ class VirtualKubelet:
             self._changed(None, pod)
 
     async def _make_ready(self, name: str) -> None:
-        """A Node that was written by hand and says nothing of its health."""
+        """Set the status of a Node that was created by a user without conditions."""
         await self._bring_up_to_date(name, lambda node: missing(node, self._clock.now()))
 
     def _changed(self, old: Json | None, new: Json | None) -> None:
@@ -135,7 +136,7 @@ class VirtualKubelet:
             self._start(new, run.run)
 
     def _end(self, pod: Json, deleted_at: str) -> None:
-        """Once for each moment at which the pod is to be gone: a second deletion may bring it forward."""
+        """End the pod, once for each deletion timestamp: a second deletion may bring it forward."""
         uid = pod["metadata"]["uid"]
         if self._ending.get(uid) == deleted_at:
             return

@@ -16,7 +16,7 @@ from vcbatch.api.timestamps import format_time
 Json = dict[str, Any]
 
 ADDRESS: Final = "10.0.0.1"
-"""Of every virtual node and every pod on it."""
+"""The address of every virtual node and every pod on it."""
 
 OS, ARCHITECTURE = "linux", "amd64"
 _DEFAULT_CAPACITY: Final[Mapping[str, str]] = {"pods": "110", "ephemeral-storage": "2Ti"}
@@ -24,8 +24,8 @@ _DEFAULT_CAPACITY: Final[Mapping[str, str]] = {"pods": "110", "ephemeral-storage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VirtualNode:
-    """A node to pretend: `capacity` by resource name, as quantities. Without pods and ephemeral-storage it has 110 and
-    2Ti of them."""
+    """A node to simulate: `capacity` by resource name, as quantities. The defaults of pods and ephemeral-storage are
+    110 and 2Ti."""
 
     name: str
     capacity: Mapping[str, str]
@@ -41,7 +41,7 @@ class VirtualNode:
         return {**_labels(self.name), **self.labels, VIRTUAL_NODE: "true"}
 
     def object(self, now: datetime) -> Json:
-        """The Node, ready from the start."""
+        """The Node object, ready from the start."""
         return {
             "apiVersion": NODES.api_version,
             "kind": NODES.kind,
@@ -57,7 +57,8 @@ class VirtualNode:
         }
 
     def changes(self, node: Json) -> tuple[Json, Json]:
-        """What labels and status of the Node of an earlier start lack of this one; None removes an entry."""
+        """The labels and status fields in which the Node of an earlier start differs from this one; None removes an
+        entry."""
         labels: Json = node["metadata"].get("labels") or {}
         status: Json = node.get("status") or {}
         found: Json = {}
@@ -70,8 +71,8 @@ class VirtualNode:
 
 
 def missing(node: Json, now: datetime | None) -> tuple[Json, Json]:
-    """What a kubelet sets that a Node lacks: its labels, and of its status addresses, nodeInfo, allocatable and (with
-    `now`) the condition Ready."""
+    """The fields that a kubelet sets and the Node lacks: labels, and in the status addresses, nodeInfo, allocatable and
+    (with `now`) the condition Ready."""
     name: str = node["metadata"]["name"]
     labels: Json = node["metadata"].get("labels") or {}
     status: Json = node.get("status") or {}

@@ -1,15 +1,15 @@
-"""What a pod on a pretended node does: what its annotations wish, else what its commands say.
+"""The simulated behaviour of a pod on a virtual node: from its annotations, else from its commands.
 
-The annotations, all below `test.vcbatch.io/`. Those of a container count for every container of `spec.containers`, or
-with `.NAME` for the one container of that name (init containers only so).
+The annotations, all below `test.vcbatch.io/`. Those of a container apply to every container of `spec.containers`, or
+with `.NAME` to the one container of that name (init containers only so).
 
-    run-seconds        how long a run takes, or `inf`
-    exit-code          how it ends: 0 to 255; `1,1,0` says it for each run, the last for all that follow
-    end-reason         why it failed, e.g. `OOMKilled` (which makes the exit code 137)
-    start-seconds      how long its image and its first start take
-    stop-seconds       how long the pod takes to end when it is deleted, or `inf`: as long as its grace allows
-    stop-exit-code     how its containers end then (143; 137 where the grace period ran out)
-    evict-seconds      after how long the kubelet evicts the pod
+    run-seconds        duration of a run, or `inf`
+    exit-code          exit code: 0 to 255; `1,1,0` has one per run, the last for all later runs
+    end-reason         reason of a failure, e.g. `OOMKilled` (which makes the exit code 137)
+    start-seconds      time to pull its image and to start it first
+    stop-seconds       time that the pod takes to end when it is deleted, or `inf`: its whole grace period
+    stop-exit-code     exit code of its containers then (143; 137 where the grace period ran out)
+    evict-seconds      time until the kubelet evicts the pod
 
 An image of a registry below `.invalid` can't be pulled.
 """
@@ -49,7 +49,7 @@ _KILLED, _TERMINATED = 137, 143
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pretence:
-    """One run of a container. `seconds` None means: until the pod is deleted."""
+    """One simulated run of a container. `seconds` is None if it runs until the pod is deleted."""
 
     seconds: float | None
     exit_code: int = 0
@@ -57,7 +57,7 @@ class Pretence:
 
 
 class PodPretence:
-    """Reads one pod; what it reads never changes with time."""
+    """The simulated behaviour of one pod. It doesn't change with time."""
 
     def __init__(self, pod: Json) -> None:
         annotations: Mapping[str, str] = pod["metadata"].get("annotations") or {}
@@ -71,7 +71,7 @@ class PodPretence:
         self._mains: list[Json] = list(spec.get("containers") or ())
 
     def misunderstood(self) -> str:
-        """Which annotation can't be read, and what it may be; empty where all can."""
+        """Which annotation is invalid, and its allowed values; empty where all are valid."""
         for key, value in self._requests.items():
             request, _, container = key.partition(".")
             allowed = _REQUESTS.get(request)
@@ -82,7 +82,7 @@ class PodPretence:
         return ""
 
     def run(self, container: Json, *, restarts: int) -> Pretence:
-        """The run of a container that has been restarted so often."""
+        """The next run of a container with so many restarts."""
         reading = commands.read(container)
         seconds, code = reading.seconds, reading.exit_code
         runs, codes, reason = (self._of(container, request) for request in (_RUN, _CODES, _REASON))
@@ -100,15 +100,15 @@ class PodPretence:
         return Pretence(seconds=seconds, exit_code=code, reason=failure if code else ContainerReason.COMPLETED)
 
     def start_seconds(self, container: Json) -> float:
-        """How long the container is being created."""
+        """Seconds until the container is created."""
         return float(self._of(container, _START) or 0)
 
     def pulls(self, container: Json) -> bool:
-        """Whether the container's image can be had."""
+        """Whether the container's image can be pulled."""
         return not _NO_REGISTRY.fullmatch(container.get("image") or "")
 
     def stop(self, *, grace_seconds: float) -> tuple[float, bool]:
-        """How long a deleted pod takes to end, and whether it is killed then."""
+        """Seconds that a deleted pod takes to end, and whether it is killed then."""
         wanted = self._requests.get(_STOP, "0")
         deaf = wanted == _ENDLESS or any(commands.ignores_sigterm(container) for container in self._mains)
         if deaf or float(wanted) >= grace_seconds:
@@ -124,7 +124,7 @@ class PodPretence:
 
     @property
     def evicted_after(self) -> float | None:
-        """Seconds from the pod's start until it is evicted."""
+        """Seconds from the pod's start until its eviction; None without one."""
         wanted = self._requests.get(_EVICT)
         return float(wanted) if wanted else None
 

@@ -1,4 +1,4 @@
-"""One pod on a pretended node, from its start to its end."""
+"""One pod on a simulated node, from its start to its end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _KILLED = 137
 
 
 class PodRun:
-    """Pretends to run one pod, and tells the API server what a kubelet would."""
+    """Simulates one pod, and writes to the API server what a kubelet would."""
 
     def __init__(self, api: Api, clock: Clock, pod: Json) -> None:
         self._api = api
@@ -47,7 +47,7 @@ class PodRun:
         }
 
     async def run(self) -> None:
-        """Return once nothing of the pod changes any more by itself."""
+        """Returns once nothing of the pod changes any more by itself."""
         if misunderstood := self._pretence.misunderstood():
             self._verdict = Verdict(reason=PodStatusReason.UNEXPECTED_ADMISSION_ERROR, message=misunderstood)
         while True:
@@ -81,8 +81,8 @@ class PodRun:
             await self._clock.sleep((min(moments) - self._clock.now()).total_seconds())
 
     async def end(self, pod: Json) -> None:
-        """The pod is deleted: its containers end as they wish, its status says so, and it goes. Cancelled where it is
-        gone already."""
+        """End a deleted pod: its containers end as its annotations say, its status is written, and it is deleted.
+        Cancelled where it is deleted already."""
         grace = float(pod["metadata"].get("deletionGracePeriodSeconds") or 0)
         seconds, _ = self._pretence.stop(grace_seconds=grace)
         await self._clock.sleep(seconds)
@@ -119,7 +119,7 @@ class PodRun:
             self._verdict = Verdict(reason=PodStatusReason.EVICTED, message="The node was low on resource: memory.")
 
     def _begin(self, name: str, now: datetime) -> None:
-        """Start the container, or what comes before it: its image, and the time it takes to create it."""
+        """Start the container, or simulate what precedes it: pulling its image, and the time to create it."""
         if name in self._due or name in self._stuck:
             return
         container, state = self._containers[name], self._states.get(name, FRESH)
@@ -174,7 +174,7 @@ class PodRun:
             self._states[name] = _ended(state, state.state, now, code=_KILLED, reason=ContainerReason.ERROR)
 
     def _end_all(self, now: datetime, *, codes: Mapping[str, int]) -> None:
-        """What runs ends with these codes; what waits to be restarted stays as it ended."""
+        """End running containers with these exit codes; a container that waits to be restarted keeps its last exit."""
         self._due.clear()
         for name, state in self._states.items():
             if isinstance(state.state, Running):
@@ -184,7 +184,7 @@ class PodRun:
                 self._states[name] = replace(state, state=state.last, last=None)
 
     async def _report(self, now: datetime, *, over: bool = False) -> None:
-        """Write the status where it says anything new. `over`: nothing will run any more, so the phase is terminal."""
+        """Write the status where it has changed. `over`: nothing will run any more, so the phase is terminal."""
         status = pod_status(
             spec=self._spec,
             states=self._states,
@@ -208,7 +208,7 @@ class PodRun:
                     {"metadata": {"uid": metadata["uid"]}, "status": status},
                     namespace=metadata["namespace"],
                     subresource="status",
-                    kind=PatchKind.STRATEGIC,  # conditions that others wrote stay
+                    kind=PatchKind.STRATEGIC,  # conditions of other clients stay
                 )
             except ApiError as error:
                 if error.not_found or (error.conflict and await _gone(self._api, self._pod)):
@@ -225,7 +225,7 @@ def _ended(state: ContainerState, run: Running, now: datetime, *, code: int, rea
 
 
 def _final_phase(spec: Json, states: Mapping[str, ContainerState]) -> PodPhase:
-    """Succeeded where every container has ended well, else Failed."""
+    """Succeeded where every container has exited with 0, else Failed."""
     states_of_mains = [states.get(container["name"], FRESH).state for container in spec.get("containers") or ()]
     well = all(isinstance(state, Ended) and state.exit_code == 0 for state in states_of_mains)
     return PodPhase.SUCCEEDED if well else PodPhase.FAILED

@@ -1,4 +1,4 @@
-"""Starting a command: from a specification to a process that runs it, or to why it can't."""
+"""Starts a command from its specification, or reports why it can't be started."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _RESTORED = ("SIGPIPE", "SIGXFSZ")
 
 
 class StartError(Exception):
-    """The command couldn't be started: `exit_code` is what a shell would give (127 not found, 126 not executable)."""
+    """The command couldn't be started: `exit_code` is that of a shell (127 not found, 126 not executable)."""
 
     def __init__(self, exit_code: int, message: str) -> None:
         super().__init__(message)
@@ -39,8 +39,9 @@ def launch(
 ) -> int:
     """Run `argv` with `env` in `working_dir`, in a session of its own, and return its pid; raises `StartError`.
 
-    `cpus` are the processors it may use (all that we may where empty). With `terminal` its streams are a terminal,
-    which it then controls. With `ends_with_us` it is killed when this process is: nobody would know how it ended."""
+    `cpus` are the CPUs it may use (all that this process may where empty). With `terminal` its streams are a terminal,
+    which it then controls. With `ends_with_us` it is killed together with this process, since no process could report
+    its exit then."""
     failure_read, failure_write = os.pipe2(os.O_CLOEXEC)
     pid = os.fork()
     if pid == 0:
@@ -56,14 +57,14 @@ def launch(
 
 
 def exit_code_of(status: int) -> int:
-    """What a shell would say: 128 + signal where a signal ended it."""
+    """The exit code of a shell: 128 + signal where a signal ended the process."""
     if os.WIFSIGNALED(status):
         return 128 + os.WTERMSIG(status)
     return os.WEXITSTATUS(status)
 
 
 def _exec(spec: dict, streams: tuple[int, int, int], failure: int, *, terminal: bool, ends_with_us: bool) -> None:
-    """In the forked child: become the command. Never returns."""
+    """In the forked child: execute the command. Never returns."""
     try:
         if ends_with_us and sys.platform == "linux":
             sys_.prctl(sys_.PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -106,7 +107,7 @@ def _explain(spec: dict, error: OSError) -> list:
         return [127, f'exec: "{command}": {where}']
     if error.errno == errno.EACCES:
         if "/" not in command and not _is_on_path(command, spec["env"].get("PATH", os.defpath)):
-            # A directory of the search path that may not be read says the same as a file that may not be run.
+            # A search path directory that may not be read gives the same error as a file that may not be executed.
             return [127, f'exec: "{command}": executable file not found in $PATH']
         return [126, f'exec: "{command}": permission denied']
     if error.errno == errno.ENOEXEC:

@@ -1,4 +1,4 @@
-"""The init process of one container: starts its command, keeps its log, writes down how it ended."""
+"""The init process of one container: starts its command, writes its log, and records its exit."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from .logfile import LogFile
 from .reserved import EXIT, put_patiently
 
 KILL_TREE = signal.SIGUSR2
-"""What the kubelet sends to this process to end the container's whole tree with SIGKILL."""
+"""The kubelet sends it to this process to end the container's whole tree with SIGKILL."""
 
 CLOSE_INPUT = signal.SIGRTMIN
-"""What the kubelet sends to this process to end the command's standard input, where `stdinOnce` asks for it."""
+"""The kubelet sends it to this process to close the command's standard input, where `stdinOnce` is set."""
 
 INPUT_PIPE = "stdin"
-"""The named pipe in the record through which a container with `stdin: true` is given input."""
+"""The named pipe in the record for the input of a container with `stdin: true`."""
 
 _FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1)
 _PATIENCE = 600.0
-"""Seconds for which the exit record is tried again where the disk refuses it. The container counts as running until
-then, and can be killed."""
+"""Seconds for which writing the exit record is retried on a full disk. The container counts as running until then, and
+can be killed."""
 
 
 class Container:
     """One container from its first process to its exit status.
 
-    `alone` says that this process is PID 1 of a PID namespace, so that every other process in it is the container's.
-    Without one, orphans of the container are handed to this process as their subreaper.
+    `alone` is True if this process is PID 1 of a PID namespace, so that every other process in it belongs to the
+    container. Otherwise this process is the subreaper of the container's orphans.
     """
 
     def __init__(self, *, spec: dict, record_fd: int, alone: bool) -> None:
@@ -40,7 +40,7 @@ class Container:
         self._alone = alone
         self._main = 0
         self._status: int | None = None
-        self._ending = False  # a signal to end was forwarded
+        self._ending = False  # a terminating signal was forwarded
         self._killing = False
         self._input_holder = -1
         self._wakeup, wakeup_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -62,7 +62,7 @@ class Container:
             os.close(self._output_write)
 
     def _open_input(self) -> int:
-        """The command's standard input: nothing, or a pipe that stays open between those who attach to it."""
+        """The command's standard input: /dev/null, or a pipe that stays open while no client is attached."""
         if not self._spec.get("stdin"):
             return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         flags = os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC
@@ -75,7 +75,7 @@ class Container:
             self._input_holder = -1
 
     def run(self) -> None:
-        """Until the container has ended: copy its output to the log, pass signals on, reap its processes."""
+        """Run until the container has ended: copy its output to the log, forward signals, reap its processes."""
         log = LogFile(
             dir_fd=self._record_fd,
             name="log",
@@ -103,7 +103,7 @@ class Container:
         write_exit(self._exit_fd, outcome)
 
     def _on_signals(self, numbers: bytes) -> bool:
-        """Returns whether any process of the container is left."""
+        """Handle signals. Returns whether any process of the container is left."""
         for number in set(numbers):
             if number == KILL_TREE:
                 self._killing = True
@@ -116,7 +116,7 @@ class Container:
         return self._reap(os.WNOHANG)
 
     def _forward(self, number: int) -> None:
-        # To the process group, so that the program behind `sh -c` hears it too: a shell doesn't pass signals on.
+        # To the process group, so that the program behind `sh -c` gets it too: a shell doesn't forward signals.
         try:
             os.killpg(self._main, number)
         except ProcessLookupError:
@@ -134,10 +134,11 @@ class Container:
                 self._on_main_exit(status)
 
     def _on_main_exit(self, status: int) -> None:
-        """The command has ended. Where it was asked to, what it started is asked as well, and waited for."""
+        """The command has exited. If it was terminated, the processes that it started are terminated too, and waited
+        for."""
         self._status = status
         if self._ending and not self._killing:
-            # On record already now: this process itself may be killed while it waits for the rest.
+            # Recorded now: this process itself may be killed while it waits for the rest.
             write_exit(self._exit_fd, _outcome(status), patience=0.0)
             for other in self._others():
                 _kill(other, signal.SIGTERM)
@@ -146,7 +147,7 @@ class Container:
         return [-1] if self._alone else _children()
 
     def _end_tree(self) -> None:
-        """SIGKILL to everything that the container has started, daemons included, until nothing is left."""
+        """Send SIGKILL to everything that the container has started, daemons included, until nothing is left."""
         while True:
             for other in self._others():
                 _kill(other, signal.SIGKILL)
@@ -161,12 +162,12 @@ class Container:
 
 
 def open_exit(record_fd: int) -> int:
-    """The reserved exit record, held open so that it can be written whatever becomes of its directory."""
+    """The reserved exit record, opened so that it can be written even if its directory is removed."""
     return os.open(EXIT, os.O_WRONLY | os.O_CREAT, 0o600, dir_fd=record_fd)
 
 
 def write_exit(exit_fd: int, outcome: dict, *, patience: float = _PATIENCE) -> bool:
-    """Write the exit record, again and again for so many seconds while the disk refuses; whether it is there now."""
+    """Write the exit record, retrying for `patience` seconds while the disk is full; returns whether it was written."""
     return put_patiently(exit_fd, {**outcome, "finished_at": time.time()}, seconds=patience)
 
 

@@ -1,10 +1,10 @@
-"""A container's log: one line of text per line of output, with the time it came, in files of bounded size.
+"""A container's log: one line of text per line of output, with its time, in files of bounded size.
 
 The format is the container runtime interface's: `<RFC 3339 time> stdout F <text>`, with `P` for a part of a line that
-is longer than 16 KiB or redrawn by carriage returns. (Source: Kubernetes, `pkg/kubelet/kuberuntime/logs`.)
+is longer than 16 KiB or overwritten by carriage returns. (Source: Kubernetes, `pkg/kubelet/kuberuntime/logs`.)
 
-Output that can't be written is lost, and the program goes on. Where it is missing the log has one line that says how
-much and why, written as soon as there is room again.
+Output that can't be written is lost, and the program continues. In its place the log has one line with the quantity and
+the reason, written as soon as the disk has space again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import time
 
 MAX_LINE = 16 * 1024
 REDRAWING_SECONDS = 0.1
-"""How often a line that is redrawn repeatedly is written, as a part of a line."""
+"""Seconds between two entries for a line that is overwritten repeatedly; each is a part of a line."""
 _FULL = b" stdout F "
 _PART = b" stdout P "
 _STAMP = len("2006-01-02T15:04:05.000000000Z")
@@ -33,7 +33,7 @@ class Lost:
         return bool(self.size or self.lines)
 
     def add(self, entry: bytes, why: str) -> None:
-        """Count an entry of the log that wasn't written."""
+        """Count a log entry that wasn't written."""
         whole = entry[_STAMP:_HEAD] == _FULL
         self.size += len(entry) - _HEAD - (0 if whole else 1)
         self.lines += whole
@@ -44,7 +44,7 @@ class Lost:
 
 
 def lost_entry(stamp: bytes, lost: dict) -> bytes:
-    """The entry of the log in place of what is missing."""
+    """The log entry in place of missing output."""
     size, lines = lost["bytes"], lost["lines"]
     what = f"{size} byte{'' if size == 1 else 's'} of output in {lines} line{'' if lines == 1 else 's'}"
     verb = "is" if size == 1 else "are"
@@ -53,7 +53,7 @@ def lost_entry(stamp: bytes, lost: dict) -> bytes:
 
 class LogFile:
     """Appends output to `name` inside the directory `dir_fd`; at `max_bytes` the file becomes `name.1`, and so on up to
-    `max_files` files in all. A full disk costs log lines and never the program its life."""
+    `max_files` files in all. A full disk loses log lines and never ends the program."""
 
     def __init__(self, *, dir_fd: int, name: str, max_bytes: int, max_files: int) -> None:
         self._dir_fd = dir_fd
@@ -62,14 +62,14 @@ class LogFile:
         self._max_files = max(1, max_files)
         self._pending = b""
         self._next_redrawing = 0.0
-        self._unfinished = b""  # the rest of an entry of which a part was written
+        self._unfinished = b""  # the rest of a partly written entry
         self._lost = Lost()
         self._why = ""
         self._fd = self._open(name)
         self._size = os.fstat(self._fd).st_size
 
     def write(self, chunk: bytes) -> None:
-        """Append whole lines; keep what follows the last line break until the rest of its line comes."""
+        """Append complete lines; keep the text after the last line break until the rest of its line arrives."""
         lines = (self._pending + chunk).split(b"\n")
         self._pending = lines.pop()
         stamp = _stamp()
@@ -86,7 +86,7 @@ class LogFile:
         # The last character may be half of a line break.
         redrawn = self._pending.rfind(b"\r", 1, -1)
         if redrawn > 0 and time.monotonic() >= self._next_redrawing:
-            # A progress bar: whoever follows the log sees it move, long before its line ends.
+            # A progress bar: clients that follow the log get its updates long before its line ends.
             out.append(part + self._pending[:redrawn] + b"\n")
             self._pending = self._pending[redrawn:]
             self._next_redrawing = time.monotonic() + REDRAWING_SECONDS
@@ -94,8 +94,8 @@ class LogFile:
             self._append(out)
 
     def close(self) -> dict | None:
-        """Write what is still held back. Returns what is missing at the end of the log, where there was no room left
-        to say so in it."""
+        """Write the remaining text. Returns what is missing at the end of the log, where the disk was too full to write
+        that in it."""
         if self._pending:
             self._append([_stamp() + _FULL + self._pending + b"\n"])
             self._pending = b""
@@ -118,7 +118,7 @@ class LogFile:
             self._note_rest(entries, written)
 
     def _put(self, data: bytes) -> int:
-        """Write as much as there is room for: a disk that is nearly full takes a part. Returns how many bytes."""
+        """Write as much as fits on the disk: one that is nearly full takes a part. Returns the number of bytes."""
         written = 0
         try:
             while written < len(data):
@@ -129,8 +129,8 @@ class LogFile:
         return written
 
     def _note_rest(self, entries: list[bytes], written: int) -> None:
-        """Of these entries only so many bytes were written: the rest of one that was begun is kept to be written
-        first, and the others are counted as lost."""
+        """Only the first `written` bytes of these entries were written: the rest of a partly written entry is kept to
+        be written first, and the others are counted as lost."""
         for entry in entries:
             if written >= len(entry):
                 written -= len(entry)
@@ -144,10 +144,10 @@ class LogFile:
             try:
                 self._rotate()
             except OSError as error:
-                self._why = error.strerror or str(error)  # and goes on in the file that it has
+                self._why = error.strerror or str(error)  # continue in the current file
 
     def _rotate(self) -> None:
-        # The new file first: it is the only step that needs room on the disk.
+        # The new file first: it is the only step that needs disk space.
         fresh = f".{self._name}.new"
         fd = self._open(fresh, truncate=True)
         for index in range(self._max_files - 1, 0, -1):

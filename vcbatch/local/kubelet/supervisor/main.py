@@ -1,11 +1,11 @@
 """The supervisor's loop: one request per message, one fork per request.
 
-The kubelet holds the other end of a sequenced-packet socket. When it goes away, for whatever reason, this process ends
-and the containers go on: each has its own init by then.
+The kubelet has the other end of a sequenced-packet socket. When that is closed, for whatever reason, this process ends
+and the containers continue: each has its own init process.
 
 Requests are JSON: `{"id": N, "op": "start", "record": DIR}` (the container's specification is in `DIR/spec.json`, which
-is removed once read, since its environment may hold secrets), `{"id": N, "op": "exec", "pid": P}`, with which comes the
-descriptor of a file with the command's specification, and `{"id": N, "op": "probe"}`. Answers carry the same id.
+is removed once read, since its environment may contain secrets), `{"id": N, "op": "exec", "pid": P}`, together with the
+descriptor of a file with the command's specification, and `{"id": N, "op": "probe"}`. Responses have the same id.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps the short-lived forks
     gc.disable()
-    gc.freeze()  # forks share the heap as long as nobody writes into it
+    gc.freeze()  # forks share the heap as long as no process writes to it
     while True:
         message, descriptors, _, _ = socket.recv_fds(connection, 65536, _MAX_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC)
         if not message:
@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def _answer(connection: socket.socket, request: dict, descriptors: list[int]) -> None:
-    """In the fork: carry one request out and answer it. Never returns."""
+    """In the fork: process one request and respond. Never returns."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
     if request["op"] == "session":
@@ -76,7 +76,8 @@ def _answer(connection: socket.socket, request: dict, descriptors: list[int]) ->
 def _start(request: dict) -> dict:
     os.setsid()
     record_fd = os.open(request["record"], os.O_RDONLY | os.O_DIRECTORY)
-    # Whoever adopts this record waits until it says what was started, or takes the specification away before we look.
+    # A kubelet that adopts this record waits until it has the started process, or removes the specification before it
+    # is read here.
     lock_fd = os.open(request["record"], os.O_RDONLY | os.O_DIRECTORY)
     fcntl.flock(lock_fd, fcntl.LOCK_EX)
     with open("spec.json", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, dir_fd=record_fd)) as file:
@@ -118,7 +119,7 @@ def _init(spec: dict, record_fd: int, sources: list[int], go: int, outcome: int)
     """In the container's first process. Never returns."""
     try:
         if not os.read(go, 1):
-            os._exit(1)  # nobody wrote down that this container exists: it must not run
+            os._exit(1)  # this container isn't recorded: it must not run
         os.close(go)
         started = _run(spec, record_fd, sources, outcome)
         if started:
@@ -162,7 +163,7 @@ def _furnish(spec: dict, sources: list[int], *, new_proc: bool) -> None:
 
 
 def _give_up(record_fd: int, outcome: int, exit_code: int, message: str, *, number: int = 0) -> None:
-    """Say why the command doesn't run. For want of disk space it is started again later: that is no end of it."""
+    """Report why the command doesn't run. For lack of disk space it is started again later, so no exit is recorded."""
     failure = {"error": message[:2048], "exit_code": exit_code, "errno": number}
     if number not in NO_SPACE:
         write_exit(open_exit(record_fd), {"error": message[:2048], "exit_code": exit_code}, patience=1.0)
@@ -170,7 +171,7 @@ def _give_up(record_fd: int, outcome: int, exit_code: int, message: str, *, numb
 
 
 def _errno(error: BaseException) -> int:
-    """The system's error number, of the error or of what caused it; 0 where there is none."""
+    """The system's error number, of the error or of its cause; 0 where there is none."""
     for one in (error, error.__cause__):
         if isinstance(one, OSError) and one.errno:
             return one.errno
@@ -186,7 +187,7 @@ def _detach_stdio() -> None:
 
 def enter_namespaces(*, user: bool, pid: bool) -> None:
     """New mount and UTS namespaces (and, for the next child, a PID namespace) for this process; with `user`, inside a
-    user namespace in which this process keeps its user and group and gains the right to mount."""
+    user namespace in which this process keeps its user and group and gains the privilege to mount."""
     uid, gid = os.geteuid(), os.getegid()
     flags = _NAMESPACES | (sys_.CLONE_NEWPID if pid else 0) | (sys_.CLONE_NEWUSER if user else 0)
     sys_.unshare(flags)
@@ -206,7 +207,7 @@ def _write_map(name: str, text: str) -> None:
 
 
 def _exec(request: dict, spec: dict) -> dict:
-    """Run one command inside a running container, for probes and hooks; its output comes back, cut to 10 KiB."""
+    """Run one command inside a running container, for probes and hooks; returns its output, truncated to 10 KiB."""
     if spec["namespaces"]["mount"]:
         session.join(request["pid"], spec["namespaces"])
     try:
@@ -230,7 +231,8 @@ def _exec(request: dict, spec: dict) -> dict:
 
 
 def _probe(request: dict) -> dict:
-    """Which namespaces this machine lets this user have: tried for real, in a process that ends afterwards."""
+    """Which namespaces this user may create on this machine: tested by creating them, in a process that ends
+    afterwards."""
     wanted = request["namespaces"]
     enter_namespaces(user=wanted["user"], pid=wanted["pid"])
     child = os.fork()
@@ -246,7 +248,7 @@ def _probe(request: dict) -> dict:
 
 
 def start_time(pid: int) -> int:
-    """When a process was started, in clock ticks since boot: with the pid, this names it for good."""
+    """Start time of a process, in clock ticks since boot: together with the pid, it identifies the process."""
     with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
         return int(file.read().rpartition(")")[2].split()[19])
 

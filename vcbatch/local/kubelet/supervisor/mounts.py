@@ -1,9 +1,9 @@
-"""Gives a container its own view of the file system: every mount at its real path, the host's own tree untouched.
+"""Gives a container its own view of the file system: every mount at its real path, without changes to the host's tree.
 
-A mount point that doesn't exist on the host has to be made somewhere the host doesn't see: on an overlay over the
-nearest directory that exists, or, where the kernel refuses that, on a tmpfs in which every entry of that directory is
-bound again. The root itself is always rebuilt in the second way. (Both ways are what bubblewrap and rootless container
-engines do.)
+A mount point that doesn't exist on the host has to be created where the host doesn't see it: on an overlay over the
+nearest existing directory, or, where the kernel refuses that, on a tmpfs in which every entry of that directory is
+bound again. The root itself is always rebuilt in the second way. (bubblewrap and rootless container engines use both
+ways.)
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import stat
 from . import syscalls as sys_
 
 MAX_MIRRORED_ENTRIES = 4096
-# Terminals, disks and loop devices: many, and no concern of a batch program.
+# Terminals, disks and loop devices: many, and not needed by batch programs.
 _DEV_SKIPPED = ("tty[0-9S]*", "vcs*", "loop*", "ram*", "sd*", "vd*", "nvme*", "dm-*", "hd*", "sr*")
 _FLAG_BITS = (
     (1, sys_.MS_RDONLY),
@@ -29,19 +29,19 @@ _FLAG_BITS = (
 
 
 class MountError(Exception):
-    """A mount can't be made; the text names the path and what the kernel said."""
+    """A mount can't be made; the text has the path and the kernel's error."""
 
 
 class View:
-    """The file system that a container is going to see, while it is being put together.
+    """The file system of a container, while it is being assembled.
 
     `scratch` is an empty directory for this container only. Call `add` for every mount, then `enter` once.
     """
 
     def __init__(self, scratch: str) -> None:
         self._scratch = scratch
-        self._root = ""  # where the new root is being built; "" while the host's own root serves
-        self._ours: set[str] = set()  # directories (in the container's terms) in which we may create entries
+        self._root = ""  # where the new root is being built; "" while the host's own root is used
+        self._ours: set[str] = set()  # directories (container paths) in which we may create entries
         self._volumes: list[str] = []  # and those in which we may do so at any depth
         self._count = 0
         sys_.mount(source="none", target="/", flags=sys_.MS_REC | sys_.MS_PRIVATE)
@@ -55,7 +55,7 @@ class View:
                 return
 
     def add(self, *, source_fd: int, target: str, read_only: bool) -> None:
-        """Bind what `source_fd` (opened with O_PATH before any mount was made) refers to at `target`."""
+        """Bind the file or directory of `source_fd` (opened with O_PATH before any mount was made) at `target`."""
         where = self._resolve(target)
         is_directory = stat.S_ISDIR(os.fstat(source_fd).st_mode)
         try:
@@ -104,14 +104,14 @@ class View:
             os.close(os.open(self._root + where, os.O_CREAT | os.O_WRONLY, 0o644))
 
     def _is_ours(self, directory: str) -> bool:
-        # Below a volume too: an entry made there belongs to the volume, as in Kubernetes.
+        # Below a volume too: an entry created there belongs to the volume, as in Kubernetes.
         if directory in self._ours:
             return True
         return any(directory == volume or directory.startswith(volume + "/") for volume in self._volumes)
 
     def _make_ours(self, directory: str) -> None:
-        """Cover `directory` so that entries can be made in it without the host seeing them."""
-        # An overlay would hide what is mounted below the directory.
+        """Cover `directory` so that entries can be created in it without the host seeing them."""
+        # An overlay would hide mounts below the directory.
         if directory != "/dev" and not self._has_submounts(directory) and self._overlay(directory):
             self._volumes.append(directory)
             return
@@ -166,7 +166,7 @@ class View:
         return staging
 
     def _resolve(self, target: str) -> str:
-        """`target` with the symbolic links of the view followed inside the view."""
+        """`target` with the symbolic links of the view resolved inside the view."""
         resolved = ""
         pending = [part for part in target.split("/") if part not in ("", ".")]
         links = 0
@@ -201,7 +201,7 @@ def _mirror_entry(origin: str, copy: str) -> None:
             os.close(os.open(copy, os.O_CREAT | os.O_WRONLY, 0o644))
         sys_.mount(source=origin, target=copy, flags=sys_.MS_BIND | sys_.MS_REC)
     except OSError:
-        # An entry that vanished meanwhile or that can't be bound: the container does without it.
+        # An entry that was removed meanwhile or that can't be bound is left out.
         return
 
 

@@ -1,8 +1,8 @@
-"""Small records whose disk space is taken before a container starts, so that a full disk can't keep them from being
-written: how the container ended, above all.
+"""Small records whose disk space is reserved before a container starts, so that they can be written even on a full
+disk: in particular the container's exit.
 
 A reserved file is one block of JSON padded with blanks. It is overwritten in place, which needs no new block on file
-systems that don't copy on write. A file of blanks alone says nothing yet.
+systems that don't copy on write. A file of blanks alone has no content yet.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ import os
 import time
 
 SIZE = 4096
-"""Bytes of a reserved file: the block size of the usual file systems. Nobody sees half of one page being written."""
+"""Bytes of a reserved file: the block size of the usual file systems. A reader never sees a partly written page."""
 
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
-"""What the system says where a disk, or a user's share of it, is full."""
+"""The system's errors where a disk, or a user's quota of it, is full."""
 
 EXIT = "exit.json"
-"""How the container ended."""
+"""The container's exit."""
 KILL = "kill.json"
-"""That the kubelet was about to kill the container."""
+"""Records that the kubelet is about to kill the container."""
 OOM = "oom.json"
-"""That the container is killed because of its memory limit."""
+"""Records that the container is killed because of its memory limit."""
 REFERENCE = "pid.json"
 """The container's first process."""
 
@@ -33,7 +33,7 @@ _LONGEST_PAUSE = 2.0
 
 
 def reserve(path: str, document: dict | None = None) -> None:
-    """Make the file with all its space, holding `document` or nothing. Raises `OSError`."""
+    """Create the file with all its space, with `document` or empty. Raises `OSError`."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
         _write(fd, document)
@@ -48,12 +48,12 @@ def put(fd: int, document: dict, *, sync: bool = True) -> None:
         try:
             os.fdatasync(fd)
         except OSError as error:
-            if error.errno != errno.EINVAL:  # a file system that has no such thing
+            if error.errno != errno.EINVAL:  # a file system without that feature
                 raise
 
 
 def put_patiently(fd: int, document: dict, *, seconds: float) -> bool:
-    """`put`, tried again for so long while the disk refuses; whether it was written."""
+    """`put`, retried for that many seconds while the disk is full; returns whether it was written."""
     deadline = time.monotonic() + seconds
     pause = _FIRST_PAUSE
     while True:
@@ -69,7 +69,8 @@ def put_patiently(fd: int, document: dict, *, seconds: float) -> bool:
 
 
 def read(path: str) -> dict | None:
-    """What a reserved file says; None where it is missing, empty or cut. Raises `OSError` where it can't be read."""
+    """The content of a reserved file; None where it is missing, empty or incomplete. Raises `OSError` where it can't be
+    read."""
     try:
         with open(path, "rb") as file:
             document = json.loads(file.read())

@@ -1,6 +1,6 @@
 """One command inside a running container, for a client that is connected with its streams.
 
-The kubelet holds the other end of a control socket: it hears `{}` (started) or `{"error": TEXT, "exit_code": N}`, and
+The kubelet has the other end of a control socket: it receives `{}` (started) or `{"error": TEXT, "exit_code": N}`, and
 at the end `{"exit_code": N}`. When it closes the socket, the command and everything it has started are ended.
 """
 
@@ -16,13 +16,13 @@ import socket
 from . import syscalls as sys_
 from .command import StartError, exit_code_of, launch
 
-_PATIENCE_MS = 2000  # between asking an abandoned command to end and killing it
+_PATIENCE_MS = 2000  # between terminating an abandoned command and killing it
 
 
 def serve(request: dict, descriptors: list[int]) -> None:
     """Start a command inside the container whose first process is `request["pid"]`, and stay until it has ended.
-    `descriptors`: a file with its specification, the control socket, then the command's input, output and error, or
-    its terminal alone."""
+    `descriptors`: a file with its specification, the control socket, then the command's input, output and error, or its
+    terminal alone."""
     control = socket.socket(fileno=descriptors[1])
     try:
         session = _Session(request, read_spec(descriptors[0]), control)
@@ -46,7 +46,7 @@ class _Session:
         self._spec = spec
         self._alone = self._spec["namespaces"]["pid"]
         self._container = _open_process(request["init"], request["start_time"])
-        # Opened before the container's own file system takes its place: pids are the host's here.
+        # Opened before the container's own file system replaces it: pids are the host's here.
         self._proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
         self._wakeup, wakeup_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         os.set_blocking(wakeup_write, False)
@@ -60,7 +60,7 @@ class _Session:
         if self._spec["namespaces"]["mount"]:
             join(pid, self._spec["namespaces"])
         if not self._alone:
-            # What the command leaves behind stays ours to end, with the container.
+            # Processes that the command leaves behind are ended by this process, with the container.
             sys_.prctl(sys_.PR_SET_CHILD_SUBREAPER, 1)
         if len(streams) == 1:
             self._main = launch(self._spec, stdin=streams[0], stdout=streams[0], stderr=streams[0], terminal=True)
@@ -70,7 +70,8 @@ class _Session:
             os.close(stream)
 
     def follow(self) -> None:
-        """Until the command has ended, and without a PID namespace also what it left running in the container."""
+        """Wait until the command has ended, and without a PID namespace also the processes that it left in the
+        container."""
         poll = select.poll()
         for descriptor in (self._control.fileno(), self._container, self._wakeup):
             poll.register(descriptor, select.POLLIN)
@@ -96,7 +97,7 @@ class _Session:
                         patience = _PATIENCE_MS
 
     def _reap(self) -> bool:
-        """Returns whether any process is left."""
+        """Reap processes. Returns whether any is left."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -130,8 +131,8 @@ class _Session:
 
 
 def read_spec(descriptor: int) -> dict:
-    """What a handed-over file describes; closes it."""
-    os.lseek(descriptor, 0, os.SEEK_SET)  # where the kubelet wrote it
+    """The specification in a passed file; closes it."""
+    os.lseek(descriptor, 0, os.SEEK_SET)  # the kubelet's write left it at the end
     with os.fdopen(descriptor, "rb") as file:
         return json.load(file)
 
@@ -150,12 +151,12 @@ def _open_process(pid: int, started: int) -> int:
 
 
 def _report(control: socket.socket, message: dict) -> None:
-    with contextlib.suppress(OSError):  # nobody listens any more
+    with contextlib.suppress(OSError):  # the client has disconnected
         control.send(json.dumps(message).encode())
 
 
 def join(pid: int, namespaces: dict) -> None:
-    """Enter the namespaces of a process of a container; the PID namespace is for the next child."""
+    """Enter the namespaces of a process of a container; the PID namespace applies to the next child."""
     kinds = [("user", sys_.CLONE_NEWUSER)] if namespaces["user"] else []
     kinds += [("uts", sys_.CLONE_NEWUTS), ("pid", sys_.CLONE_NEWPID), ("mnt", sys_.CLONE_NEWNS)]
     if not namespaces["pid"]:

@@ -1,11 +1,12 @@
-"""`ssh` as pods of a job with the ssh plugin find it: runs a command in another pod of the job, through the kubelet.
+"""The `ssh` command in pods of a job with the ssh plugin: runs a command in another pod of the job, through the
+kubelet.
 
-There is no server, no key and no encryption: both pods are processes of one user on one machine. What remains is what
-programs such as mpirun expect: the options of OpenSSH, the command in a shell of the other side, its streams being
-ours, its exit code, and 255 where it couldn't be started. The kubelet answers on a socket `{"started": true}` once it
-has handed our streams on, `{"wait": WHY}` while the other pod doesn't run yet, and `{"error": WHY}`.
+There is no server, no key and no encryption: both pods are processes of one user on one machine. It implements what
+programs such as mpirun expect: the options of OpenSSH, the command in a shell of the other pod with our streams, its
+exit code, and 255 where it couldn't be started. The kubelet answers on a socket `{"started": true}` once it has passed
+our streams on, `{"wait": WHY}` while the other pod doesn't run yet, and `{"error": WHY}`.
 
-A host that is no pod of the job is left to the machine's own ssh.
+Other hosts than pods of the job are left to the machine's own ssh.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import socket
 import sys
 import time
 
-_FLAGS = frozenset("46AaCKkTtvXxYyq")  # of no importance where nothing is encrypted, forwarded or displayed
+_FLAGS = frozenset("46AaCKkTtvXxYyq")  # without effect where nothing is encrypted, forwarded or displayed
 _VALUES = frozenset("BbcEeFIilmop")  # the same, with a value
 _REFUSED = frozenset("DfGgJLMNOPQRSsWw")
 _PATIENCE_SECONDS = 120.0
@@ -25,11 +26,11 @@ _UNREACHABLE = 255
 
 
 class UsageError(Exception):
-    """An option that isn't known, or can't be had here."""
+    """An option that is unknown or not supported."""
 
 
 class Call:
-    """What is asked for on the command line: `command` is None for a shell that reads our standard input."""
+    """The parsed command line: `command` is None for a shell that reads our standard input."""
 
     def __init__(self, arguments: list[str]) -> None:
         self.host = ""
@@ -56,7 +57,7 @@ class Call:
         self.host = self.host.removeprefix("ssh://").rpartition("@")[2]
 
     def _options(self, rest: list[str]) -> None:
-        """Take one word of options, and the value of its last where it has one."""
+        """Parse one word of options, and the value of its last one where it has one."""
         letters = rest.pop(0)[1:]
         while letters:
             letter, letters = letters[0], letters[1:]
@@ -79,7 +80,7 @@ class Call:
 
 
 def main(directory: str, name: str, pod: str, arguments: list[str]) -> int:
-    """Run the command; returns its exit code. The socket is `name` in `directory`, the pod's uid is `pod`."""
+    """Run the command; returns its exit code. The socket is `name` in `directory`, the pod's UID is `pod`."""
     if "-V" in arguments:
         print("vcbatch: ssh between the pods of a job in local mode", file=sys.stderr)  # noqa: T201
         return 0
@@ -104,8 +105,8 @@ def main(directory: str, name: str, pod: str, arguments: list[str]) -> int:
 
 
 def _ask(directory: str, name: str, request: dict, theirs: socket.socket, no_input: bool) -> dict:
-    """Hand our streams to the kubelet; `theirs` is closed."""
-    # Through the directory: the path of a socket may be no longer than 107 bytes.
+    """Pass our streams to the kubelet; `theirs` is closed."""
+    # Through the directory: the path of a socket is limited to 107 bytes.
     folder = os.open(directory, os.O_PATH | os.O_DIRECTORY)
     nothing = os.open(os.devnull, os.O_RDWR)
     try:
@@ -130,7 +131,8 @@ def _is_open(descriptor: int) -> bool:
 
 
 def _follow(control: socket.socket, host: str) -> int:
-    """Until the command has ended. The control socket ends with us, and the command with it."""
+    """Wait until the command has ended. The control socket is closed when this process ends, and that ends the
+    command."""
     while message := control.recv(65536):
         reply = json.loads(message)
         if "error" in reply:

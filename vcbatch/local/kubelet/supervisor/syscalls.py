@@ -1,4 +1,4 @@
-"""The system calls that the standard library of Python 3.11 doesn't offer."""
+"""The system calls that the standard library of Python 3.11 lacks."""
 
 from __future__ import annotations
 
