@@ -60,7 +60,7 @@ class Pulse:
             await self._clock.sleep(_BEAT_SECONDS)
 
     def error(self) -> str:
-        """ "" while it turns, else what is wrong."""
+        """Empty while the loop runs, else why it counts as stuck."""
         silent = self._clock.monotonic() - self._beat
         return f"the event loop has been stuck for {silent:.0f}s" if silent > self._longest else ""
 

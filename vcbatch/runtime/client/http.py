@@ -314,8 +314,8 @@ class HttpApi(RestApi):
 
 
 def _event(line: bytes, model: type[T]) -> WatchEvent[T] | None:
-    """The event of a line; None (logged) where its object doesn't fit the model. Raises `ApiError` for an ERROR event and for a line that is no
-    event."""
+    """The event of a line; None (logged) where its object doesn't fit the model. Raises `ApiError` for an ERROR event
+    and for a line that is no event."""
     try:
         if (event := wire.decode_event(line, model)) is not None:
             return event
