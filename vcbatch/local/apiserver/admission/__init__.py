@@ -1,8 +1,8 @@
 """Admission: webhooks that change or refuse a request, between defaulting and storing.
 
-`request` is what is about to happen, `hooks` reads the stored webhook configurations, `matching` says which of them a
-request concerns, `reviews` writes AdmissionReviews and reads the answers, `remote` asks over HTTPS, and `webhooks` goes
-through them in the order of a real API server. A webhook of a `Service` that lives in this process is called directly.
+`request` describes the request, `hooks` parses the stored webhook configurations, `matching` decides which of them
+apply, `reviews` writes AdmissionReviews and parses the responses, `remote` calls webhooks over HTTPS, and `webhooks`
+runs them in the order of a real API server. A webhook of a `Service` that lives in this process is called directly.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The stored webhook configurations, as what is needed of them to ask."""
+"""The stored webhook configurations, reduced to the data for calls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """Which requests are meant; `*` stands for all. Resources are `pods`, `pods/status`, `pods/*`, `*/*`."""
+    """The requests that a rule matches; `*` stands for all. Resources are `pods`, `pods/status`, `pods/*`, `*/*`."""
 
     groups: Sequence[str]
     versions: Sequence[str]
@@ -26,7 +26,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
-    """Whom to ask: a URL, or a service of the cluster."""
+    """The address of a webhook: a URL, or a service of the cluster."""
 
     url: str = ""
     namespace: str = ""
@@ -37,13 +37,13 @@ class Client:
 
     @property
     def address(self) -> str:
-        """The URL as a real API server names it."""
+        """The URL in the form of a real API server's messages."""
         return self.url or f"https://{self.name}.{self.namespace}.svc:{self.port}{self.path}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """A match condition: an expression that has to be true."""
+    """A match condition: an expression that must be true."""
 
     name: str
     expression: str
@@ -59,7 +59,7 @@ class Hook:
     client: Client
     rules: Sequence[Rule]
     equivalent: bool
-    """Whether requests for another version of the same resource count."""
+    """Whether requests for another version of the same resource match."""
     namespace_selector: Mapping[str, Any]
     object_selector: Mapping[str, Any]
     conditions: Sequence[Condition]
@@ -71,7 +71,7 @@ class Hook:
 
 
 def hooks_of(configuration: Json) -> list[Hook]:
-    """The webhooks of a Mutating- or ValidatingWebhookConfiguration, which has been validated, in their order."""
+    """The webhooks of a validated Mutating- or ValidatingWebhookConfiguration, in their order."""
     name = configuration["metadata"]["name"]
     return [_hook(name, index, webhook) for index, webhook in enumerate(configuration.get("webhooks") or ())]
 
@@ -118,7 +118,7 @@ def _client(source: Json) -> Client:
     try:
         ca_bundle = base64.b64decode(source.get("caBundle") or "")
     except binascii.Error:
-        ca_bundle = b"\0"  # no PEM either: the call says so
+        ca_bundle = b"\0"  # invalid as PEM too: the call reports it
     path = service.get("path") or ""
     return Client(
         url=source.get("url") or "",

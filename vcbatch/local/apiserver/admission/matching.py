@@ -1,4 +1,4 @@
-"""Which webhooks a request concerns.
+"""Decides which webhooks apply to a request.
 
 Source: apiserver `pkg/admission/plugin/webhook/{rules,predicates,matchconditions,generic}`.
 """
@@ -24,7 +24,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Everything of a request that rules look at; few differ in the life of a server."""
+    """The properties of a request that rules match; a server sees few different ones."""
 
     group: str
     version: str
@@ -47,7 +47,7 @@ class Place:
 
 
 def concerns(rule: Rule, place: Place) -> bool:
-    """Whether the rule names such requests."""
+    """Whether the rule matches such requests."""
     return (
         rule.scope in ("*", "Namespaced" if place.in_namespace else "Cluster")
         and _names(rule.operations, place.operation)
@@ -67,8 +67,8 @@ def _is_resource(given: str, place: Place) -> bool:
 
 
 def served_as(rules: Sequence[Rule], place: Place, served: ServedSet, *, equivalent: bool) -> Served | None:
-    """The entry in whose version the webhook wants to see such requests, None where they don't concern it. With
-    `equivalent` rules may name another version of the same resource."""
+    """The entry in whose version the webhook gets such requests, None where its rules don't match them. With
+    `equivalent`, rules may name another version of the same resource."""
     own = served.at(place.group, place.version, place.plural)
     if own is None:
         return None
@@ -94,8 +94,8 @@ def _moved(place: Place, entry: Served) -> Place:
 
 
 def selected_namespace(selector: Mapping[str, Any], request: AdmissionRequest, store: Store) -> bool:
-    """Whether the request's namespace has the labels. What is in none is always selected. Raises 404 where the
-    namespace isn't there."""
+    """Whether the labels of the request's namespace match. True for cluster-scoped objects. Raises 404 where the
+    namespace doesn't exist."""
     is_namespace = request.resource == NAMESPACES
     if not selector or not (request.namespace or is_namespace):
         return True
@@ -108,7 +108,7 @@ def selected_namespace(selector: Mapping[str, Any], request: AdmissionRequest, s
 
 
 def selected_object(selector: Mapping[str, Any], request: AdmissionRequest) -> bool:
-    """Whether the object has the labels, or had them."""
+    """Whether the labels of the object, or of the old object, match."""
     if not selector:
         return True
     return any(
@@ -121,7 +121,7 @@ def _labels(obj: Json) -> Mapping[str, str]:
 
 
 _CONDITION_LIMIT = 2_500_000
-"""What the conditions of one webhook may cost for a request. Source: k8s.io/apiserver `pkg/apis/cel/config.go`,
+"""The limit of the cost of one webhook's conditions for a request. Source: k8s.io/apiserver `pkg/apis/cel/config.go`,
 RuntimeCELCostBudgetMatchConditions."""
 
 
@@ -136,9 +136,9 @@ def fulfilled(
     ignores_failure: bool,
     patient: bool = True,
 ) -> bool:
-    """Whether all conditions hold, over the `request` of the review. One that doesn't hold counts more than one that
-    can't be evaluated; with only those, the request is refused (403), or with `ignores_failure` the webhook skipped.
-    Not `patient`: raises `expressions.TooLong` rather than to hold up the event loop."""
+    """Whether all conditions are true for the `request` of the review. A false condition takes precedence over one that
+    can't be evaluated; with only the latter, the request is refused (403), or with `ignores_failure` the webhook
+    skipped. Not `patient`: raises `expressions.TooLong` instead of blocking the event loop."""
     troubles: list[str] = []
     costs = expressions.Costs(patient=patient, limit=_CONDITION_LIMIT)
     for condition in conditions:
@@ -158,7 +158,7 @@ def fulfilled(
 
 
 def variables_of(review: Json) -> dict[str, Any]:
-    """What expressions see of the `request` of an AdmissionReview."""
+    """The variables of expressions from the `request` of an AdmissionReview."""
     facts = {key: value for key, value in review.items() if key not in ("object", "oldObject")}
     return {"object": review.get("object"), "oldObject": review.get("oldObject"), "request": facts}
 

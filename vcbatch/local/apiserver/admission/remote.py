@@ -1,6 +1,6 @@
-"""Asking a webhook over HTTPS, and saying what went wrong as a real API server does.
+"""Calls webhooks over HTTPS, and reports failures as a real API server does.
 
-Source of the words: Go's `net/http`, and client-go's `rest`.
+Source of the messages: Go's `net/http`, and client-go's `rest`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 LARGEST_ANSWER = 8 * 2**20
-"""Bytes. A patch that makes the largest object that is stored anew, in base64, has room twice."""
+"""Limit of a response in bytes: twice the size of a patch, in base64, that replaces the largest object."""
 _LONGEST_TEXT = 2048
 _JSON = "application/json"
 _HEADERS = {"Content-Type": _JSON, "Accept": "application/json, */*"}
@@ -47,7 +47,7 @@ _SAID = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reply:
-    """`retry_after`: seconds, where the answer asks to be asked again."""
+    """A response. `retry_after`: seconds, where it requests a retry."""
 
     code: int
     text: bytes
@@ -56,17 +56,17 @@ class _Reply:
 
 
 class CallFailed(Exception):
-    """There is no answer; the message says why."""
+    """There is no response; the message has the reason."""
 
 
 class Remote:
-    """Asks over HTTPS, with a pool of connections that opens with the first question."""
+    """Calls webhooks over HTTPS, with a pool of connections that is opened with the first call."""
 
     def __init__(self) -> None:
         self._session: aiohttp.ClientSession | None = None
 
     async def ask(self, hook: Hook, document: Json) -> Any:
-        """The decoded answer to an AdmissionReview. Raises `CallFailed`, or TimeoutError where the caller's timeout
+        """The decoded response to an AdmissionReview. Raises `CallFailed`, or TimeoutError where the caller's timeout
         ends it."""
         url = f"{hook.client.address}?timeout={hook.seconds}s"
         context = _context(hook.client.ca_bundle)
@@ -85,7 +85,7 @@ class Remote:
         try:
             return json.loads(reply.text)
         except (ValueError, RecursionError):
-            return reply.text.decode(errors="replace")  # a text is no review, which who reads it says
+            return reply.text.decode(errors="replace")  # not a review, which the caller reports
 
     async def _post(self, url: str, body: bytes, context: ssl.SSLContext) -> _Reply:
         import aiohttp
@@ -142,7 +142,7 @@ def _context(ca_bundle: bytes) -> ssl.SSLContext:
     except (ssl.SSLError, ValueError) as error:
         what = "could not get REST client: unable to load root certificates: unable to parse bytes as PEM block"
         raise CallFailed(what) from error
-    # As Go does: a certificate of the bundle is trusted itself, whoever has signed it.
+    # As Go does: a certificate of the bundle is trusted itself, whatever its issuer.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     return context
 
@@ -176,7 +176,7 @@ def _certificate_words(error: Exception) -> str:
 
 
 def _said(code: int, body: bytes) -> str:
-    """What client-go makes of an answer that isn't a success."""
+    """The message of client-go for a response that isn't a success."""
     try:
         status = json.loads(body)
     except (ValueError, RecursionError):

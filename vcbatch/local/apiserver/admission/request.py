@@ -1,4 +1,4 @@
-"""What is brought before admission, and what a webhook says to it."""
+"""The requests that admission gets, and the responses of webhooks."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ Kind = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionRequest:
-    """What is about to happen. `operation` is CREATE, UPDATE, DELETE or CONNECT; `object` is None for DELETE, `old` for
-    CREATE. Nobody changes the objects: a mutation answers another one."""
+    """A request before it is stored. `operation` is CREATE, UPDATE, DELETE or CONNECT; `object` is None for DELETE,
+    `old` for CREATE. The objects must not be changed: a mutation returns a new one."""
 
     operation: str
     resource: Resource
     kind: Kind
-    """Of the objects; not the resource's own for some subresources (`Binding`, `Scale`)."""
+    """The kind of the objects; not the resource's own for some subresources (`Binding`, `Scale`)."""
     subresource: str
     namespace: str
-    """The name itself for a namespace."""
+    """For a namespace, its own name."""
     name: str
     object: Json | None
     old: Json | None
@@ -34,18 +34,18 @@ class AdmissionRequest:
 
 
 class Admission(Protocol):
-    """What requests go through. Both methods raise `StatusError` to refuse one. They may wait: what was read before
-    may have changed when they return."""
+    """The interface of admission. Both methods raise `StatusError` to refuse a request. They may wait: state that was
+    read before may have changed when they return."""
 
     async def mutate(self, request: AdmissionRequest) -> Json | None:
-        """The object as it shall be: `request.object` itself where nothing changes it."""
+        """The object to store: `request.object` itself where nothing changes it."""
         ...
 
     async def validate(self, request: AdmissionRequest) -> None: ...
 
 
 class NoAdmission:
-    """Lets everything through."""
+    """Admits everything."""
 
     async def mutate(self, request: AdmissionRequest) -> Json | None:
         return request.object
@@ -56,8 +56,8 @@ class NoAdmission:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a webhook says. `status` explains a refusal (`code`, `reason`, `message`, `details`); `patch` are JSON patch
-    operations; `warnings` are for the user, whatever the verdict."""
+    """The response of a webhook. `status` explains a refusal (`code`, `reason`, `message`, `details`); `patch` are JSON
+    patch operations; `warnings` are for the user, whether or not the request is admitted."""
 
     allowed: bool
     status: Json = field(default_factory=dict[str, Any])
@@ -68,12 +68,12 @@ class Answer:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """A review for a service in this process: the URL path, and `request` of the AdmissionReview. Its objects are the
-    server's own, which the service leaves alone."""
+    server's own, which the service must not change."""
 
     path: str
     request: Json
     ctx: RequestContext
-    """The request that is judged, through which the service looks up what it must know."""
+    """The request that is validated, through which the service reads other objects."""
 
 
 class Service(Protocol):

@@ -1,4 +1,4 @@
-"""AdmissionReviews: what is asked, and what counts as an answer.
+"""AdmissionReviews: writing requests and parsing responses.
 
 Source: apiserver `pkg/admission/plugin/webhook/request` and `pkg/admission/plugin/webhook/errors`.
 """
@@ -26,10 +26,10 @@ _LOWEST_REFUSAL = 400
 
 
 class InvalidAnswer(Exception):
-    """An answer that isn't one; the message says why, up to what has gone wrong."""
+    """An invalid response; the message has the reason."""
 
 
-# -- asking ---------------------------------------------------------------------------------------------------------
+# -- requests -------------------------------------------------------------------------------------------------------
 
 
 def review_request(request: AdmissionRequest, uid: str, entry: Served, obj: Json | None, old: Json | None) -> Json:
@@ -85,15 +85,15 @@ def _options(request: AdmissionRequest) -> Json | None:
 
 
 def review(request: Json, version: str) -> Json:
-    """The whole document around a `request`."""
+    """The review document with a `request`."""
     return {"kind": KIND, "apiVersion": f"{GROUP}/{version}", "request": request}
 
 
-# -- answers --------------------------------------------------------------------------------------------------------
+# -- responses ------------------------------------------------------------------------------------------------------
 
 
 def read_answer(document: Any, *, uid: str, version: str, mutating: bool) -> Answer:
-    """The answer in a decoded document. Raises `InvalidAnswer` in a real API server's words."""
+    """The response in a decoded document. Raises `InvalidAnswer` with a real API server's message."""
     if wrong := _undecodable(document, version):
         raise InvalidAnswer(f"failed to call webhook: {wrong}")
     response = document.get("response")
@@ -113,7 +113,7 @@ def read_answer(document: Any, *, uid: str, version: str, mutating: bool) -> Ans
 
 
 class _Wrong(Exception):
-    """What a review that could be read says, and must not."""
+    """A review that could be parsed and has an invalid value."""
 
 
 _UNTYPED = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
@@ -135,7 +135,7 @@ _STATUS_FIELDS = {
 
 
 def _undecodable(document: Any, version: str) -> str:
-    """Why a document can't be read as an AdmissionReview of the version, or ""."""
+    """Why a document can't be parsed as an AdmissionReview of the version, or ""."""
     if not isinstance(document, dict):
         wrong = f"json: cannot unmarshal {kind_of(document)} into Go value of type {_UNTYPED}"
         return f"couldn't get version/kind; json parse error: {wrong}"
@@ -213,7 +213,7 @@ def _operations(text: bytes) -> Sequence[Json]:
 
 
 def refusal(webhook: str, status: Mapping[str, Any]) -> StatusError:
-    """What the client is told: the webhook's status, its message led in, its code a refusal's."""
+    """The error for the client: the webhook's status with a prefix to its message, and a code of 400 or above."""
     denied = f'admission webhook "{webhook}" denied the request'
     message, reason = str(status.get("message") or ""), str(status.get("reason") or "")
     text = f"{denied}: {message or reason}" if message or reason else f"{denied} without explanation"

@@ -1,4 +1,4 @@
-"""The chain: mutating webhooks one after the other, validating ones at once.
+"""The admission chain: mutating webhooks one after the other, validating ones concurrently.
 
 Source: apiserver `pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go`, `pkg/admission/reinvocation.go`.
 """
@@ -48,14 +48,14 @@ _HARMLESS = ("None", "NoneOnDryRun")
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A webhook that may have to be asked, and the entry in whose version it sees the objects."""
+    """A webhook that may have to be called, and the entry in whose version it gets the objects."""
 
     hook: Hook
     entry: Served
 
 
 class Webhooks:
-    """The `Admission` that the stored webhook configurations ask for."""
+    """The `Admission` of the stored webhook configurations."""
 
     def __init__(
         self,
@@ -90,13 +90,13 @@ class Webhooks:
     # -- the chain --------------------------------------------------------------------------------------------------
 
     async def mutate(self, request: AdmissionRequest) -> Json | None:
-        """Ask in the order of the configurations' names and of the webhooks in them. Those that ask to be reinvoked are
-        asked once more where a later one changed the object."""
+        """Call webhooks in the order of the configurations' names and of the webhooks in them. Those with a
+        reinvocation policy are called once more where a later one changed the object."""
         calls = self._concerned(request, mutating=True)
         if not calls:
             return request.object
         current = request
-        asked: set[int] = set()  # would be asked again if the object changed now
+        asked: set[int] = set()  # to be called again if the object changes now
         again: set[int] = set()
         for second in (False, True):
             for number, call in enumerate(calls):
@@ -117,7 +117,7 @@ class Webhooks:
         return current.object
 
     def _patched(self, call: _Call, request: AdmissionRequest, answer: Answer) -> Json | None:
-        """The object after one webhook's answer; the same one where it is unchanged."""
+        """The object after one webhook's response; the same one where it is unchanged."""
         if not answer.patch:
             return request.object
         if request.object is None:
@@ -136,7 +136,7 @@ class Webhooks:
         return request.object if changed == request.object else changed
 
     async def validate(self, request: AdmissionRequest) -> None:
-        """Ask all at once; one refusal is told. Those in this process are asked first."""
+        """Call all concurrently; one refusal is reported. Those in this process are called first."""
         if self._notices and request.operation == "CREATE" and not request.subresource:
             request.ctx.warnings.extend(self._notices(request))
         calls = self._concerned(request, mutating=False)
@@ -153,10 +153,10 @@ class Webhooks:
             if isinstance(outcome, BaseException):
                 raise outcome
 
-    # -- which ------------------------------------------------------------------------------------------------------
+    # -- matching ---------------------------------------------------------------------------------------------------
 
     def _concerned(self, request: AdmissionRequest, *, mutating: bool) -> Sequence[_Call]:
-        """The webhooks whose rules name such requests, in order. The same few places come again and again."""
+        """The webhooks whose rules match such requests, in order. Cached, since requests of few kinds are repeated."""
         if self._hooks is None or self._calls_for is not self._served.all:
             self._hooks = self._hooks or {True: self._read(MUTATING), False: self._read(VALIDATING)}
             self._calls_for = self._served.all
@@ -183,11 +183,11 @@ class Webhooks:
         assert entry is not None  # noqa: S101 - the request came through it
         return entry
 
-    # -- asking -----------------------------------------------------------------------------------------------------
+    # -- calls ------------------------------------------------------------------------------------------------------
 
     async def _asked(self, call: _Call, request: AdmissionRequest, *, mutating: bool) -> Answer | None:
-        """The answer of one webhook, None where the request doesn't concern it. Raises `StatusError` where it refuses
-        the request, or fails and must not."""
+        """The response of one webhook, None where the request doesn't match. Raises `StatusError` where it refuses the
+        request, or fails and its failure policy is Fail."""
         hook = call.hook
         if not matching.selected_namespace(hook.namespace_selector, request, self._store):
             return None
@@ -240,7 +240,7 @@ class Webhooks:
         return f'Post "{client.address}?timeout={hook.seconds}s": {why}'
 
     async def _answer(self, hook: Hook, asked: Json, ctx: RequestContext, *, mutating: bool) -> Answer:
-        """Raises `CallFailed`."""
+        """The response of one webhook. Raises `CallFailed`."""
         service = self._service(hook)
         if service is not None:
             try:

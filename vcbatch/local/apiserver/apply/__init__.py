@@ -1,8 +1,8 @@
-"""Server-side apply: who set which field, and what follows when somebody applies.
+"""Server-side apply: which manager owns which field, and the result of an apply.
 
-Fields are tracked from an object's first apply on; before that nobody asks who set them, and tracking every write would
-halve the speed of all of them. What is there at the first apply belongs to `before-first-apply`, as in Kubernetes for
-objects that it never tracked. Source: KEP-555, sigs.k8s.io/structured-merge-diff.
+Fields are tracked from an object's first apply on; before that no client needs their owners, and tracking every write
+would halve the speed of all of them. Fields that exist at the first apply belong to `before-first-apply`, as in
+Kubernetes for objects that it never tracked. Source: KEP-555, sigs.k8s.io/structured-merge-diff.
 """
 
 from vcbatch.local.apiserver.apply.config import check_config

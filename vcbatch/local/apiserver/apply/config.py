@@ -1,4 +1,4 @@
-"""What an applied configuration must be, before it is merged."""
+"""Validation of an applied configuration, before it is merged."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from vcbatch.local.apiserver.registry import Json, RequestContext, Served
 
 
 def check_config(config: Json, errors: Sequence[str], *, entry: Served, ctx: RequestContext) -> None:
-    """Whether `config` is of this resource, has no field that the resource doesn't have, and values of the right types,
-    whatever the request's fieldValidation says; that is about the `errors` of its text (duplicate keys) alone. Raises
-    `StatusError`."""
+    """Check that `config` is of this resource, has no unknown field and values of the right types, independently of the
+    request's fieldValidation, which only applies to the `errors` of its text (duplicate keys). Raises `StatusError`."""
     resource = entry.resource
     kind, api_version = config.get("kind") or "", config.get("apiVersion") or ""
     group, _, version = str(api_version).rpartition("/")

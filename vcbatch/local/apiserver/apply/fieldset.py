@@ -17,7 +17,7 @@ _MAX_DEPTH = 100
 
 
 class MalformedFields(ValueError):
-    """A `fieldsV1` that isn't one."""
+    """An invalid `fieldsV1`."""
 
 
 def to_json(fields: FieldSet) -> Json:
@@ -38,7 +38,7 @@ def _without_lone_dots(node: Json) -> Json:
 
 
 def from_json(fields: Any) -> FieldSet:
-    """The set that a `fieldsV1` stands for. Raises `MalformedFields`."""
+    """The set that a `fieldsV1` represents. Raises `MalformedFields`."""
     found: set[Path] = set()
     _read(fields, (), found)
     return frozenset(found)
@@ -59,7 +59,7 @@ def _read(node: Any, path: Path, found: set[Path]) -> None:
 
 
 def shown(path: Path) -> str:
-    """A path as conflicts print it: `.spec.containers[name="c"].image`."""
+    """A path in the form of conflict messages: `.spec.containers[name="c"].image`."""
     out = ""
     for element in path:
         kind, value = element[0], element[2:]

@@ -1,4 +1,4 @@
-"""Managed fields: what an apply gives and takes, and what any other write does to the claims that exist."""
+"""Managed fields: the fields that an apply adds and removes, and the effect of other writes on existing claims."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SERVER_OWNED = frozenset(
         "deletionGracePeriodSeconds",
     }
 )
-"""Metadata that nobody owns."""
+"""Metadata that no manager owns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class _Claim:
         return self.manager, self.operation, self.subresource
 
     def __str__(self) -> str:
-        """The manager as conflicts name it."""
+        """The manager in the form of conflict messages."""
         text = go_quote(self.manager)
         if self.subresource:
             text += f" with subresource {go_quote(self.subresource)}"
@@ -66,7 +66,7 @@ class _Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
-    """The object that an apply makes, and its new `managedFields`."""
+    """The object after an apply, and its new `managedFields`."""
 
     obj: Json
     managed: Sequence[Json]
@@ -75,7 +75,8 @@ class Applied:
 def apply(
     *, live: Json, config: Json, entry: Served, manager: str, subresource: str, force: bool, now: datetime
 ) -> Applied:
-    """Apply `config` to `live`. Raises `StatusError` (409) where others own what it changes, unless `force`."""
+    """Apply `config` to `live`. Raises `StatusError` (409) where other managers own fields that it changes, unless
+    `force`."""
     shape = shape_of(entry)
     claims = _claims(live.get("metadata", {}).get("managedFields"))
     if not claims:
@@ -119,8 +120,9 @@ def created(*, config: Json, entry: Served, manager: str, now: datetime) -> Sequ
 
 
 def given_claims(obj: Json, old: Json) -> Sequence[Json]:
-    """The claims to go on from when a client writes `obj` over `old`: those it sent, where they are well-formed (as
-    kubectl does when it takes over from client-side apply), else the stored ones. An empty list gives all up."""
+    """The claims after a client writes `obj` over `old`, before the write's own changes: those it sent, where they are
+    well-formed (as kubectl does when it takes over from client-side apply), else the stored ones. An empty list drops
+    all."""
     stored: Sequence[Json] = old.get("metadata", {}).get("managedFields") or ()
     given = obj.get("metadata", {}).get("managedFields")
     if given is None or not stored:
@@ -134,7 +136,7 @@ def given_claims(obj: Json, old: Json) -> Sequence[Json]:
 def updated(
     *, obj: Json, old: Json, claims: Sequence[Json], entry: Served, manager: str, subresource: str, now: datetime
 ) -> Sequence[Json]:
-    """The `managedFields` after a write that was no apply: what it changed is the writer's now."""
+    """The `managedFields` after a write that was no apply: the writer owns the fields that it changed."""
     shape = shape_of(entry)
     after = leaves(obj, shape)
     changed = _ownable(_changed(leaves(old, shape), after))
@@ -160,8 +162,8 @@ def updated(
 
 
 def _first_claims(live: Json, entry: Served, shape: Shape) -> list[_Claim]:
-    """Who owned an object before anybody applied to it here: kubectl what its client-side apply remembers, which it
-    looks for when it moves to server-side apply, and nobody in particular the rest."""
+    """The owners of an object before the first apply here: kubectl owns the fields in its annotation of client-side
+    apply, as it expects when it moves to server-side apply; the rest belongs to `before-first-apply`."""
     everything = _ownable(leaves(live, shape))
     remembered = _last_applied(live, shape) & everything
     first = _Claim(
@@ -190,8 +192,8 @@ def _last_applied(live: Json, shape: Shape) -> FieldSet:
 
 
 def _owned(config: Json, entry: Served, shape: Shape, subresource: str) -> FieldSet:
-    """What an applied configuration claims. The main resource never claims a status that is a subresource's, and the
-    status nothing else."""
+    """The fields that an applied configuration claims. The main resource never claims a status that is a subresource's,
+    and the status nothing else."""
     fields = _ownable(leaves(config, shape))
     if subresource == "status":
         return frozenset(path for path in fields if path[0] == "f:status")
@@ -215,7 +217,7 @@ def _changed(before: Mapping[Path, Any], after: Mapping[Path, Any]) -> FieldSet:
 
 
 def _settled(others: Sequence[_Claim], changed: FieldSet, *, force: bool) -> list[_Claim]:
-    """The claims of others without what changes. Raises `StatusError` where that needs force."""
+    """The claims of other managers without the changed fields. Raises `StatusError` where that needs force."""
     conflicts = [(claim, path) for claim in others for path in sorted(claim.fields & changed)]
     if conflicts and not force:
         raise _conflict(conflicts)
@@ -244,7 +246,7 @@ def _time(now: datetime) -> str:
 
 
 def _claims(entries: Any, *, strict: bool = False) -> list[_Claim]:
-    """The claims of a stored `managedFields`. With `strict`, what a client sent: raises `MalformedFields`."""
+    """The claims of a stored `managedFields`. With `strict`, of one that a client sent: raises `MalformedFields`."""
     found: list[_Claim] = []
     if strict and (not isinstance(entries, list) or len(entries) > _MAX_CLAIMS):
         raise MalformedFields("managedFields must be a short list")
@@ -273,8 +275,8 @@ def _claim(entry: Json) -> _Claim:
 
 
 def _written(claims: Sequence[_Claim], live: Json) -> Sequence[Json]:
-    """The entries of `managedFields`; one that says the same as before keeps its time, so that a write that changes
-    nothing stays one."""
+    """The entries of `managedFields`; an unchanged entry keeps its time, so that a write that changes nothing stays
+    one."""
     before = {claim.key: claim for claim in _claims(live.get("metadata", {}).get("managedFields"))}
     entries: list[Json] = []
     for claim in claims:

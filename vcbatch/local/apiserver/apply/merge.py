@@ -11,11 +11,11 @@ from vcbatch.local.apiserver.apply.fieldset import FieldSet, Json, Path, compact
 from vcbatch.local.apiserver.apply.shapes import FREE, Shape
 
 _PRESENT = object()
-"""The value of a list item's own path: that it is there."""
+"""The value of a list item's own path: its existence."""
 
 
 def leaves(value: Any, shape: Shape, path: Path = ()) -> dict[Path, Any]:
-    """Every field that somebody can own, with its value."""
+    """Every field that a manager can own, with its value."""
     found: dict[Path, Any] = {}
     _collect(value, shape, path, found)
     return found
@@ -40,7 +40,7 @@ def _is_merged(shape: Shape) -> bool:
 
 
 def items(value: list[Any], shape: Shape) -> Iterator[tuple[str, Any]]:
-    """The items of a merged list with the elements that name them."""
+    """The items of a merged list with the path elements that identify them."""
     for item in value:
         yield element_of(item, shape), item
 
@@ -54,9 +54,9 @@ def element_of(item: Any, shape: Shape) -> str:
 
 
 def merged(live: Any, applied: Any, shape: Shape) -> Any:
-    """What is there, with all that is applied written over it. Neither is changed."""
+    """`live` with all applied values written over it. Neither is changed."""
     if applied is None and isinstance(live, (dict, list)):
-        return live  # A null says nothing of a map or a list.
+        return live  # A null has no effect on a map or a list.
     if isinstance(live, dict) and isinstance(applied, dict) and not shape.whole:
         result = dict(live)
         for name, value in applied.items():
@@ -68,7 +68,7 @@ def merged(live: Any, applied: Any, shape: Shape) -> Any:
 
 
 def _merged_list(live: list[Any], applied: list[Any], shape: Shape) -> list[Any]:
-    """The items that are there keep their places; new ones follow in the order in which they are applied."""
+    """Existing items keep their positions; new ones follow in the order in which they are applied."""
     wanted = dict(items(applied, shape))
     result: list[Any] = []
     for element, item in items(live, shape):
@@ -77,7 +77,7 @@ def _merged_list(live: list[Any], applied: list[Any], shape: Shape) -> list[Any]
 
 
 def without(obj: Json, gone: FieldSet, kept: FieldSet, shape: Shape) -> Json:
-    """`obj` without the fields in `gone`; an item of a list goes whole unless something of it is in `kept`."""
+    """`obj` without the fields in `gone`; a list item is removed as a whole unless a part of it is in `kept`."""
     return _pruned(obj, shape, (), _Pruning(gone, kept))
 
 
@@ -98,7 +98,7 @@ def _pruned(value: Any, shape: Shape, path: Path, pruning: _Pruning) -> Any:
             if pruning.takes(below):
                 continue
             left = _pruned(item, shape.child(name), below, pruning)
-            # A map goes with the last of what was in it, unless somebody set it empty.
+            # A map is removed with its last entry, unless a manager set it empty.
             if left or left == item or below in pruning.kept:
                 result[name] = left
         return result

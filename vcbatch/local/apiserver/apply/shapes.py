@@ -1,4 +1,5 @@
-"""How values merge: maps by key or whole, lists by item or whole. From the type table or from a custom schema."""
+"""How values merge: maps by key or as a whole, lists by item or as a whole. From the type table or from a custom
+schema."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from vcbatch.local.apiserver.schema.types import OPAQUE, SPECIAL, Field, Struct,
 
 
 class Shape(Protocol):
-    """What a merge must know of a value."""
+    """The information that a merge needs about a value."""
 
     @property
     def whole(self) -> bool:
@@ -31,15 +32,15 @@ class Shape(Protocol):
         ...
 
     def child(self, name: str) -> Shape:
-        """The value under a key of a map."""
+        """The shape of the value under a key of a map."""
         ...
 
     def item(self) -> Shape:
-        """An item of a list."""
+        """The shape of an item of a list."""
         ...
 
     def key_default(self, key: str) -> Any:
-        """What an item that lacks a key has there."""
+        """The default of a key that an item lacks."""
         ...
 
 
@@ -74,7 +75,7 @@ _KEYS: Mapping[tuple[str, str], Sequence[str]] = {
     ("core/v1.ServiceSpec", "ports"): ("port", "protocol"),
     ("core/v1.PodSpec", "topologySpreadConstraints"): ("topologyKey", "whenUnsatisfiable"),
 }
-"""Map lists with more keys than the one that strategic merge patches merge by."""
+"""Map lists with more keys than the one of strategic merge patches."""
 
 
 _FORMS = {

@@ -1,5 +1,5 @@
-"""What an applied configuration must look like before it can be merged: values of the types that the schema names, and
-no item of a keyed list twice.
+"""Validation of an applied configuration before it is merged: values must have the types of the schema, and a keyed
+list no duplicates.
 
 Source of the rules and of the texts: sigs.k8s.io/structured-merge-diff `typed/validate.go` and `typed/helpers.go`.
 """
@@ -54,7 +54,7 @@ def _list_errors(value: list[Any], shape: Shape, path: str) -> Iterator[str]:
 
 
 def _element(element: str) -> str:
-    """An item of a list as paths name it: `[name="c"]`, `[="a.b/c"]`."""
+    """An item of a list in the form of paths: `[name="c"]`, `[="a.b/c"]`."""
     kind, _, text = element.partition(":")
     if kind == "v":
         return f"[={text}]"
@@ -69,7 +69,7 @@ def _kind(value: Any) -> str:
 
 
 def _held(value: Any) -> str:
-    """A value as Go prints the pointer that holds it."""
+    """A value as Go prints a pointer to it."""
     return "&{" + _go(value) + "}"
 
 

@@ -1,4 +1,4 @@
-"""Custom kinds: what a CustomResourceDefinition may say, and the resources that it makes."""
+"""Custom kinds: the validation of CustomResourceDefinitions, and the resources that they define."""
 
 from vcbatch.local.apiserver.crds.definition import served
 from vcbatch.local.apiserver.crds.registry import CrdRegistry

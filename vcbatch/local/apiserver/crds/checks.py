@@ -1,4 +1,4 @@
-"""What a CustomResourceDefinition may say.
+"""Validation of CustomResourceDefinitions.
 
 Source: apiextensions-apiserver `pkg/apis/apiextensions/validation`. Conversion webhooks are refused, as this server
 calls none.
@@ -25,7 +25,7 @@ _MAX_SELECTABLE = 8
 
 
 def definition_errors(crd: Json) -> list[FieldError]:
-    """The errors of a definition as it is."""
+    """The errors of a definition, without comparison to an older one."""
     return [*_name_errors(crd), *_spec_errors(crd.get("spec") or {}), *_approval_errors(crd)]
 
 
@@ -65,7 +65,8 @@ _APPROVAL_SOURCE = "see https://github.com/kubernetes/enhancements/pull/1111"
 
 
 def _approval_errors(crd: Json) -> Iterator[FieldError]:
-    """Groups of Kubernetes itself are open to approved definitions only, and to those that say that they aren't."""
+    """Groups of Kubernetes itself only accept definitions with the annotation of an approval, or of being
+    unapproved."""
     group = str((crd.get("spec") or {}).get("group") or "")
     if not group.endswith((".k8s.io", ".kubernetes.io")):
         return
@@ -115,7 +116,7 @@ _TOP = {"schema": "spec.validation", "subresources": "spec.subresources", "selec
 
 def _shared(versions: Sequence[Json]) -> bool:
     """Whether all versions have the same schema, subresources and columns. Kubernetes keeps such a definition in its
-    older form, where these stand once, and speaks of them there."""
+    older form, which has them once, and reports errors there."""
     first = versions[0] if versions else {}
     return bool(first.get("schema")) and all(version.get(key) == first.get(key) for version in versions for key in _TOP)
 
@@ -191,7 +192,7 @@ def _conversion_errors(conversion: Json) -> Iterator[FieldError]:
         yield field_errors.required("spec.conversion.strategy")
     elif strategy and strategy not in _STRATEGIES:
         yield field_errors.unsupported("spec.conversion.strategy", strategy, _STRATEGIES)
-    # By the names of Kubernetes' internal form, whose errors the server reports.
+    # With the field names of Kubernetes' internal form, in which the server reports errors.
     webhook: Json = conversion.get("webhook") or {}
     if webhook.get("clientConfig") is not None:
         yield field_errors.forbidden("spec.conversion.webhookClientConfig", _NO_WEBHOOK)
@@ -257,7 +258,7 @@ def _column_errors(column: Json, path: str) -> Iterator[FieldError]:
     if not json_path:
         yield field_errors.required(f"{path}.JSONPath")
     elif not json_path.startswith("."):
-        # Kubernetes looks no further: a path that cannot be parsed ends the columns that are shown.
+        # Kubernetes stops here: a path that can't be parsed ends the list of columns.
         yield field_errors.invalid(f"{path}.JSONPath", json_path, "must be a simple json path starting with .")
 
 

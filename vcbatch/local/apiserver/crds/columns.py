@@ -1,4 +1,4 @@
-"""Printer columns of custom resources: the JSONPaths that they name and the cells these give.
+"""Printer columns of custom resources: their JSONPaths and the resulting cells.
 
 Source: apiextensions-apiserver `pkg/registry/customresource/tableconvertor`.
 """
@@ -14,18 +14,18 @@ from vcbatch.local.apiserver import tables
 from vcbatch.local.apiserver.registry import Column, Json
 
 _LONGEST_CELL: Final = 1024 * 1024
-"""Characters of a cell; what is longer is left empty. Kubernetes has no limit."""
+"""Characters of a cell; a longer one is left empty. Kubernetes has no limit."""
 
 
 def columns(declared: Sequence[Json] | None) -> Sequence[Column]:
-    """The columns of a version: the name, then what it declares, or its age."""
+    """The columns of a version: the name, then its declared columns, or the age without any."""
     if not declared:
         declared = [{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}]
     return (tables.NAME, *_columns(declared))
 
 
 def _columns(declared: Sequence[Json]) -> Iterator[Column]:
-    """The columns up to the first whose path cannot be parsed: Kubernetes, too, shows those before it and no others."""
+    """The columns up to the first with an invalid path: Kubernetes, too, only shows those before it."""
     for one in declared:
         text, type_ = str(one.get("jsonPath", "")), str(one.get("type", "string"))
         try:

@@ -1,6 +1,6 @@
-"""What the rules of a definition may cost at most, before there is any object: too much is refused.
+"""The upper bound of the cost of a definition's rules, computed without any object: too expensive rules are refused.
 
-Source: apiextensions-apiserver `pkg/apis/apiextensions/validation` (limits and words), apiserver `pkg/cel/common`
+Source: apiextensions-apiserver `pkg/apis/apiextensions/validation` (limits and messages), apiserver `pkg/cel/common`
 (sizes of values from their schema).
 """
 
@@ -16,9 +16,9 @@ from vcbatch.local.apiserver.registry import Json
 from vcbatch.local.apiserver.schema.cel import escape
 
 EXPRESSION_LIMIT = 10_000_000
-"""What one expression may cost, for all values of an object that it is evaluated on."""
+"""The limit of one expression's cost, for all values of an object that it is evaluated on."""
 DEFINITION_LIMIT = 100_000_000
-"""What all expressions of a version may cost together."""
+"""The limit of the cost of all expressions of a version together."""
 _MOST_NAMED = 4
 _BYTES_OF_CHARACTER = 4
 _FORMATS = {"date": 10, "date-time": 35, "datetime": 35, "duration": 64}
@@ -40,7 +40,7 @@ class _Total:
 
 
 def cost_errors(schema: Json, path: str) -> Iterator[FieldError]:
-    """The rules of one version's schema that may cost too much, each alone or all together."""
+    """The rules of one version's schema that may be too expensive, each alone or all together."""
     total = _Total()
     yield from _walk(schema, path, 1, total, root=True)
     if total.cost > DEFINITION_LIMIT:
@@ -52,7 +52,7 @@ def cost_errors(schema: Json, path: str) -> Iterator[FieldError]:
 
 
 def _walk(schema: Json, path: str, times: int | None, total: _Total, *, root: bool = False) -> Iterator[FieldError]:
-    """`times`: how many values of an object have this schema; None for as many as a request has room for."""
+    """`times`: how many values of an object have this schema; None for as many as fit into a request."""
     rules = schema.get("x-kubernetes-validations") or ()
     if rules:
         shape = _shape(schema, root=root)
@@ -89,7 +89,7 @@ def _cost(text: str, shape: Shape) -> int:
 
 
 def _shape(schema: Json, *, root: bool = False) -> Shape:
-    """What expressions may count on in a value of the schema."""
+    """What expressions may assume about a value of the schema."""
     type_ = schema.get("type")
     if type_ == "string":
         if schema.get("enum"):
@@ -119,7 +119,7 @@ def _shape(schema: Json, *, root: bool = False) -> Shape:
 
 
 def _smallest(schema: Json) -> int:
-    """The fewest bytes of a value of the schema."""
+    """The smallest size in bytes of a value of the schema."""
     size = _SMALLEST.get(str(schema.get("type")), 1)
     if schema.get("type") == "object":
         properties = schema.get("properties") or {}

@@ -30,7 +30,7 @@ _BLOCKING = frozenset(
         "FieldValueTypeInvalid",
     }
 )
-"""Errors after which rules aren't evaluated, as they may count on what the schema promises."""
+"""Errors after which rules aren't evaluated, as the rules may rely on the schema."""
 
 _RULES_SKIPPED = field_errors.invalid(
     "<nil>",
@@ -44,7 +44,7 @@ _MAX_REPLICAS = 2**31 - 1
 
 @functools.lru_cache(maxsize=32)
 def _compiled(encoded: bytes) -> Node:
-    """One for all servers of a process, and for all versions of a kind that have the same schema."""
+    """The compiled schema, shared by all servers of a process, and by all versions of a kind with the same schema."""
     return compile_schema(msgspec.json.decode(encoded))
 
 
@@ -66,7 +66,7 @@ class CustomStrategy:
         self._declared = schema
         self._status = status
         self._scale = scale
-        # The accessor by which Kubernetes reads numbers of replicas takes no 3.0 (unstructured.NestedInt64).
+        # Kubernetes' accessor for numbers of replicas refuses 3.0 (unstructured.NestedInt64).
         self._counts = frozenset(
             path.removeprefix(".") for which, path in (scale or {}).items() if which.endswith("ReplicasPath")
         )
@@ -74,13 +74,13 @@ class CustomStrategy:
 
     @functools.cached_property
     def schema(self) -> Node:
-        """Compiled when it is first needed: most kinds of a server are never used in its life."""
+        """Compiled on first use: most kinds of a server are never used."""
         return _compiled(msgspec.json.encode(self._declared))
 
     def fields(self, obj: Json, ctx: RequestContext) -> list[str]:
         given = obj.get("apiVersion")
         if isinstance(given, str) and given and given != self._api_version:
-            # Another version's schema isn't known: everything but the type and metadata is foreign.
+            # The schema of another version isn't known: all fields but the type and metadata are unknown.
             unknown = sorted(name for name in obj if name not in ("apiVersion", "kind", "metadata"))
             for name in unknown:
                 del obj[name]
@@ -130,8 +130,8 @@ class CustomStrategy:
         return {k: v for k, v in obj.items() if k not in outside} != {k: v for k, v in old.items() if k not in outside}
 
     def as_served(self, obj: Json) -> Json:
-        """A stored object in this version, by this version's schema of today: what the schema no longer has goes, and
-        what it has a default for since is there."""
+        """A stored object in this version, with this version's current schema: fields that the schema no longer has are
+        removed, and new defaults are set."""
         obj["apiVersion"] = self._api_version
         pruning.prune_stored(obj, self.schema)
         pruning.apply_defaults(obj, self.schema)
@@ -190,7 +190,7 @@ def _selector_errors(obj: Json, scale: Mapping[str, str] | None) -> Iterator[Fie
 
 
 def _nested(obj: Json, path: str, expected: type, go_type: str) -> tuple[Any, str]:
-    """The value at a dotted path, and the complaint of Go's accessor where it has another type."""
+    """The value at a dotted path, and the error of Go's accessor where it has another type."""
     value: Any = obj
     names = path.removeprefix(".").split(".")
     for index, name in enumerate(names):

@@ -1,4 +1,4 @@
-"""The CustomResourceDefinition kind itself: its defaults, what an update may change, its columns.
+"""The CustomResourceDefinition kind itself: its defaults, the fields that an update may change, its columns.
 
 Source: apiextensions-apiserver `pkg/registry/customresourcedefinition` and `pkg/apis/apiextensions/v1/defaults.go`.
 """
@@ -60,7 +60,7 @@ class DefinitionStrategy:
 
 
 def _record_storage_version(obj: Json) -> None:
-    """Remember that objects may be stored in the storage version from now on."""
+    """Add the storage version to `storedVersions`: objects may be stored in it from now on."""
     status = obj["status"]
     stored = list(status.get("storedVersions") or ())
     for version in obj["spec"].get("versions") or ():

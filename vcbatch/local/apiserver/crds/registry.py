@@ -1,4 +1,4 @@
-"""Keeps the custom kinds: which names a definition gets, and the entries that its versions are served by.
+"""The registry of custom kinds: the names that a definition gets, and the entries that serve its versions.
 
 Source: apiextensions-apiserver `pkg/controller/{status,establish}` (conditions, conflicts of names).
 """
@@ -25,20 +25,20 @@ _STATUS_VERBS = ("get", "patch", "update")
 class _Kept:
     group: str
     names: Json
-    """The names that this definition was given."""
+    """The accepted names of this definition."""
     entries: Sequence[Served]
     made_of: tuple[Json, bool]
 
 
 class CrdRegistry:
-    """A `CustomKinds`: made from definitions, in memory only."""
+    """A `CustomKinds`: built from definitions, in memory only."""
 
     def __init__(self) -> None:
         self._kept: dict[str, _Kept] = {}
 
     def reconcile(self, crd: Json, now: datetime) -> Json | None:
-        """Take in a definition, which nobody changes afterwards; answers its status where that differs from what it
-        has."""
+        """Register a definition, which must not be changed afterwards; returns its new status where that differs from
+        the current one, else None."""
         name = str((crd.get("metadata") or {}).get("name"))
         spec, old = crd.get("spec") or {}, crd.get("status") or {}
         status = copy.deepcopy(old)
@@ -68,7 +68,7 @@ class CrdRegistry:
         return [entry for kept in self._kept.values() for entry in kept.entries]
 
     def _accept(self, name: str, spec: Json, old: Json) -> tuple[Json, tuple[str, str] | None]:
-        """The names the definition has now, and the first conflict of those it asks for."""
+        """The names that the definition has now, and the first conflict of those that it requests."""
         asked: Json = spec.get("names") or {}
         given: Json = copy.deepcopy(old.get("acceptedNames") or {})
         others = [kept.names for key, kept in self._kept.items() if key != name and kept.group == spec.get("group", "")]
@@ -135,7 +135,7 @@ def _put(conditions: list[Json], type_: str, value: bool, reason: str, message: 
 
 
 def _entries(spec: Json, names: Json, *, changed: bool, terminating: bool) -> Sequence[Served]:
-    """One entry for each served version. `changed`: objects may be stored that an older schema let through."""
+    """One entry for each served version. `changed`: objects may be stored that only an older schema accepts."""
     versions: list[Json] = [one for one in spec.get("versions") or () if one.get("served")]
     stored = next((one["name"] for one in spec.get("versions") or () if one.get("storage")), None)
     if stored is None:

@@ -1,4 +1,4 @@
-"""Whether a schema is structural, and whether what it says makes sense.
+"""Whether a schema is structural, and whether its contents are valid.
 
 Source: apiextensions-apiserver `pkg/apiserver/schema` (structural rules, KEP-1769) and
 `pkg/apis/apiextensions/validation`.
@@ -40,15 +40,16 @@ _FORBIDDEN_NESTED = {
     "x-kubernetes-map-type": "undefined",
     "x-kubernetes-validations": "empty",
 }
-"""What belongs to structure and may not be said inside of allOf, anyOf, oneOf and not; and how it must be there."""
+"""Structural keywords that are forbidden inside of allOf, anyOf, oneOf and not; each with the value it must have
+there."""
 _INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
-"""The one use of types in alternatives that is accepted: how others spell an int-or-string."""
+"""The only accepted use of types in alternatives: an older way to declare an int-or-string."""
 _MAX_DEPTH = 60
 _MAX_NODES = 20_000
 
 
 def schema_errors(schema: Json, path: str) -> list[FieldError]:
-    """The errors of the schema of one version, which sits at `path`."""
+    """The errors of the schema of one version, which is at `path`."""
     size = _size(schema, 0)
     if size is None:
         return [field_errors.forbidden(path, f"must not be nested deeper than {_MAX_DEPTH} levels")]
@@ -59,7 +60,7 @@ def schema_errors(schema: Json, path: str) -> list[FieldError]:
 
 @functools.lru_cache(maxsize=32)
 def _errors_of(encoded: bytes, path: str) -> Sequence[FieldError]:
-    """The errors depend on the text alone, and most updates of a definition leave its schemas as they are."""
+    """Cached: the errors depend on the text alone, and most updates of a definition leave its schemas unchanged."""
     schema: Json = msgspec.json.decode(encoded)
     found = [*_declared_errors(schema, path, root=True)]
     structural = sorted(_structural_errors(schema, path, "root"), key=str)
@@ -90,7 +91,7 @@ def _children(schema: Any) -> Iterator[Json]:
 
 
 def _declared_errors(schema: Json, path: str, *, root: bool = False) -> Iterator[FieldError]:
-    """What no schema of a definition may say, whatever its structure."""
+    """Errors of keywords that no schema of a definition may have, whatever its structure."""
     if root and schema.get("nullable") is True:
         yield field_errors.forbidden(f"{path}.nullable", "nullable cannot be true at the root")
     yield from _keyword_errors(schema, path)
@@ -144,7 +145,7 @@ _ROLES = {
 
 
 def _structural_errors(schema: Json, path: str, role: str) -> Iterator[FieldError]:
-    """Where the schema isn't structural. `role`: root, item or field."""
+    """Errors where the schema isn't structural. `role`: root, item or field."""
     if schema.get("type") == "array" and not isinstance(schema.get("items"), dict):
         yield field_errors.required(f"{path}.items", "must be specified")
     if role == "root" and schema.get("additionalProperties") not in (None, False):
@@ -191,7 +192,7 @@ def _type_errors(schema: Json, path: str, role: str) -> Iterator[FieldError]:
 
 
 def _metadata_errors(schema: Json, path: str, role: str) -> Iterator[FieldError]:
-    """What objects have anyway may be restricted in its names only."""
+    """Of the metadata that every object has, a schema may only restrict the names."""
     if role != "root" and schema.get("x-kubernetes-embedded-resource") is not True:
         return
     properties: Json = schema.get("properties") or {}
@@ -214,7 +215,7 @@ def _metadata_errors(schema: Json, path: str, role: str) -> Iterator[FieldError]
 
 
 def _value_errors(schema: Json, path: str, outer: Json) -> Iterator[FieldError]:
-    """The alternatives of one level, which constrain values that `outer` gives their structure."""
+    """Errors of the alternatives of one level, which constrain values whose structure `outer` defines."""
     pattern = schema.get("pattern") or ""
     try:
         regular_expression(pattern)
@@ -290,7 +291,7 @@ def _rule_errors(schema: Json, path: str) -> Iterator[FieldError]:
 
 
 def _nested_errors(schema: Json, path: str, outer: Json) -> Iterator[FieldError]:
-    """Errors of one alternative, which constrains values and says nothing of their structure."""
+    """Errors of one alternative, which may constrain values and not define their structure."""
     for key, must_be in _FORBIDDEN_NESTED.items():
         if schema.get(key):
             yield field_errors.forbidden(f"{path}.{key}", f"must be {must_be} to be structural")

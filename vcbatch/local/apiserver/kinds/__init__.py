@@ -1,4 +1,4 @@
-"""The built-in kinds: what each is called, how it defaults, what it refuses and how it prints."""
+"""The built-in kinds: their names, defaults, validation and printing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vcbatch.local.apiserver.tokens import ServiceAccountTokens
 def served(
     token_user: Callable[[str], User | None] = lambda _token: None, tokens: ServiceAccountTokens | None = None
 ) -> list[Served]:
-    """All built-in resources, review kinds included. `token_user` says whose a bearer token is that is none of
+    """All built-in resources, review kinds included. `token_user` returns the user of a bearer token that isn't one of
     `tokens`: a server without sockets knows none."""
     tokens = tokens or ServiceAccountTokens()
     from vcbatch.local.apiserver import reviews
@@ -60,7 +60,7 @@ def served(
 
 
 def _with_tokens(entry: Served, tokens: ServiceAccountTokens) -> Served:
-    """Service accounts with `token`, everything else as it is."""
+    """Service accounts with the subresource `token`; other entries unchanged."""
     if entry.resource != SERVICEACCOUNTS:
         return entry
     return dataclasses.replace(
@@ -72,7 +72,7 @@ def _with_tokens(entry: Served, tokens: ServiceAccountTokens) -> Served:
 
 
 def _with_merge_keys(entry: Served) -> Served:
-    """Strategic merge patches merge by the keys that the type table names."""
+    """The entry with the merge keys of the type table, for strategic merge patches."""
     known = kind_struct(api_version=entry.resource.api_version, kind=entry.resource.kind)
     if known is None or "patch" not in entry.verbs:
         return entry

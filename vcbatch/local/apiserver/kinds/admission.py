@@ -27,7 +27,7 @@ VALIDATING = Resource(
 )
 
 EXEMPT = frozenset({MUTATING, VALIDATING})
-"""What no webhook is asked about, so that a faulty one can always be removed."""
+"""Resources for which no webhook is called, so that a failing one can always be deleted."""
 
 _COLUMNS = (NAME, column("Webhooks", count("webhooks")), AGE)
 

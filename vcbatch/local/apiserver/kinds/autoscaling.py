@@ -1,4 +1,4 @@
-"""autoscaling: HorizontalPodAutoscalers are stored and printed; nothing scales by them in local mode."""
+"""autoscaling: HorizontalPodAutoscalers are stored and printed; in local mode no controller scales by them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,8 @@ def _defaults(obj: Json, _old: Json | None, _ctx: RequestContext) -> None:
 
 
 def from_v2(obj: Json) -> Json:
-    """The v1 form: one target for CPU; the other metrics go into an annotation, which local mode leaves out."""
+    """The v1 form: one target for CPU; in Kubernetes an annotation has the other metrics, which local mode leaves
+    out."""
     spec = dict(obj.get("spec") or {})
     metrics = spec.pop("metrics", None) or []
     spec.pop("behavior", None)

@@ -1,4 +1,4 @@
-"""batch/v1 Jobs and CronJobs: defaults, what is refused, and how they are printed.
+"""batch/v1 Jobs and CronJobs: defaults, validation and printing.
 
 Source: kubernetes `pkg/apis/batch`, `pkg/registry/batch`.
 """
@@ -48,7 +48,7 @@ _LARGEST_BACKOFF = 2**31 - 1
 
 
 def _job_spec_defaults(spec: Json) -> None:
-    """What every job spec gets, a CronJob's template excepted."""
+    """The defaults of a Job's spec, which don't apply to a CronJob's template."""
     if spec.get("completions") is None and spec.get("parallelism") is None:
         spec["completions"] = 1
     spec.setdefault("parallelism", 1)
@@ -78,7 +78,7 @@ def _job_defaults(obj: Json, _old: Json | None, _ctx: RequestContext) -> None:
 
 
 def _job_prepare(obj: Json, old: Json | None, _ctx: RequestContext) -> None:
-    """Gives a new job the selector and labels that its uid makes unique."""
+    """Set the selector and labels of a new Job, which its UID makes unique."""
     spec, metadata = obj["spec"], obj["metadata"]
     if old is not None or spec.get("manualSelector") or not metadata.get("uid"):
         return
@@ -148,7 +148,7 @@ _ZONE_PART = re.compile(r"[A-Za-z.\-_0-9+]{1,14}")
 
 
 def _schedule_errors(schedule: str, before: str, zone: str | None) -> list[FieldError]:
-    """A schedule that names a zone of its own stays as it is, but no new one gets in."""
+    """The errors of a time zone in the schedule: an existing one is kept, a new one is refused."""
     path = "spec.schedule"
     trouble = _unreadable(schedule)
     found = [field_errors.invalid(path, schedule, trouble)] if trouble else []
@@ -163,7 +163,7 @@ def _schedule_errors(schedule: str, before: str, zone: str | None) -> list[Field
 
 
 def _unreadable(schedule: str) -> str:
-    """What is wrong with it, in Kubernetes' words where they are only about its shape."""
+    """Why the schedule is invalid, with Kubernetes' message where only its form is wrong."""
     complaint = cron.complaint(schedule)
     if not complaint:
         return ""
@@ -176,7 +176,7 @@ def _unreadable(schedule: str) -> str:
 
 
 _MOST_ZONE_PARTS = 4
-"""More than any name of the time zone database has; each is a folder to look into."""
+"""More than any name in the time zone database has; each part is a directory to search."""
 
 
 def _zone_errors(zone: str | None) -> list[FieldError]:
@@ -195,7 +195,7 @@ def _zone_errors(zone: str | None) -> list[FieldError]:
         return [field_errors.invalid(path, zone, detail)]
     try:
         ZoneInfo(zone)
-    except (ZoneInfoNotFoundError, ValueError, OSError):  # no such file, no file name at all, a directory
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # no such file, an invalid file name, a directory
         return [field_errors.invalid(path, zone, f"unknown time zone {zone}")]
     return []
 

@@ -31,7 +31,7 @@ _ROLE_PREFIX = "node-role.kubernetes.io/"
 
 
 _TAINTS = "metadata.taints"
-"""Where Kubernetes reports the errors of taints."""
+"""The field in which Kubernetes reports errors of taints."""
 
 
 def _node_errors(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
@@ -68,7 +68,7 @@ _NO_RANGE = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 
 
 def _node_ranges(spec: Json) -> None:
-    """The first of the node's ranges has a field of its own, which is the one that counts."""
+    """Keep `podCIDR` and the first of `podCIDRs` equal; `podCIDR` takes precedence."""
     if spec.get("podCIDR"):
         spec["podCIDRs"] = [spec["podCIDR"], *(spec.get("podCIDRs") or [])[1:]]
     elif spec.get("podCIDRs"):
@@ -76,7 +76,7 @@ def _node_ranges(spec: Json) -> None:
 
 
 def taint_errors(taints: Any, path: str) -> list[FieldError]:
-    """Errors of a list of taints: keys, values, effects, and each key with each effect once."""
+    """Errors of a list of taints: keys, values, effects, and duplicates of a key with an effect."""
     found: list[FieldError] = []
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(taints):
@@ -215,7 +215,7 @@ def _namespace_prepare(obj: Json, old: Json | None, ctx: RequestContext) -> None
 def _namespace_errors(obj: Json, _old: Json | None, ctx: RequestContext) -> list[FieldError]:
     found: list[FieldError] = []
     for index, finalizer in enumerate(dig(obj, "spec", "finalizers") or ()):
-        # Kubernetes says which one it is in writes of `finalize` alone.
+        # Kubernetes reports the index in writes of `finalize` only.
         place = f"spec.finalizers[{index}]" if ctx.subresource == "finalize" else "spec.finalizers"
         found += field_errors.invalid_each(place, finalizer, name_rules.qualified_name(finalizer))
         if "/" not in finalizer and finalizer != "kubernetes":

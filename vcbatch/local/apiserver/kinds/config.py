@@ -49,7 +49,7 @@ def _map_errors(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[Fiel
 
 
 def _frozen_errors(obj: Json, old: Json | None, *keys: str) -> list[FieldError]:
-    """What an immutable object may not change: its data, and that it is immutable."""
+    """Errors of a change of an immutable object: of its data, or of `immutable` itself."""
     if old is None or not old.get("immutable"):
         return []
     found: list[FieldError] = []
@@ -84,7 +84,7 @@ def _secret_errors(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[F
 
 
 def _typed_errors(obj: Json, data: Json) -> list[FieldError]:
-    """What the well-known types of Secrets must hold."""
+    """Errors of the data that the well-known types of Secrets require."""
     found: list[FieldError] = []
     match obj.get("type"):
         case "kubernetes.io/service-account-token":
@@ -117,7 +117,7 @@ def _json_key_errors(data: Json, key: str) -> list[FieldError]:
 
 
 def _secret_warnings(obj: Json) -> Iterator[str]:
-    """A pair of TLS certificate and key that nothing can use. Source: kubernetes `pkg/registry/core/secret`."""
+    """Warns of a TLS certificate and key that can't be used together. Source: kubernetes `pkg/registry/core/secret`."""
     if obj.get("type") != "kubernetes.io/tls":
         return
     data = obj.get("data") or {}

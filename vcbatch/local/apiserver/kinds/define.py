@@ -1,4 +1,4 @@
-"""Short ways to write down a built-in resource."""
+"""Helpers that define a built-in resource."""
 
 from __future__ import annotations
 

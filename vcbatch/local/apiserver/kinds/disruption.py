@@ -1,4 +1,4 @@
-"""What PodDisruptionBudgets allow. Source of the rules: kubernetes `pkg/controller/disruption`."""
+"""The evictions that PodDisruptionBudgets allow. Source of the rules: kubernetes `pkg/controller/disruption`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _GONE = ("Succeeded", "Failed")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disruption:
-    """A budget against its pods: how many it selects, how many of them are ready, and how many it wants ready."""
+    """The state of a budget: how many pods it selects, how many of them are ready, and how many have to be ready."""
 
     expected: int
     healthy: int
@@ -22,12 +22,13 @@ class Disruption:
 
     @property
     def allowed(self) -> int:
-        """How many ready pods may be disrupted now."""
+        """The number of ready pods that may be disrupted now."""
         return max(0, self.healthy - self.desired)
 
 
 def measure(budget: Json, pods: Iterable[Json]) -> Disruption:
-    """Counts the pods of the budget's namespace that it selects, but for those that are over or on their way out."""
+    """Count the pods of the budget's namespace that it selects, except for those that have ended or are being
+    deleted."""
     spec = budget.get("spec") or {}
     selected = [pod for pod in pods if _present(pod) and covers(budget, pod)]
     healthy = sum(1 for pod in selected if is_ready(pod))
@@ -36,7 +37,7 @@ def measure(budget: Json, pods: Iterable[Json]) -> Disruption:
 
 
 def covers(budget: Json, pod: Json) -> bool:
-    """Whether a budget speaks of a pod."""
+    """Whether a budget applies to a pod."""
     labels = (pod.get("metadata") or {}).get("labels")
     return selectors.matches((budget.get("spec") or {}).get("selector"), labels)
 

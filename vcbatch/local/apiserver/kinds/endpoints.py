@@ -1,4 +1,4 @@
-"""Endpoints, which clients write; no controller here does.
+"""Endpoints, which clients write; no controller of this server does.
 
 Source: kubernetes `pkg/apis/core/validation`.
 """

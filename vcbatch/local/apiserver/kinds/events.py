@@ -1,4 +1,4 @@
-"""Events, which two API groups show: stored as core events, converted for events.k8s.io.
+"""Events, which two API groups serve: stored as core events, converted for events.k8s.io.
 
 Source: kubernetes `pkg/apis/events/v1/conversion.go`, `pkg/apis/core/validation/events.go`, the event printer.
 """
@@ -55,7 +55,7 @@ def _as_core(event: Json) -> Json:
 
 
 def _core_errors(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[FieldError]:
-    """Namespaces must agree; an event about a cluster-scoped object belongs into `default`."""
+    """Namespaces must agree; an event about a cluster-scoped object must be in `default`."""
     namespace = dig(obj, "metadata", "namespace") or ""
     about = dig(obj, "involvedObject", "namespace") or ""
     found: list[FieldError] = []
@@ -71,7 +71,7 @@ def _core_errors(obj: Json, _old: Json | None, _ctx: RequestContext) -> list[Fie
 
 
 def _reported_errors(obj: Json) -> list[FieldError]:
-    """What an event of the new kind must say, through whichever group it comes."""
+    """Errors of the fields that an event of events.k8s.io requires, whichever group it is written through."""
     component = "reportingController" if "reportingController" in obj else "reportingComponent"
     found: list[FieldError] = []
     reporter = obj.get("reportingController") or obj.get("reportingComponent") or ""
@@ -120,12 +120,12 @@ _FROZEN = ("involvedObject", "reason", "message", "source", "firstTimestamp", "l
 
 
 def _zero(value: Any) -> Any:
-    """What stands in a message for a text that is gone."""
+    """The value that a message shows for a removed field."""
     return "" if isinstance(value, str) else None
 
 
 def _frozen_errors(event: Json, old: Json) -> list[FieldError]:
-    """What the new group lets nobody change. The reason is looked at twice there."""
+    """Errors of changed fields that events.k8s.io makes immutable. Kubernetes checks the reason twice."""
     names = {"reportingComponent": "reportingController"}
     changed = [key for key in (*_FROZEN, "reason") if (event.get(key) or None) != (old.get(key) or None)]
     return [
@@ -164,7 +164,7 @@ def _source(event: Json, _now: datetime) -> str:
 
 def _count(event: Json, _now: datetime) -> int:
     core = _as_core(event)
-    # Events of the new kind that happened once carry no count.
+    # Events of events.k8s.io that happened once have no count.
     return dig(core, "series", "count") or core.get("count") or 1
 
 

@@ -1,4 +1,4 @@
-"""Why a batch/v1 Job, or the template of a CronJob, is refused.
+"""Validation of batch/v1 Jobs and of the templates of CronJobs.
 
 Source: kubernetes `pkg/apis/batch/validation`.
 """
@@ -61,7 +61,7 @@ def _whole_spec_errors(spec: Json) -> list[FieldError]:
 
 
 def spec_errors(spec: Json, path: str) -> list[FieldError]:
-    """Errors of a Job's spec, its selector aside."""
+    """Errors of a Job's spec, without its selector."""
     found: list[FieldError] = []
     for key in _COUNTS:
         found += field_errors.not_negative(f"{path}.{key}", spec.get(key))
@@ -80,8 +80,8 @@ def spec_errors(spec: Json, path: str) -> list[FieldError]:
 
 
 def change_errors(after: Json, before: Json, old: Json) -> list[FieldError]:
-    """Errors of a change of a Job's spec; `old` is the Job before it. What is wrong with the spec itself is told here
-    once more, as Kubernetes does."""
+    """Errors of a change of a Job's spec; `old` is the Job before it. Errors of the spec itself are reported here
+    again, as Kubernetes does."""
     found = _whole_spec_errors(after)
     if after.get("completionMode") != "Indexed":
         found += field_errors.immutable("spec.completions", after.get("completions"), before.get("completions"))
@@ -96,7 +96,8 @@ def change_errors(after: Json, before: Json, old: Json) -> list[FieldError]:
 
 
 def _template_change(after: Json, before: Json, old: Json) -> list[FieldError]:
-    """While a Job is suspended and has no pods, where its next ones may run and what they ask for may be changed."""
+    """Errors of a change of the template. While a Job is suspended and has no pods, its scheduling constraints and
+    resource requests may change."""
     if not bool(part(old, "spec").get("suspend")):
         return field_errors.immutable("spec.template", after, before)
     conditions = listed(part(old, "status"), "conditions")
@@ -127,7 +128,7 @@ def _take_over(target: Json, source: Json, key: str) -> None:
 
 
 def _generated_errors(spec: Json, metadata: Json) -> list[FieldError]:
-    """A selector that isn't written by hand is the server's, and so are the labels that it selects."""
+    """Errors of a selector and labels that the server generates and the client has set."""
     uid, name = metadata.get("uid"), metadata.get("name") or ""
     if spec.get("manualSelector") or not uid or spec.get("selector") is None:
         return []
@@ -146,12 +147,12 @@ def _generated_errors(spec: Json, metadata: Json) -> list[FieldError]:
 
 
 def wanted_labels(uid: str, name: str) -> dict[str, str]:
-    """The labels by which a Job's pods are told from those of others."""
+    """The labels that identify a Job's pods."""
     return {"controller-uid": uid, "job-name": name, UID_LABEL: uid, NAME_LABEL: name}
 
 
 def _host_name_errors(spec: Json, metadata: Json) -> list[FieldError]:
-    """The last index makes the longest host name."""
+    """Errors of the longest host name, that of the last index."""
     completions = spec.get("completions")
     if spec.get("completionMode") != "Indexed" or not completions or completions < 0:
         return []
@@ -273,7 +274,7 @@ def _failure_rule_errors(rule: Json, path: str, spec: Json, containers: set[str]
 
 
 def _omitted(path: str, detail: str) -> FieldError:
-    """An error of a whole object, which isn't shown."""
+    """An error of a whole object, which the message doesn't show."""
     return FieldError(reason="FieldValueInvalid", field=path, message=f"Invalid value: {detail}")
 
 
@@ -358,7 +359,7 @@ def _success_rule_errors(rule: Json, path: str, completions: int) -> list[FieldE
 
 
 def count_indexes(text: str, completions: int) -> tuple[int, str]:
-    """How many indexes `0,2-4` names; or 0, and what is wrong with it."""
+    """The number of indexes in `0,2-4`, and ""; or 0, and the error."""
     total, last = 0, -1
     for interval in text.split(",") if text else ():
         ends = interval.split("-")

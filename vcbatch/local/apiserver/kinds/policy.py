@@ -1,4 +1,4 @@
-"""policy: PodDisruptionBudgets, which evictions obey."""
+"""policy: PodDisruptionBudgets, which limit evictions."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ _POD_SCOPES = {
     "CrossNamespacePodAffinity": _COMPUTE,
     "VolumeAttributesClass": frozenset(["persistentvolumeclaims", "requests.storage"]),
 }
-"""The resources that each scope may restrict."""
+"""The resources that each scope may limit."""
 _BARE_SCOPES = ("BestEffort", "CrossNamespacePodAffinity", "NotBestEffort", "NotTerminating", "Terminating")
 _EXISTS_ONLY = (
     "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, "
@@ -149,7 +149,7 @@ def _quota_change(obj: Json, old: Json | None, _ctx: RequestContext) -> list[Fie
 
 
 def amounts_errors(amounts_: Json | None, path: str) -> list[FieldError]:
-    """Errors of a map of quota resource names to amounts."""
+    """Errors of a map from quota resource names to quantities."""
     found: list[FieldError] = []
     for name in sorted(amounts_ or {}):
         place = f"{path}[{name}]"
@@ -229,7 +229,7 @@ def _limit_type_errors(kind: str, path: str) -> list[FieldError]:
 
 
 def _limited_names_errors(item: Json, path: str) -> list[FieldError]:
-    """Errors of the resources that an item names: those of containers, or any standard one."""
+    """Errors of the resource names of an item: those of containers, or any standard one."""
     kind = item.get("type", "")
     keys = ["max", "min", "maxLimitRequestRatio"]
     if kind != "Pod":
@@ -292,11 +292,11 @@ _ORDER = (
     ("min", "default", "default", "min", "min value {} is greater than default value {}"),
     ("default", "max", "default", "max", "default value {} is greater than max value {}"),
 )
-"""What must not be more than what, which of them the error is reported at, which value it shows, and its text."""
+"""Lower field, higher field, the field that the error is reported at, the field whose value it shows, and its text."""
 
 
 def _order_errors(item: Json, path: str) -> list[FieldError]:
-    """What is less must not be more: min <= defaultRequest <= default <= max."""
+    """Errors of the order min <= defaultRequest <= default <= max."""
     found: list[FieldError] = []
     for name in sorted({name for key in ("min", "defaultRequest", "default", "max") for name in item.get(key) or {}}):
         for low, high, at, shown, text in _ORDER:

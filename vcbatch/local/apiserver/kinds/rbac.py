@@ -1,5 +1,5 @@
-"""rbac.authorization.k8s.io: roles and bindings are stored and printed. Local mode has one account, which may do
-everything, so that they decide nothing."""
+"""rbac.authorization.k8s.io: roles and bindings are stored and printed. Local mode has one account, which has all
+permissions, so that they have no effect."""
 
 from __future__ import annotations
 

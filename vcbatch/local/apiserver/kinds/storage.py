@@ -1,4 +1,4 @@
-"""Volumes and their classes. Local mode provisions nothing: a claim stays Pending until something binds it."""
+"""Volumes and their classes. Local mode provisions nothing: a claim stays Pending until a client binds it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _claim_defaults(obj: Json, _old: Json | None, _ctx: RequestContext) -> None:
 
 
 def _same_source(spec: Json) -> None:
-    """A source that only one of the two fields names is in both, unless it lies in another namespace."""
+    """Set both `dataSource` and `dataSourceRef` where only one is set, unless it is in another namespace."""
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
     if reference is not None and source is None and not reference.get("namespace"):
         spec["dataSource"] = dict(reference)
@@ -50,7 +50,8 @@ _FROZEN_CLAIM = (
 
 
 def _claim_change(obj: Json, old: Json | None, _ctx: RequestContext) -> list[FieldError]:
-    """A bound claim may only grow; an unbound one may also be given its volume and its class."""
+    """Errors of a change of a claim: a bound claim may only grow; an unbound one may also get its volume and its
+    class."""
     before, after = dict((old or {}).get("spec") or {}), dict(obj.get("spec") or {})
     size, was = dig(after, "resources", "requests", "storage"), dig(before, "resources", "requests", "storage")
     if not before.get("volumeName"):

@@ -1,4 +1,4 @@
-"""The strategy of a built-in kind: small functions for what is special, one order in which they run.
+"""The strategy of a built-in kind: functions for its special rules, called in one order.
 
 Source of the order: Kubernetes' `registry/generic` (decode, default, prepare, validate).
 """
@@ -14,10 +14,10 @@ from vcbatch.local.apiserver.registry import Json, RequestContext
 from vcbatch.local.apiserver.schema.builtin import decode
 
 Prepare = Callable[[Json, Json | None, RequestContext], None]
-"""(object, what is stored or None, request): edits the object in place."""
+"""(object, stored object or None, request): edits the object in place."""
 
 Check = Callable[[Json, Json | None, RequestContext], list[FieldError]]
-"""(object, what is stored or None, request): the errors."""
+"""(object, stored object or None, request): returns the errors."""
 
 
 def _no_change(_obj: Json, _old: Json | None, _ctx: RequestContext) -> None:
@@ -42,31 +42,31 @@ def _no_status() -> Json:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltIn:
-    """A `Strategy` made of functions. All of them must be harmless when they run twice."""
+    """A `Strategy` made of functions. All of them must be idempotent."""
 
     type_name: str
-    """The Go type that the body decodes into, such as `Pod`, or with its group where several have it."""
+    """The Go type of the body, such as `Pod`, or with its group where several have it."""
     defaults: Prepare = _no_change
-    """Fills in what the client left out, for creates, updates and writes of the status alike."""
+    """Sets the fields that the client omitted, for creates, updates and writes of the status."""
     prepare: Prepare = _no_change
-    """What admission and the kind's own strategy set on a create or an update of the main resource."""
+    """Sets fields as admission and the kind's strategy do, on a create or an update of the main resource."""
     check: Check = _no_errors
-    """Errors of the object as it is, on creates and updates of the main resource."""
+    """Errors of the object itself, on creates and updates of the main resource."""
     check_update: Check = _no_errors
     """Further errors of a change of the main resource; runs before or after `check` as `update_first` says."""
     check_status: Check = _no_errors
     """Errors of a write of the status."""
     admit: Callable[[Json, RequestContext], None] = _admit_all
-    """The last word of admission on a create; raises `StatusError` to refuse it."""
+    """The last step of admission on a create; raises `StatusError` to refuse it."""
     warn: Callable[[Json], Iterable[str]] = _no_warnings
-    """What the client is warned of in an object that is taken."""
+    """Warnings for an accepted object."""
     update_first: bool = True
     """Whether the errors of the change come before those of the object."""
     checks_whole_on_update: bool = True
     has_status: bool = False
     initial_status: Callable[[], Json] = _no_status
     status_fields: Sequence[str] = ("status",)
-    """What a write of the status may change; everything else, metadata apart, stays as stored."""
+    """The fields that a write of the status may change; all others, except metadata, stay as stored."""
     generation: bool = False
     generation_counts: bool = True
     """Whether the generation counts changes, or stays at 1."""
@@ -131,7 +131,7 @@ class BuiltIn:
 
 
 def _desired(obj: Json) -> Json:
-    """The desired state: the `spec`, or whatever a kind without one has in its place."""
+    """The desired state: the `spec`, or for a kind without one, all fields but type, metadata and status."""
     if "spec" in obj:
         return obj["spec"]
     return {key: value for key, value in obj.items() if key not in ("apiVersion", "kind", "metadata", "status")}

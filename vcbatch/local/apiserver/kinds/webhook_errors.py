@@ -1,4 +1,4 @@
-"""What a webhook configuration may say.
+"""Validation of webhook configurations.
 
 Source: kubernetes `pkg/apis/admissionregistration/validation` and apiserver `pkg/util/webhook/validation.go`.
 """
@@ -22,11 +22,11 @@ _MOST_CONDITIONS = 64
 _URL_FORM = "; desired format: https://host[/path]"
 
 CONDITION_VARIABLES = frozenset({"object", "oldObject", "request"})
-"""What a match condition may look at."""
+"""The variables of a match condition."""
 
 
 def configuration_errors(configuration: Json, *, mutating: bool) -> Iterator[FieldError]:
-    """All errors of a Mutating- or ValidatingWebhookConfiguration but those of its metadata."""
+    """All errors of a Mutating- or ValidatingWebhookConfiguration except those of its metadata."""
     seen: set[str] = set()
     for index, webhook in enumerate(configuration.get("webhooks") or ()):
         path = f"webhooks[{index}]"
@@ -142,7 +142,7 @@ def _resource_errors(resources: Sequence[str], path: str) -> Iterator[FieldError
         yield field_errors.invalid(path, list(resources), detail)
 
 
-# -- whom to ask ----------------------------------------------------------------------------------------------------
+# -- clients --------------------------------------------------------------------------------------------------------
 
 
 def _client_errors(client: Json, path: str) -> Iterator[FieldError]:
@@ -223,7 +223,7 @@ def condition_errors(conditions: Sequence[Json], path: str, declared: frozenset[
 
 
 def expression_errors(expression: str, path: str, declared: frozenset[str]) -> Iterator[FieldError]:
-    """Errors of one expression, which must be there."""
+    """Errors of one expression, which is required."""
     expression = expression.strip()
     if not expression:
         yield field_errors.required(path)

@@ -1,4 +1,4 @@
-"""Why a workload of apps/v1 or a ReplicationController is refused, new and as a change of what is stored.
+"""Validation of workloads of apps/v1 and ReplicationControllers, on creates and updates.
 
 Source: kubernetes `pkg/apis/apps/validation`.
 """
@@ -36,7 +36,7 @@ def _selector_and_template_errors(
             found.append(field_errors.invalid("spec.selector", selector, "invalid label selector"))
     template = spec.get("template") or {}
     labels = dig(template, "metadata", "labels")
-    # Without a selector, or with one that selects nothing that can be said, no template fits.
+    # Without a selector, or with an invalid one, no template matches.
     if (selector is None and kind in _STRICT) or (
         selector and not found and not selectors.matches(selector, labels or {})
     ):
@@ -176,7 +176,7 @@ def controller_errors(obj: Json, _old: Json | None, _ctx: RequestContext) -> lis
 
 
 def frozen_selector(obj: Json, old: Json | None, _ctx: RequestContext) -> list[FieldError]:
-    """Pods that a workload made stay its own: what it selects never changes."""
+    """The selector is immutable, so that a workload keeps the pods that it created."""
     return field_errors.immutable("spec.selector", dig(obj, "spec", "selector"), dig(old, "spec", "selector"))
 
 

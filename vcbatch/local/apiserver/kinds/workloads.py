@@ -1,5 +1,5 @@
-"""apps/v1, ReplicationControllers and PodTemplates: stored, checked and printed. The controllers of Deployments,
-ReplicaSets and StatefulSets are `vcbatch.runtime.workloads`; none acts on the others. Source: kubernetes
+"""apps/v1, ReplicationControllers and PodTemplates: stored, validated and printed. The controllers of Deployments,
+ReplicaSets and StatefulSets are in `vcbatch.runtime.workloads`; the other kinds have none. Source: kubernetes
 `pkg/apis/apps`."""
 
 from __future__ import annotations

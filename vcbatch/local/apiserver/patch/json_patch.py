@@ -1,6 +1,6 @@
-"""JSON patch (RFC 6902) over plain JSON, with the two liberties that the Go library takes: `-` on a missing list
-creates none, and `remove` of a missing value is an error. `copy` is bounded, since each one may double the object, and
-so are insertions into and removals from lists, each of which moves all elements behind it.
+"""JSON patch (RFC 6902) over plain JSON, with two deviations of the Go library: `-` on a missing list creates none, and
+`remove` of a missing value is an error. `copy` is bounded, since each one may double the object, and so are insertions
+into and removals from lists, each of which moves all elements behind it.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ Json = dict[str, Any]
 
 MAXIMUM_OPERATIONS = 10_000
 MAXIMUM_COPIED = 3 * 1024 * 1024
-"""How many bytes of JSON the `copy` operations of one patch may add. Source: k8s.io/apiserver `pkg/server/config.go`,
-JSONPatchMaxCopyBytes."""
+"""The number of bytes of JSON that the `copy` operations of one patch may add. Source: k8s.io/apiserver
+`pkg/server/config.go`, JSONPatchMaxCopyBytes."""
 MAXIMUM_MOVED = 100_000_000
-"""How many list elements the operations of one patch may move by one place: less than 0.1 s. Without this bound,
-`MAXIMUM_OPERATIONS` insertions at the head of the longest list that fits into an object move 10,000 million."""
+"""The number of list elements that the operations of one patch may move by one position: less than 0.1 s. Without this
+bound, `MAXIMUM_OPERATIONS` insertions at the head of the longest list that fits into an object move 10,000 million."""
 _LONGEST_INDEX = 18
 
 _encode = msgspec.json.Encoder().encode
 
 
 class JsonPatchError(Exception):
-    """An operation that can't be carried out: a missing path, a failed test, an unknown operation."""
+    """An operation that can't be executed: a missing path, a failed test, an unknown operation."""
 
 
 def _copied(value: Any) -> Any:
@@ -62,7 +62,7 @@ class _Moves:
 
 
 class _Missing(JsonPatchError):
-    """A path that leads nowhere."""
+    """A path that doesn't exist."""
 
 
 def _pointer(path: Any) -> list[str]:
@@ -140,7 +140,7 @@ def _same(left: Any, right: Any) -> bool:
 
 
 def _source(document: Any, operation: Json) -> Any:
-    """What a `copy` copies: Go's library copies null from where nothing is."""
+    """The value that a `copy` copies: Go's library copies null from a missing path."""
     *above, last = _pointer(operation.get("from")) or [""]
     parent = _find(document, above)
     return parent.get(last) if isinstance(parent, dict) else _child(parent, last)
@@ -158,7 +158,7 @@ def _apply(document: Any, operation: Any, moves: _Moves) -> Any:
         case "replace":
             if not tokens:
                 return _copied(operation.get("value"))
-            # Go's library replaces what isn't there, too.
+            # Go's library replaces missing values, too.
             parent = _find(document, tokens[:-1])
             if isinstance(parent, dict):
                 parent[tokens[-1]] = _copied(operation.get("value"))
@@ -177,7 +177,7 @@ def _apply(document: Any, operation: Any, moves: _Moves) -> Any:
             try:
                 found = _find(document, tokens)
             except JsonPatchError:
-                # Go's library lets a test of null succeed where there is nothing.
+                # In Go's library a test of null succeeds for a missing value.
                 found = None
                 if operation.get("value") is not None:
                     raise
@@ -189,7 +189,7 @@ def _apply(document: Any, operation: Any, moves: _Moves) -> Any:
 
 
 def _applied(document: Any, operation: Any, moves: _Moves) -> Any:
-    """As `_apply`, with the words of Go's library for a path that isn't there."""
+    """As `_apply`, with the messages of Go's library for a missing path."""
     try:
         return _apply(document, operation, moves)
     except _Missing as error:

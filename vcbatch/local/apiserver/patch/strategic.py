@@ -1,4 +1,4 @@
-"""Kubernetes' strategic merge patch: lists of objects merge by a key that the type names.
+"""Kubernetes' strategic merge patch: lists of objects merge by a key that the type defines.
 
 Source of the rules: k8s.io/apimachinery `pkg/util/strategicpatch` and its documentation: `$patch: replace|delete|merge`
 and `$retainKeys`, `$setElementOrder/LIST`, `$deleteFromPrimitiveList/LIST`.
@@ -27,8 +27,8 @@ _DELETE = "$deleteFromPrimitiveList/"
 
 
 def strategic_merge(target: Json, patch: Json, merge_keys: Mapping[str, str]) -> Json:
-    """`target` with `patch` applied; neither is changed. `merge_keys` maps dotted list paths to their merge key
-    ("" for merging lists of scalars); a list that isn't named is replaced. Raises 400 for a faulty directive."""
+    """`target` with `patch` applied; neither is changed. `merge_keys` maps dotted list paths to their merge key ("" for
+    merging lists of scalars); a list that isn't named is replaced. Raises 400 for an invalid directive."""
     return _merge_map(copy.deepcopy(target), copy.deepcopy(patch), "", merge_keys)
 
 
@@ -68,7 +68,7 @@ def _merge_map(target: Json, patch: Json, path: str, keys: Mapping[str, str]) ->
 
 
 def _retained(target: Json, patch: Json, path: str) -> Json:
-    """What `$retainKeys` leaves of the target: it must name all that the patch sets."""
+    """The keys of the target that `$retainKeys` keeps: it must name all keys that the patch sets."""
     retained = patch.pop(_RETAIN)
     if retained is None:
         return target
@@ -151,8 +151,8 @@ def _merge_list(target: list[Any], patch: list[Any], path: str, keys: Mapping[st
 def _interleaved(
     others: list[Any], named: list[Any], live: list[Any], identity: Callable[[Any], Hashable]
 ) -> list[Any]:
-    """What the patch doesn't name among what it names: both keep their order, and one of the others comes before a
-    named item only where it stood before it. So what is new comes first."""
+    """The items that the patch doesn't name, merged into those that it names: both keep their order, and an unnamed
+    item precedes a named one only where it did in `live`. So new items come first."""
     places: dict[Hashable, int] = {}
     for index, item in enumerate(live):
         places.setdefault(identity(item), index)
@@ -167,7 +167,7 @@ def _interleaved(
 
 
 def _bad_format(what: str, path: str, value: Any, *, wanted: str = "a list") -> StatusError:
-    """400 in Kubernetes' words, and with the place, for a directive of the wrong type."""
+    """400 with Kubernetes' message, and with the path, for a directive of the wrong type."""
     return bad_request(f"invalid patch format of {what}: {path}: expected {wanted}, got {kind_of(value)}")
 
 
@@ -178,7 +178,7 @@ def _unknown_directive(directive: Any, path: str, patch: Json) -> StatusError:
 
 
 def _no_merge_key(item: Json, merge_key: str) -> StatusError:
-    # Kubernetes answers 500 for this: its own words, and nobody's field to point at.
+    # Kubernetes answers 500 for this, with its own message and without a field.
     return StatusError(500, "", f"map: {go_map(item)} does not contain declared merge key: {merge_key}")
 
 
@@ -194,7 +194,7 @@ def go_map(value: Any) -> str:
 
 
 def _reorder(target: Json, key: str, order: list[Any], merge_key: str | None) -> None:
-    """Sort the list as `order` says; what the order doesn't name keeps its place behind its former neighbour."""
+    """Sort the list as `order` says; items that it doesn't name keep their positions."""
     items = target.get(key)
     if not isinstance(items, list) or merge_key is None:
         return

@@ -44,16 +44,16 @@ _METADATA_ORDER = (
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """A decoded patch. `errors`: what strict decoding found in its text (duplicate keys)."""
+    """A decoded patch. `errors`: the errors of strict decoding in its text (duplicate keys)."""
 
     kind: PatchKind
     value: Any
     errors: Sequence[str] = ()
     size: int = 0
-    """The bytes of its text."""
+    """The size of its text in bytes."""
 
     def apply(self, old: Json, entry: Served) -> tuple[Json, str]:
-        """The patched object, and how a refusal shows it. Neither `old` nor the patch is changed."""
+        """The patched object, and its form in the message of a refusal. Neither `old` nor the patch is changed."""
         if self.kind is PatchKind.JSON:
             try:
                 patched = json_patch.apply(old, self.value)
@@ -73,7 +73,7 @@ class Patch:
 
 
 def _shown(obj: Json, patch: Json) -> str:
-    """The patched object as Go prints it: sorted keys where the patch went, metadata in the order of its type."""
+    """The patched object as Go prints it: sorted keys in patched maps, metadata in the order of its type."""
     if "metadata" in obj and "metadata" not in patch and isinstance(obj["metadata"], dict):
         metadata = obj["metadata"]
         known = {key: metadata[key] for key in _METADATA_ORDER if key in metadata}
@@ -95,7 +95,7 @@ def accepted_types(entry: Served) -> list[str]:
 
 
 def patch_kind(content_type: str, entry: Served) -> PatchKind:
-    """The patch's format by its media type; 415 in Kubernetes' words."""
+    """The patch's format by its media type; 415 with Kubernetes' message."""
     media = content_type.partition(";")[0].strip().lower()
     try:
         kind = PatchKind(media)
@@ -109,7 +109,7 @@ def patch_kind(content_type: str, entry: Served) -> PatchKind:
 
 
 def parse_patch(kind: PatchKind, body: bytes) -> Patch:
-    """Decode a PATCH body; 400 in Kubernetes' words."""
+    """Decode a PATCH body; 400 with Kubernetes' message."""
     prefix = "" if kind is PatchKind.STRATEGIC else "error decoding patch: "
     try:
         value = msgspec.json.decode(body)

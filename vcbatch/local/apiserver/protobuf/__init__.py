@@ -1,4 +1,4 @@
-"""Reads the protobuf bodies that clients in Go send for built-in kinds; answers are always JSON."""
+"""Decodes the protobuf bodies that Go clients send for built-in kinds; responses are always JSON."""
 
 from vcbatch.local.apiserver.protobuf.decoder import decode
 

@@ -26,7 +26,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def decode(body: bytes) -> Json:
-    """The object in a protobuf body as JSON. Raises `StatusError` (400) for what isn't one."""
+    """The object in a protobuf body as JSON. Raises `StatusError` (400) for an invalid body."""
     try:
         return _decode(body)
     except (Malformed, OverflowError, RecursionError) as error:
@@ -96,7 +96,7 @@ def _by_number(type_: Struct) -> Mapping[int, Field]:
 
 def _items(value: int | bytes, field: Field, depth: int) -> Iterator[Any]:
     if isinstance(value, bytes) and field.type in ("int32", "int64", "uint8", "bool"):
-        # Packed: numbers one after the other in one field.
+        # Packed: several numbers in one field.
         index = 0
         while index < len(value):
             end = index
@@ -178,7 +178,7 @@ def _micro_time(value: int | bytes) -> str | None:
 
 
 def _moment(raw: bytes) -> datetime | None:
-    """Seconds and nanoseconds since 1970; an empty message is no time."""
+    """Seconds and nanoseconds since 1970; None for an empty message."""
     if not raw:
         return None
     seconds = nanos = 0

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 
 class Malformed(ValueError):
-    """Bytes that aren't the message they should be."""
+    """Bytes that aren't a valid message."""
 
 
 def fields(raw: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """The fields of a message in order: (number, value). Fixed-size numbers come as unsigned integers."""
+    """The fields of a message in order: (number, value). Fixed-size numbers are returned as unsigned integers."""
     index, size = 0, len(raw)
     while index < size:
         tag, index = _varint(raw, index)

@@ -1,1 +1,1 @@
-"""What objects look like: the types of the built-in API and the schemas of custom resources."""
+"""The structure of objects: the types of the built-in API and the schemas of custom resources."""

@@ -1,8 +1,9 @@
-"""Decodes built-in objects as Kubernetes' Go types do: unknown fields, wrong types, zero values that come and go.
+"""Decodes built-in objects as Kubernetes' Go types do: unknown fields, wrong types, zero values that are added and
+dropped.
 
 Source of the texts: `sigs.k8s.io/json` (Go's `encoding/json`) and `UnmarshalJSON` of Quantity, Time and IntOrString.
-`required` of the published schemas is never enforced here, as Go fills in zero values; what a kind needs is said by its
-own validation.
+`required` of the published schemas is never enforced here, as Go fills in zero values; the validation of each kind
+checks required fields.
 """
 
 from __future__ import annotations
@@ -30,20 +31,20 @@ _OMIT_ZERO_TIME = frozenset({"creationTimestamp"})
 
 
 def decode(type_name: str, obj: Json) -> list[str]:
-    """Normalise `obj` in place as the built-in type (`core/v1.Pod`, or the bare name where it is unique) and answer
-    the errors that strict field validation reports. Unknown fields are dropped. Raises `DecodeError`."""
+    """Normalise `obj` in place as the built-in type (`core/v1.Pod`, or the bare name where it is unique) and return the
+    errors that strict field validation reports. Unknown fields are dropped. Raises `DecodeError`."""
     return decode_as(struct(type_name), obj)
 
 
 def decode_as(type_: Struct, obj: Json) -> list[str]:
-    """`decode`, for a type that was found already."""
+    """`decode`, for a known type."""
     decoder = _Decoder()
     decoder.struct(obj, type_, path="", trail="", depth=0)
     return [f'unknown field "{path}"' for path in decoder.unknown]
 
 
 def decode_at(type_name: str, obj: Json, *, path: str) -> list[str]:
-    """`decode` for a part of an object: answers the paths of the unknown fields, each with `path` in front."""
+    """`decode` for a part of an object: returns the paths of the unknown fields, each with `path` in front."""
     decoder = _Decoder()
     decoder.struct(obj, struct(type_name), path=path, trail="", depth=0)
     return decoder.unknown
@@ -56,7 +57,7 @@ class _Decoder:
         self.unknown: list[str] = []
 
     def struct(self, obj: Json, type_: Struct, *, path: str, trail: str, depth: int) -> None:
-        """`path` names the place with indexes (for unknown fields), `trail` without (as Go's type errors do)."""
+        """`path` is the position with indexes (for unknown fields), `trail` without (as in Go's type errors)."""
         if depth > _MAX_DEPTH:
             raise DecodeError("exceeded max depth")
         fields = type_.fields
@@ -72,7 +73,7 @@ class _Decoder:
                 continue
             decoded = self._field(value, field, type_, path=path, trail=trail, depth=depth)
             if kept(decoded, field):
-                # An empty list comes back from storage as none.
+                # An empty list is stored as none.
                 obj[name] = None if decoded == [] and field.container and not field.pointer else decoded
             else:
                 del obj[name]
@@ -120,7 +121,7 @@ class _Decoder:
         return _scalar(value, type_, owner, trail)
 
     def _schema_or_value(self, value: Any, path: str, trail: str, depth: int) -> None:
-        """`items` and `additionalProperties` of a schema: a schema, a truth value or (refused later) a list."""
+        """`items` and `additionalProperties` of a schema: a schema, a boolean or (refused later) a list."""
         if isinstance(value, dict):
             props = structs()["apiextensions/v1.JSONSchemaProps"]
             self.struct(value, props, path=f"{path}.", trail=f"{trail}.", depth=depth + 1)
@@ -151,8 +152,8 @@ _ZEROS: dict[str, tuple[Field, ...]] = {}
 
 
 def _zeros(type_: Struct) -> tuple[Field, ...]:
-    """The fields that Go writes though nobody set them: those without omitempty, and structs, whose omitempty has no
-    effect. `metadata` of the top level is the core's to fill."""
+    """The fields that Go writes though they aren't set: those without omitempty, and structs, whose omitempty has no
+    effect. `metadata` of the top level is filled in elsewhere."""
     found = _ZEROS.get(type_.key)
     if found is None:
         found = tuple(field for field in type_.fields.values() if _written_when_absent(field))
@@ -170,7 +171,7 @@ def _written_when_absent(field: Field) -> bool:
 
 
 def kept(value: Any, field: Field) -> bool:
-    """Whether Go writes this value again: omitempty drops zeros, unless a pointer says that the zero was meant."""
+    """Whether Go writes this value again: omitempty drops zeros, unless a pointer marks the zero as set."""
     if value is None:
         return False
     if field.pointer or field.always or field.type in OPAQUE:
@@ -240,7 +241,7 @@ def _bytes(value: Any, owner: Struct, trail: str) -> str:
 
 
 def _base64_error(text: str) -> int:
-    """Where Go's decoder stops: at the first character that can't be there, or at a group of four that isn't whole."""
+    """The position at which Go's decoder stops: at the first invalid character, or at an incomplete group of four."""
     at, size = 0, len(text)
     while at < size:
         for place in range(4):
@@ -268,7 +269,7 @@ def _padding_error(text: str, at: int, place: int) -> int:
 
 
 def _quantity(value: Any) -> str:
-    """The canonical text. A number is taken as its decimal text, as Kubernetes does."""
+    """The canonical text. A number is read as its decimal text, as Kubernetes does."""
     if isinstance(value, bool):
         raise DecodeError(_QUANTITY_ERROR)
     if isinstance(value, int | float):
@@ -334,6 +335,6 @@ _GO_NAMES = {"bytes": "[]uint8", "Time": "v1.Time", "MicroTime": "v1.MicroTime",
 
 
 def go_name(type_: str) -> str:
-    """A type as Go's errors print it: `v1.Container`."""
+    """A type's name in Go's errors: `v1.Container`."""
     known = structs().get(type_)
     return f"{known.package}.{known.name}" if known else _GO_NAMES.get(type_, type_)

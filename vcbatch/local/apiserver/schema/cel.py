@@ -1,8 +1,8 @@
 """Validation rules of custom resources in the Common Expression Language (`x-kubernetes-validations`).
 
-`expressions` runs them; this module gives them what Kubernetes promises: values typed by the schema, `self` and
-`oldSelf`, correlation of map lists, and the words of a refusal.
-Source: apiextensions-apiserver `pkg/apiserver/schema/cel`, KEP-2876.
+`expressions` evaluates them; this module provides what Kubernetes guarantees: values typed by the schema, `self` and
+`oldSelf`, correlation of map lists, and the messages of errors. Source: apiextensions-apiserver
+`pkg/apiserver/schema/cel`, KEP-2876.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from vcbatch.local.apiserver.schema.compare import ABSENT, correlate, same
 from vcbatch.local.apiserver.schema.structural import Node, Rule
 
 _EVALUATION_COST = 5
-"""What each evaluation costs beside its expression, so that very many free ones (`true`) end, too."""
+"""The cost of each evaluation in addition to its expression, so that very many free ones (`true`) are limited, too."""
 
 _RESERVED_WORDS = (
     "true false null in as break const continue else for function if import let loop package namespace "
@@ -30,7 +30,7 @@ _RESERVED = frozenset(_RESERVED_WORDS.split())
 
 
 def rule_error(rule: str) -> str:
-    """Why an expression can't be a rule, or "" where it can."""
+    """Why an expression isn't a valid rule, or "" where it is."""
     return expressions.error(rule, ("self", "oldSelf"))
 
 
@@ -42,9 +42,9 @@ def validate_rules(
     value: Any, schema: Node, *, base: str = "", old: Any = ABSENT, patient: bool = True
 ) -> list[FieldError]:
     """The errors of all rules that apply to `value` (at the field path `base`), outermost first. Rules on `oldSelf`
-    apply where there is an old value to compare with; others aren't held against what didn't change. Where they cost
-    more than a request may, that is the last error. Not `patient`: raises `expressions.TooLong` rather than to hold up
-    the event loop."""
+    apply where there is an old value to compare with; errors of other rules aren't reported for unchanged values. Where
+    the rules cost more than a request may, that is the last error. Not `patient`: raises `expressions.TooLong` instead
+    of blocking the event loop."""
     if not schema.has_rules:
         return []
     found: list[FieldError] = []
@@ -64,7 +64,7 @@ class _OutOfBudget(Exception):
 
 
 class _Values:
-    """A value and its old one, as expressions see them; made when they are first needed."""
+    """A value and its old one, as expressions see them; computed when first needed."""
 
     def __init__(self, value: Any, old: Any, node: Node, *, root: bool) -> None:
         self.value = value
@@ -158,7 +158,7 @@ def _error(rule: Rule, at: str, value: Any, detail: str) -> FieldError:
 
 
 def _typed(value: Any, node: Node, *, root: bool = False) -> Any:
-    """A JSON value as CEL sees it: declared fields only, numbers and times by their schema."""
+    """A JSON value as a CEL value: declared fields only, numbers and times by their schema."""
     match value:
         case dict():
             return _typed_map(value, node, root=root)
@@ -226,7 +226,7 @@ def _go_duration(text: str) -> Any:
 
 
 def escape(name: str) -> str:
-    """A property's name as expressions write it (`__namespace__`, `a__dash__b`), or "" where it has none."""
+    """The escaped name of a property in expressions (`__namespace__`, `a__dash__b`), or "" where it has none."""
     if name in _RESERVED:
         return f"__{name}__"
     escaped = name.replace("__", "__underscores__")

@@ -1,4 +1,4 @@
-"""Compares JSON values, and finds what an item of a list was before."""
+"""Compares JSON values, and finds the old value of a list item."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from vcbatch.local.apiserver.schema.structural import Json, Node
 
 
 class _Absent:
-    """No old value to compare with."""
+    """The type of `ABSENT`: there is no old value to compare with."""
 
 
 ABSENT = _Absent()
 
 
 def same(one: Any, other: Any) -> bool:
-    """Deep equality of JSON values, in which `true` isn't 1."""
+    """Deep equality of JSON values; `true` isn't equal to 1."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, dict) and isinstance(other, dict):
@@ -28,12 +28,13 @@ def same(one: Any, other: Any) -> bool:
 
 
 def canonical(value: Any) -> str:
-    """A text that equal values share."""
+    """A text that is the same for equal values."""
     return json.dumps(value, separators=(",", ":"), sort_keys=True)
 
 
 def correlate(new: list[Any], node: Node, old: Any) -> Callable[[int], Any]:
-    """Finds the old item for the item at an index: in a map list by its keys, in any other list never."""
+    """Returns a function that finds the old item for the item at an index: in a map list by its keys, in any other list
+    never."""
     if node.list_type != "map" or not isinstance(old, list):
         return lambda _index: ABSENT
     olds = {map_key(item, node): item for item in old if isinstance(item, dict)}

@@ -1,8 +1,8 @@
-"""What each field of the built-in API means, for `kubectl explain`.
+"""The descriptions of the fields of the built-in API, for `kubectl explain`.
 
-The words come with the models of the installed `kubernetes` package. Importing those costs more than a second and many
-megabytes, so another process does it, once for a release of the package, and leaves a small file in the user's cache.
-Until that is there, fields are explained without words.
+The texts are in the models of the installed `kubernetes` package. Importing those takes more than a second and many
+megabytes, so another process does it, once per release of the package, and writes a small file to the user's cache.
+Until then, fields are explained without descriptions.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from typing import Any
 from vcbatch.interfaces import interpreter
 
 _FORMAT = 1
-"""Of the file: raise it when what is collected changes."""
+"""Of the file: increment it when the collected data changes."""
 
 Words = Mapping[str, Mapping[str, str]]
 """Type key (`core/v1.Pod`) to field name to its description; "" is the type itself."""
 
 
 class _Cache:
-    """The words of this process's life: read at most once, collected at most once."""
+    """The descriptions in this process: read at most once, collected at most once."""
 
     def __init__(self) -> None:
         self.words: Words | None = None
@@ -39,7 +39,7 @@ _CACHE = _Cache()
 
 
 def load() -> Words:
-    """The descriptions, or nothing as long as they aren't collected; starts collecting them in the background."""
+    """The descriptions, or none while they aren't collected; starts collecting them in the background."""
     if _CACHE.words is not None:
         return _CACHE.words
     path = _path()
@@ -58,15 +58,15 @@ def load() -> Words:
 
 
 def warm() -> None:
-    """Start collecting in the background where that wasn't done for this release, so that the first question has its
-    answer."""
+    """Start collecting in the background where that hasn't been done for this release, so that the first request has
+    descriptions."""
     path = _path()
     if path is not None and not path.exists():
         _collect(path)
 
 
 def stop() -> None:
-    """End a collection that is still under way."""
+    """Stop a collection in progress."""
     if _CACHE.collector is not None:
         _CACHE.collector.kill()
         _CACHE.collector.wait()
@@ -99,7 +99,7 @@ def _collect(path: Path) -> None:
 
 
 def collect() -> Words:
-    """Read the descriptions off the models. Imports all of them: only ever called in a process of its own."""
+    """Read the descriptions from the models. Imports all of them: only called in a process of its own."""
     import kubernetes.client.models as models
 
     from vcbatch.local.apiserver.schema.types import structs
@@ -133,7 +133,7 @@ _GROUPED = frozenset(
 
 
 def _model_names(key: str) -> Iterator[str]:
-    """How the client calls the model of a type: with the group where its name is taken twice."""
+    """The client's names for the model of a type: with the group where the name is ambiguous."""
     package, _, name = key.partition(".")
     group, _, version = package.partition("/")
     if group in _GROUPED:
@@ -147,7 +147,7 @@ def _tidy(text: Any) -> str:
 
 
 def main(name: str) -> None:
-    """Write the descriptions to the file of that name, whole or not at all."""
+    """Write the descriptions to the file of that name, atomically."""
     path = Path(name)
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:

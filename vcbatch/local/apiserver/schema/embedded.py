@@ -11,7 +11,7 @@ from vcbatch.local.apiserver.schema.structural import Json, Node
 
 
 def validate_embedded(value: Any, schema: Node) -> list[FieldError]:
-    """Type and name of objects embedded in a custom resource."""
+    """Errors of the type and name of objects embedded in a custom resource."""
     return list(_embedded_errors(value, schema, "")) if schema.has_embedded else []
 
 

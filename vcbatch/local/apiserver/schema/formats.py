@@ -1,4 +1,4 @@
-"""The string formats that Kubernetes checks. Source: kube-openapi `pkg/validation/strfmt`."""
+"""The string formats that Kubernetes validates. Source: kube-openapi `pkg/validation/strfmt`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _is_date(text: str) -> bool:
 
 
 def is_duration(text: str) -> bool:
-    """A Go duration (`1h30m`) or one in words (`3 days`)."""
+    """Whether it is a Go duration (`1h30m`) or one in words (`3 days`)."""
     return text == "0" or bool(_DURATION.fullmatch(text)) or bool(_WORD_DURATION.fullmatch(text))
 
 
@@ -152,12 +152,12 @@ FORMATS: Mapping[str, Callable[[str], bool]] = {
     "datetime": _date_time,
     "k8s-short-name": lambda text: bool(_LABEL.fullmatch(text)),
     "k8s-long-name": lambda text: bool(_SUBDOMAIN.fullmatch(text)),
-    # Formats of numbers: their range is checked with the type.
+    # Formats of numbers: their range is validated with the type.
     "int32": _anything,
     "int64": _anything,
     "float": _anything,
     "double": _anything,
 }
-"""Format to its check of a string. Other formats are annotations and never checked."""
+"""Format to its check of a string. Other formats are annotations and aren't validated."""
 
 NUMBER_FORMATS = frozenset({"int32", "int64", "float", "double"})

@@ -12,7 +12,7 @@ from vcbatch.local.apiserver.schema.structural import Json, Node
 
 
 def validate_lists(value: Any, schema: Node) -> list[FieldError]:
-    """Duplicates in lists that are sets or maps, here and below."""
+    """Errors of duplicates in lists that are sets or maps, at this level and below."""
     return list(_list_errors(value, schema, "")) if schema.has_lists else []
 
 

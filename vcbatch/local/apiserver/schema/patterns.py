@@ -1,6 +1,6 @@
-"""Patterns that users write, matched by RE2: the language of Go's `regexp`, in time linear in the text.
+"""User-defined patterns, matched by RE2: the language of Go's `regexp`, in time linear in the text.
 
-A backtracking engine would let one pattern of a definition (`(a+)+$`) hold up the whole server.
+With a backtracking engine, one pattern of a definition (`(a+)+$`) could block the whole server.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re2
 _OPTIONS = re2.Options()
 _OPTIONS.log_errors = False
 
-# Where RE2's C++ words differ from Go's, which clients of Kubernetes know.
+# Where RE2's C++ messages differ from Go's, which clients of Kubernetes know.
 _GO_WORDS = {
     "bad repetition operator": "invalid nested repetition operator",
     "invalid perl operator": "invalid or unsupported Perl syntax",
@@ -24,7 +24,7 @@ _GO_WORDS = {
 
 
 class PatternError(ValueError):
-    """A text that is no pattern; worded as by Go."""
+    """An invalid pattern, with Go's message."""
 
 
 @lru_cache(maxsize=1024)

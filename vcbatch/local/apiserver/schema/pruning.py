@@ -1,4 +1,4 @@
-"""Drops what a structural schema doesn't know and fills in its defaults.
+"""Drops the fields that a structural schema doesn't have and sets its defaults.
 
 Source: apiextensions-apiserver `pkg/apiserver/schema/{pruning,defaulting,objectmeta}`.
 """
@@ -17,8 +17,8 @@ _META = frozenset({"apiVersion", "kind", "metadata"})
 
 
 def prune(obj: Json, schema: Node, *, unchanged: Collection[str] = ()) -> list[str]:
-    """Drop the unknown fields of a custom resource in place, those of metadata included, and make whole numbers of
-    what is written as `3.0`, but for the fields at the paths `unchanged`; answers the paths of the unknown fields
+    """Drop the unknown fields of a custom resource in place, those of metadata included, and convert numbers such as
+    `3.0` to integers, except for the fields at the paths `unchanged`; returns the paths of the unknown fields
     (`spec.tasks[0].foo`) in sorted order."""
     pruner = _Pruner(unchanged)
     pruner.metadata(obj, "")
@@ -27,7 +27,7 @@ def prune(obj: Json, schema: Node, *, unchanged: Collection[str] = ()) -> list[s
 
 
 def prune_stored(obj: Json, schema: Node) -> None:
-    """Drop in place what the schema doesn't know, the metadata left as it is, which was checked when it was stored."""
+    """Drop unknown fields in place, except in the metadata, which was validated when it was stored."""
     _Pruner().map(obj, schema, "", root=True)
 
 

@@ -1,4 +1,4 @@
-"""The schemas that OpenAPI documents publish: of built-in types by their field table, of custom ones as declared."""
+"""The schemas in published OpenAPI documents: of built-in types from their field table, of custom ones as declared."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _SCALARS: Mapping[str, Json] = {
 
 @functools.cache
 def source_digest() -> str:
-    """Changes when the field table does."""
+    """A digest that changes when the field table does."""
     return hashlib.sha256(source()).hexdigest()
 
 
 def has_descriptions() -> bool:
-    """Whether the descriptions of built-in fields are there; starts collecting them where they aren't."""
+    """Whether the descriptions of built-in fields are available; starts collecting them where they aren't."""
     return bool(descriptions.load())
 
 
@@ -60,12 +60,12 @@ def component_name(key: str) -> str:
 
 
 def custom_component_name(*, group: str, version: str, kind: str) -> str:
-    """`sh.volcano.batch.v1alpha1.Job`: the group backwards."""
+    """`sh.volcano.batch.v1alpha1.Job`: with the group reversed."""
     return ".".join([*reversed(group.split(".")), version, kind])
 
 
 def add_kind(schemas: dict[str, Json], entry: Served) -> str:
-    """Add the schemas of a resource and of its list; answers the component's name."""
+    """Add the schemas of a resource and of its list; returns the component's name."""
     resource = entry.resource
     group, version, kind = resource.group, resource.version, resource.kind
     known = None if entry.generated else kind_struct(api_version=resource.api_version, kind=kind)
@@ -94,7 +94,7 @@ def add_kind(schemas: dict[str, Json], entry: Served) -> str:
 
 
 def add_struct(schemas: dict[str, Json], key: str) -> None:
-    """Add the schema of a built-in type and of all that it refers to."""
+    """Add the schema of a built-in type and of all types that it refers to."""
     waiting = [key]
     while waiting:
         one = structs()[waiting.pop()]

@@ -1,6 +1,6 @@
-"""A structural OpenAPI v3 schema, compiled once for the walks over objects: prune, default, validate, CEL.
+"""A structural OpenAPI v3 schema, compiled once for the operations on objects: prune, default, validate, CEL.
 
-Source: apiextensions-apiserver `pkg/apiserver/schema` (what a structural schema is) and KEP-1769.
+Source: apiextensions-apiserver `pkg/apiserver/schema` (the definition of a structural schema) and KEP-1769.
 """
 
 from __future__ import annotations
@@ -69,20 +69,20 @@ class Node:
     not_: Node | None = None
     rules: Sequence[Rule] = ()
     defaulting: Sequence[tuple[str, Node]] = ()
-    """The properties that have a default of their own."""
+    """The properties with a default of their own."""
     has_rules: bool = False
-    """Whether there is a rule here or below."""
+    """Whether there is a rule at this level or below."""
     has_lists: bool = False
-    """Whether there is a set or map list here or below."""
+    """Whether there is a set or map list at this level or below."""
     has_embedded: bool = False
-    """Whether there is an embedded resource here or below."""
+    """Whether there is an embedded resource at this level or below."""
     plain: type | None = None
-    """The Python type of a scalar that nothing but its type constrains: most values of most objects."""
+    """The Python type of a scalar that only its type constrains: most values of most objects."""
 
 
 def compile_schema(schema: Json) -> Node:
-    """Compile a schema whose structure was checked when its definition was accepted; what is malformed anyway is
-    left out, so that a stored definition never stops the server."""
+    """Compile a schema whose structure was validated when its definition was accepted; malformed parts are left out, so
+    that a stored definition never stops the server."""
     node = Node(
         types=_types(schema),
         format=_text(schema, "format") if schema.get("format") in FORMATS else "",

@@ -1,6 +1,6 @@
 """The field table of the built-in API, read once from `types.txt`.
 
-One table serves three readers: the decoder of JSON bodies (unknown fields, wrong types, zero values), the decoder of
+One table has three readers: the decoder of JSON bodies (unknown fields, wrong types, zero values), the decoder of
 protobuf bodies (field numbers) and the published OpenAPI documents.
 """
 
@@ -13,7 +13,7 @@ from importlib import resources
 
 SCALARS = frozenset({"string", "bool", "int32", "int64", "uint8", "float64", "bytes"})
 OPAQUE = frozenset({"RawExtension", "FieldsV1", "JSON", "SchemaOrValue"})
-"""Types that hold any JSON value."""
+"""Types of arbitrary JSON values."""
 SPECIAL = frozenset({"Time", "MicroTime", "Quantity", "IntOrString", "Values", "Verbs"}) | OPAQUE
 """Types with a JSON form of their own. `Values` is a list of strings that is a message of its own in protobuf."""
 
@@ -29,16 +29,16 @@ class Field:
     pointer: bool = False
     inline: bool = False
     via: str = ""
-    """The names of the inlined structs that it comes from, as Go's errors write them: `ProbeHandler.`."""
+    """The names of the inlined structs that it comes from, as in Go's errors: `ProbeHandler.`."""
     always: bool = False
-    """Written even when it is zero."""
+    """Whether it is written even when it is zero."""
     merges: bool = False
     merge_key: str = ""
     retain_keys: bool = False
     go: str = ""
-    """What Go's errors call the type of the value or of the entries; "" for its plain name."""
+    """The name of the value's or entries' type in Go's errors; "" for its plain name."""
     go_whole: str = ""
-    """What they call the list or the map as a whole, where that has a name."""
+    """The name of the list's or map's type in Go's errors, where it has one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,12 +57,12 @@ class Struct:
 
     @property
     def package(self) -> str:
-        """The version part, which is what Go calls the package: `v1`."""
+        """The version part, which is the name of the Go package: `v1`."""
         return self.key.partition(".")[0].rpartition("/")[2]
 
 
 def source() -> bytes:
-    """The table as it is written."""
+    """The table's file content."""
     return resources.files("vcbatch.local.apiserver.schema").joinpath("types.txt").read_bytes()
 
 
@@ -106,7 +106,8 @@ _PACKAGES = {
 
 
 def kind_struct(*, api_version: str, kind: str) -> Struct | None:
-    """The struct of a built-in kind on the wire, or None. `meta.k8s.io`-like kinds (DeleteOptions) exist in all."""
+    """The struct of a built-in kind on the wire, or None. Kinds such as `DeleteOptions` of `meta.k8s.io` exist in all
+    groups."""
     group, _, version = api_version.rpartition("/")
     table = structs()
     for key in (f"{_PACKAGES.get(group, group)}/{version}.{kind}", f"meta/v1.{kind}"):
@@ -116,7 +117,8 @@ def kind_struct(*, api_version: str, kind: str) -> Struct | None:
 
 
 def merge_keys(key: str) -> dict[str, str]:
-    """Strategic merge of a kind: dotted path of each list that merges (without indexes) to its key, "" for a set."""
+    """The merge keys of a kind for strategic merge: dotted path of each merged list (without indexes) to its key, ""
+    for a set."""
     found: dict[str, str] = {}
     _collect_merge_keys(struct(key), "", found, ())
     return found

@@ -1,4 +1,4 @@
-"""Validates custom resources by their structural schema, in the words and the order of a real API server.
+"""Validates custom resources by their structural schema, with the messages and the order of a real API server.
 
 Source: kube-openapi `pkg/validation/validate` (checks, order, texts), apiextensions-apiserver
 `pkg/apiserver/validation` (how they become field errors; ratcheting: KEP-4008).
@@ -22,7 +22,8 @@ from vcbatch.local.apiserver.schema.structural import Json, Node
 
 @dataclass(slots=True)
 class _Result:
-    """`matches` counts what did hold: the alternative of an anyOf that came closest explains the failure."""
+    """`matches` counts the successful checks: of the alternatives of an anyOf, the one with the most explains the
+    failure."""
 
     errors: list[FieldError] = field(default_factory=list[FieldError])
     matches: int = 0
@@ -34,14 +35,14 @@ class _Result:
 
 
 _PLAIN = _Result(matches=7)
-"""Of a value that has nothing but a type and has that; never merged into."""
+"""The result for a value whose schema has only a type, which it has; never merged into."""
 
 
 def validate_schema(value: Any, schema: Node, *, base: str = "", old: Any = ABSENT) -> list[FieldError]:
-    """All errors of `value`. `base` is the field path at which the value sits (texts name paths below it only).
+    """All errors of `value`. `base` is the field path of the value (texts name paths below it only).
 
-    With an `old` value, what didn't change isn't reported (ratcheting), so that a tightened schema doesn't block
-    unrelated updates.
+    With an `old` value, errors of unchanged parts aren't reported (ratcheting), so that a tightened schema doesn't
+    block unrelated updates.
     """
     return _Walk(base).validate(value, schema, "", old).errors
 

@@ -1,4 +1,4 @@
-"""What clients do with a pod besides reading and writing it: bind, evict, read logs, run commands, reach ports."""
+"""Operations on pods besides reading and writing them: bind, evict, read logs, run commands, connect to ports."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _DEFAULT_SECONDS, _FEWEST_SECONDS, _MOST_SECONDS = 3600, 600, 1 << 32
 
 
 def token_handler(tokens: ServiceAccountTokens) -> Handler:
-    """Answers a TokenRequest with a token of the service account."""
+    """A handler that answers a TokenRequest with a token of the service account."""
 
     async def handle(request: HandlerRequest) -> Reply:
         body = _decoded(request)
@@ -92,7 +92,7 @@ def _seconds_errors(seconds: int) -> list[FieldError]:
 
 
 def _bound(request: HandlerRequest, reference: Json | None) -> dict[str, Json]:
-    """The object that the token ends with, by its kind in the token, and the node of a pod beside it."""
+    """The object that the token is bound to, by its kind in the token, and the node of a pod."""
     if reference is None:
         return {}
     operations, namespace = request.operations, request.ctx.namespace

@@ -1,4 +1,4 @@
-"""`pods/binding` and `bindings`: a scheduler's word that a pod runs on a node.
+"""`pods/binding` and `bindings`: a scheduler's decision that a pod runs on a node.
 
 Source: kubernetes `pkg/registry/core/pod/storage`, `BindingREST`.
 """
@@ -38,7 +38,7 @@ async def bind(request: HandlerRequest) -> Reply:
 
 
 def success_status() -> Json:
-    """The answer to a create that makes no object."""
+    """The response to a create that creates no object."""
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
 
@@ -101,7 +101,7 @@ def _assign(pod: Json, node: str, binding: Json, now: datetime) -> None:
 
 
 def set_condition(conditions: list[Json], condition: Json, now: datetime) -> None:
-    """Puts a condition in the place of the one of its type; the transition time moves with the status only."""
+    """Replace the condition of the same type, or add it; the transition time only changes with the status."""
     moment = now.replace(microsecond=0).isoformat().replace("+00:00", "Z")
     written = {"lastProbeTime": None, "lastTransitionTime": moment, **condition}
     for index, old in enumerate(conditions):

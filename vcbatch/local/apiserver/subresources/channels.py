@@ -2,8 +2,8 @@
 
 On a WebSocket each message begins with the number of its channel. Source: kubernetes
 `staging/src/k8s.io/kubelet/pkg/cri/streaming/remotecommand/websocket.go` and
-`client-go/tools/remotecommand/websocket.go`. Before `v4` the error channel carries the message of a failure, and
-nothing on success; from `v4` on a Status. `v5` is `v4` with a message that closes a channel.
+`client-go/tools/remotecommand/websocket.go`. Before `v4` the error channel has the message of a failure, and nothing on
+success; from `v4` on a Status. `v5` is `v4` with a message that closes a channel.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class InputClosed:
-    """The client's standard input has ended."""
+    """The client has closed the standard input."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,18 +64,18 @@ Message = Input | InputClosed | Resize
 
 
 class Channels(Protocol):
-    """The client's side of a command, whatever carries it."""
+    """The client's side of a command, independent of the transport."""
 
     def messages(self) -> AsyncIterator[Message]:
-        """Until the client is gone."""
+        """The client's messages until it disconnects."""
         ...
 
     async def send(self, stream: int, data: bytes) -> None:
-        """Output for standard output (1) or standard error (2); `OSError` where the client is gone."""
+        """Send to standard output (1) or standard error (2); raises `OSError` where the client has disconnected."""
         ...
 
     async def finish(self, status: Json) -> None:
-        """Tell how it ended."""
+        """Send the final status."""
         ...
 
     async def close(self) -> None: ...
@@ -86,7 +86,7 @@ class Channels(Protocol):
 
 
 def decode(message: bytes) -> Message | None:
-    """What a client's message says; None for one that means nothing here."""
+    """Parse a client's message; None for one without a meaning."""
     if not message:
         return None
     channel, data = message[0], message[1:]
@@ -100,7 +100,7 @@ def decode(message: bytes) -> Message | None:
 
 
 def decode_resize(data: bytes) -> Resize | None:
-    """A window size as clients send it, `{"Width": 80, "Height": 24}`; None where it is none."""
+    """A window size as clients send it, `{"Width": 80, "Height": 24}`; None for any other text."""
     if len(data) > _RESIZE_LIMIT:
         return None
     try:
@@ -114,8 +114,8 @@ def decode_resize(data: bytes) -> Resize | None:
 
 
 class WebSocketChannels:
-    """Channels as messages of a WebSocket. What the client did not ask for (`wanted`, by name) is neither read nor
-    sent."""
+    """Channels as messages of a WebSocket. Streams that the client did not request (`wanted`, by name) are neither read
+    nor sent."""
 
     def __init__(self, socket: WebSocket, protocol: str, *, wanted: Collection[str]) -> None:
         self._socket = socket
@@ -125,8 +125,8 @@ class WebSocketChannels:
 
     @classmethod
     async def accept(cls, socket: WebSocket, *, wanted: Collection[str]) -> WebSocketChannels:
-        """Answer the handshake. Raises `StatusError` where no protocol is common to both sides."""
-        # A server that speaks v5 speaks only that with a client that offers it, in whatever order.
+        """Complete the handshake. Raises `StatusError` where client and server have no protocol in common."""
+        # A server that supports v5 uses only that with a client that offers it, in whatever order.
         protocol = V5 if V5 in socket.offered else socket.choose(PROTOCOLS)
         await socket.accept(protocol)
         return cls(socket, protocol, wanted=wanted)
@@ -162,7 +162,7 @@ _OUTPUTS = {"stdout": Channel.STDOUT, "stderr": Channel.STDERR}
 
 
 def exit_status(code: int) -> Json:
-    """The Status that tells a command's exit code. Source: kubernetes `kubelet/pkg/cri/streaming/remotecommand`."""
+    """The Status with a command's exit code. Source: kubernetes `kubelet/pkg/cri/streaming/remotecommand`."""
     if code == 0:
         return {"metadata": {}, "status": "Success"}
     return {
@@ -175,7 +175,8 @@ def exit_status(code: int) -> Json:
 
 
 async def converse(channels: Channels, session: Session) -> None:
-    """Carry input, window sizes and output between the client and a command until either has ended; then end both."""
+    """Transfer input, window sizes and output between the client and a command until either has ended; then end
+    both."""
     outbound = asyncio.create_task(_output(channels, session), name="output of a command")
     others = [
         asyncio.create_task(_input(channels, session), name="input of a command"),
@@ -197,7 +198,7 @@ async def _output(channels: Channels, session: Session) -> None:
                 await channels.send(stream, chunk)
         status = exit_status(await session.exit_code())
     except OSError:
-        return  # the client is gone
+        return  # the client has disconnected
     except StatusError as error:
         status = error.body()
     except Exception:
@@ -207,11 +208,11 @@ async def _output(channels: Channels, session: Session) -> None:
 
 
 async def _input(channels: Channels, session: Session) -> None:
-    """Returns when the client is gone."""
+    """Returns when the client has disconnected."""
     async for message in channels.messages():
         match message:
             case Input(data=data):
-                # A command that doesn't read its input, or has ended, says so by its exit and not by this.
+                # A command that doesn't read its input, or has ended, is reported by its exit code only.
                 with suppress(OSError):
                     await session.write(data)
             case InputClosed():

@@ -1,7 +1,8 @@
 """`pods/eviction`: deletes a pod unless a PodDisruptionBudget forbids it.
 
-What a budget allows is counted from the pods it selects at the moment of the request, and not read from its status,
-which follows a little later. Source of the rules: kubernetes `pkg/registry/core/pod/storage`, `EvictionREST`.
+The allowed disruptions are counted from the selected pods at the time of the request, and not read from the budget's
+status, which is updated a little later. Source of the rules: kubernetes `pkg/registry/core/pod/storage`,
+`EvictionREST`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _TOO_MANY = "This pod has more than one PodDisruptionBudget, which the eviction 
 
 
 async def evict(request: HandlerRequest) -> Reply:
-    """Answers 429 with the budget in the way, or deletes the pod and marks it as a DisruptionTarget."""
+    """Deletes the pod and marks it as a DisruptionTarget, or answers 429 with the budget that forbids it."""
     body = request.body or {}
     name = (body.get("metadata") or {}).get("name") or request.name
     if name != request.name:
@@ -53,7 +54,7 @@ _TARGET: Json = {
 
 
 def _may_go(pod: Json) -> bool:
-    """Pods that serve nobody are no disruption: finished, not yet started, or already on their way out."""
+    """Whether the pod's eviction is no disruption: it has finished, hasn't started, or is already being deleted."""
     return (pod.get("status") or {}).get("phase") in (
         PodPhase.SUCCEEDED,
         PodPhase.FAILED,

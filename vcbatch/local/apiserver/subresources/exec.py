@@ -1,6 +1,6 @@
 """`pods/exec` and `pods/attach`.
 
-Source of the rules and words: kubernetes `pkg/registry/core/pod`, `ExecLocation` and `AttachLocation`;
+Source of the rules and messages: kubernetes `pkg/registry/core/pod`, `ExecLocation` and `AttachLocation`;
 `staging/src/k8s.io/kubelet/pkg/cri/streaming`.
 """
 
@@ -24,7 +24,7 @@ from vcbatch.local.apiserver.tables import dig
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamOptions:
-    """What `PodExecOptions` and `PodAttachOptions` ask for. A terminal has one stream for all output."""
+    """The parsed `PodExecOptions` and `PodAttachOptions`. A terminal has one stream for all output."""
 
     container: str
     stdin: bool
@@ -35,7 +35,7 @@ class StreamOptions:
 
     @property
     def streams(self) -> Sequence[str]:
-        """The streams that a client opens where each has one of its own."""
+        """The streams that a client opens with a protocol of one stream per channel."""
         asked = {"stdin": self.stdin, "stdout": self.stdout, "stderr": self.stderr and not self.tty, "resize": self.tty}
         return ["error", *(name for name, wanted in asked.items() if wanted)]
 
@@ -73,7 +73,7 @@ async def _serve(request: HandlerRequest, open_session: Open, *, needs_command: 
         session = await open_session(kubelet, request.ctx.namespace or "", request.name, options)
         await converse(channels, session)
     except StatusError as error:
-        # Once upgraded there is one way to say anything: as the final status.
+        # After the upgrade an error can only be sent as the final status.
         await channels.finish(error.body())
     finally:
         await channels.close()
@@ -81,7 +81,7 @@ async def _serve(request: HandlerRequest, open_session: Open, *, needs_command: 
 
 
 async def _accept(request: HandlerRequest, options: StreamOptions) -> Channels | None:
-    """Upgrade the connection, to whichever protocol the client asks for; None where it goes away instead."""
+    """Upgrade the connection to the protocol that the client requests; None where it disconnects instead."""
     if not can_take_over(request):
         return await WebSocketChannels.accept(WebSocket(request), wanted=options.streams)
     channels = SpdyChannels(take_over(request, (V4,)), wanted=set(options.streams))
@@ -92,7 +92,7 @@ async def _accept(request: HandlerRequest, options: StreamOptions) -> Channels |
 
 
 def _options(request: HandlerRequest, *, needs_command: bool) -> StreamOptions:
-    """Checked in the order in which Kubernetes does: the pod, its container, its node, then the streams."""
+    """Validated in the order of Kubernetes: the pod, its container, its node, then the streams."""
     pod = request.operations.get(PODS, request.ctx.namespace, request.name)
     container = choose_container(pod, first(request.query, "container"))
     require_node(request)
@@ -108,7 +108,7 @@ def _options(request: HandlerRequest, *, needs_command: bool) -> StreamOptions:
 
 
 def require_node(request: HandlerRequest) -> None:
-    """Raises 400 for a pod that no node has yet."""
+    """Raises 400 for a pod without a node."""
     pod = request.operations.get(PODS, request.ctx.namespace, request.name)
     if not dig(pod, "spec", "nodeName"):
         raise bad_request(f"pod {request.name} does not have a host assigned")

@@ -18,7 +18,7 @@ _OPENING_SECONDS = 0.05
 
 
 async def read_log(request: HandlerRequest) -> Reply:
-    """GET pods/NAME/log: the log of one container, as far as the query asks for it."""
+    """GET pods/NAME/log: the part of one container's log that the query selects."""
     options = _options(request.query)
     pod = request.operations.get(PODS, request.ctx.namespace, request.name)
     container = choose_container(pod, _last(request.query, "container") or "")
@@ -39,8 +39,8 @@ async def _nothing() -> AsyncIterator[bytes]:
 
 
 async def _opened(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The same chunks, once it is likely that there are any: a kubelet that refuses does so at once, and its refusal
-    can be the answer only as long as none has begun."""
+    """The same chunks, after the first is available or a short wait: a kubelet that refuses does so at once, and its
+    error can only be the response as long as no chunk was sent."""
 
     async def following() -> bytes | None:
         return await anext(chunks, None)
@@ -114,7 +114,7 @@ def _names(pod: Json, kind: str) -> list[str]:
 
 
 def choose_container(pod: Json, asked: str) -> str:
-    """The container meant: the one named, or the only one there is. Raises 400 otherwise."""
+    """The container in the query, or the pod's only one. Raises 400 otherwise."""
     name = dig(pod, "metadata", "name")
     regular, initial = _names(pod, "containers"), _names(pod, "initContainers")
     if asked:
@@ -135,7 +135,7 @@ _PULL_WORDS = {"ErrImagePull": "image can't be pulled", "ImagePullBackOff": "try
 
 
 def _refuse_unstarted(pod: Json, container: str, *, previous: bool) -> None:
-    """Raises 400 with the kubelet's words where there is no log yet, or none of a previous run."""
+    """Raises 400 with the kubelet's message where there is no log yet, or none of a previous run."""
     name = dig(pod, "metadata", "name")
     what = f'container "{container}" in pod "{name}"'
     status = _status_of(pod, container)

@@ -1,7 +1,7 @@
-"""Port-forward without streams: one connection to each port named, as two channels of a WebSocket each.
+"""Port-forward without streams: one connection for each requested port, as two channels of a WebSocket each.
 
-Even channels carry data and odd ones an error; the first message on each is its port's number. Source: kubernetes
-`staging/src/k8s.io/kubelet/pkg/cri/streaming/portforward/websocket.go`; the official Python client speaks this.
+Even channels have data and odd ones an error; the first message on each is its port's number. Source: kubernetes
+`staging/src/k8s.io/kubelet/pkg/cri/streaming/portforward/websocket.go`; the official Python client uses this protocol.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CHUNK = 32 * 1024
 
 
 class ChannelForwarder:
-    """Connects an accepted WebSocket with `ports`, until the pod has closed all or the client is gone."""
+    """Connects an accepted WebSocket with `ports`, until the pod has closed all or the client has disconnected."""
 
     def __init__(self, *, pod: str, ports: Sequence[int], dial: Dial, socket: WebSocket) -> None:
         self._pod = pod
@@ -48,7 +48,7 @@ class ChannelForwarder:
 
     async def _connect(self, index: int) -> None:
         data, error, port = 2 * index, 2 * index + 1, self._ports[index]
-        with suppress(OSError):  # the client is gone
+        with suppress(OSError):  # the client has disconnected
             for channel in (data, error):
                 await self._socket.send(bytes([channel]) + struct.pack("<H", port))
             try:
@@ -65,26 +65,26 @@ class ChannelForwarder:
                 writer.transport.abort()
 
     async def _receive(self) -> None:
-        """Returns when the client is gone."""
+        """Returns when the client has disconnected."""
         async for message in self._socket.messages():
             index, is_error = divmod(message[0], 2) if message else (len(self._ports), 0)
             if is_error or index >= len(self._ports):
                 continue
             writer = await self._writers[index]
             if writer is not None and not writer.is_closing():
-                with suppress(OSError):  # what the pod doesn't take any more is no error of the others
+                with suppress(OSError):  # a failed connection doesn't affect the others
                     writer.write(message[1:])
                     await writer.drain()
 
 
 def refusal(pod: str, port: int, failure: Exception) -> bytes:
-    """What the client is told where a port can't be reached."""
+    """The error message for a port that can't be reached."""
     why = (failure.strerror if isinstance(failure, OSError) else None) or str(failure)
     return f"error forwarding port {port} to pod {pod}: {why}".encode()
 
 
 def parse_port(text: str) -> int | None:
-    """A port number; None where it is none."""
+    """A port number; None for any other text."""
     if not (text.isascii() and text.isdigit() and len(text) <= 5):
         return None
     port = int(text)

@@ -1,7 +1,7 @@
-"""`pods/portforward`: connections to ports of a pod, as pairs of SPDY streams, inside a WebSocket or by themselves.
+"""`pods/portforward`: connections to ports of a pod, as pairs of SPDY streams, inside a WebSocket or directly.
 
-A client opens two streams for each connection, one for its data and one on which an error is told, both with the same
-request id. Source: kubernetes `staging/src/k8s.io/kubelet/pkg/cri/streaming/portforward`.
+A client opens two streams for each connection, one for its data and one for an error, both with the same request id.
+Source: kubernetes `staging/src/k8s.io/kubelet/pkg/cri/streaming/portforward`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _CHUNK = 32 * 1024
 
 
 async def forward_ports(request: HandlerRequest) -> Reply | None:
-    """Connects the client with ports of a pod, for as long as it stays."""
+    """Connects the client with ports of a pod, until it disconnects."""
     namespace, name = request.ctx.namespace or "", request.name
     request.operations.get(PODS, request.ctx.namespace, name)
     require_node(request)
@@ -68,7 +68,7 @@ async def forward_ports(request: HandlerRequest) -> Reply | None:
 
 
 def _asked_ports(request: HandlerRequest) -> list[int]:
-    """The ports that the query names: a client that has no streams says beforehand where it connects."""
+    """The ports in the query: a client without streams lists them in advance."""
     texts = [text for value in request.query.get("ports") or () for text in value.split(",")]
     ports = [parse_port(text) for text in texts]
     if not ports or None in ports or len(ports) > MAX_PORTS:
@@ -89,7 +89,7 @@ async def _forward(connection: Connection, *, pod: str, dial: Dial) -> None:
 
 
 async def serve(forwarder: PortForwarder, receiving: Awaitable[None], lost: Awaitable[None]) -> None:
-    """Until the client is gone or breaks the protocol; then every connection is closed."""
+    """Serve until the client disconnects or violates the protocol; then close all connections."""
     tasks = [asyncio.ensure_future(receiving), asyncio.ensure_future(lost)]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -100,7 +100,7 @@ async def serve(forwarder: PortForwarder, receiving: Awaitable[None], lost: Awai
         with suppress(OSError):
             await forwarder.go_away()
     except OSError:
-        pass  # the client is gone
+        pass  # the client has disconnected
     finally:
         for task in tasks:
             task.cancel()
@@ -117,7 +117,7 @@ class _Pair:
 
 
 class PortForwarder:
-    """Pairs streams, and carries each pair to a connection that `dial` makes."""
+    """Pairs streams, and transfers the data of each pair over a connection that `dial` opens."""
 
     def __init__(self, *, pod: str, dial: Dial, send: Send) -> None:
         self._pod = pod
@@ -127,7 +127,7 @@ class PortForwarder:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def feed(self, data: bytes) -> None:
-        """Raises `SpdyError`."""
+        """Process received data. Raises `SpdyError`."""
         await self._multiplexer.feed(data)
 
     async def go_away(self) -> None:
@@ -189,7 +189,7 @@ class PortForwarder:
             return
         upload = asyncio.create_task(_upload(data, writer))
         try:
-            # The pod's side decides when it is over: a client may end its half and go on reading.
+            # The pod's side decides when it ends: a client may close its half and continue to read.
             while chunk := await reader.read(_CHUNK):
                 await data.write(chunk)
             await data.finish()
@@ -203,7 +203,7 @@ class PortForwarder:
 
 
 async def _quietly(work: Awaitable[None]) -> None:
-    """One connection that breaks is no concern of the others."""
+    """Await `work`; an error of one connection doesn't affect the others."""
     with suppress(OSError):
         await work
 
@@ -216,4 +216,4 @@ async def _upload(data: Stream, writer: asyncio.StreamWriter) -> None:
         if writer.can_write_eof():
             writer.write_eof()
     except OSError:
-        writer.transport.abort()  # wakes the reading side, which ends the connection
+        writer.transport.abort()  # wakes the reading side, which closes the connection

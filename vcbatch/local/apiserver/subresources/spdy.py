@@ -1,6 +1,6 @@
-"""SPDY/3.1 framing, as far as Kubernetes' clients speak it: without flow control, settings and server push.
+"""SPDY/3.1 framing, the part that Kubernetes' clients use: without flow control, settings and server push.
 
-Source: the SPDY protocol drafts 3 and 3.1 (public), and what `moby/spdystream` sends.
+Source: the SPDY protocol drafts 3 and 3.1 (public), and the output of `moby/spdystream`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from enum import IntEnum
 VERSION = 3
 MAX_FRAME = 4 * 1024 * 1024
 MAX_HEADERS = 64 * 1024
-"""Bytes of a decompressed header block; a few compressed bytes can ask for gigabytes."""
+"""Bytes of a decompressed header block; a few compressed bytes can expand to gigabytes."""
 
 _MAX_HEADER_COUNT = 100
 
-# Strings that header blocks are likely to have, each after its length; then text in which more are found.
+# The compression dictionary: likely strings of header blocks, each after its length; then text with more of them.
 _WORDS = (
     "options|head|post|put|delete|trace|accept|accept-charset|accept-encoding|accept-language|accept-ranges|age|allow|"
     "authorization|cache-control|connection|content-base|content-encoding|content-language|content-length|"
@@ -40,7 +40,7 @@ DICTIONARY = b"".join(struct.pack(">I", len(word)) + word.encode() for word in _
 
 
 class SpdyError(Exception):
-    """The peer broke the protocol: nothing that follows can be trusted, and the connection ends."""
+    """The peer violated the protocol: nothing that follows can be parsed, and the connection is closed."""
 
 
 class FrameType(IntEnum):
@@ -105,14 +105,14 @@ Frame = SynStream | SynReply | Data | Reset | Ping | GoAway
 
 
 class Decoder:
-    """Frames from bytes as they come, in pieces of any size. After a `SpdyError` it must not be used again."""
+    """Decodes frames from bytes in chunks of any size. After a `SpdyError` it must not be used again."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
         self._inflate = zlib.decompressobj(zdict=DICTIONARY)
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """The frames that are complete now. Settings, window updates and later headers are read and left out."""
+        """The frames that are complete now. Settings, window updates and later headers are parsed and skipped."""
         self._buffer += data
         while len(self._buffer) >= 8:
             head, rest = struct.unpack_from(">II", self._buffer)
@@ -143,7 +143,7 @@ class Decoder:
                 (stream,) = _unpack(">I", payload)
                 return SynReply(stream=stream & 0x7FFFFFFF, headers=self._headers(payload[4:]), fin=fin)
             case FrameType.HEADERS:
-                # Read all the same: the compression of what follows builds on it.
+                # Parsed all the same: the compression of later headers depends on it.
                 _unpack(">I", payload)
                 self._headers(payload[4:])
                 return None
@@ -168,7 +168,7 @@ class Decoder:
 
 
 class Encoder:
-    """Frames to bytes. Header blocks build on those before them: every encoded frame must be sent, and in order."""
+    """Encodes frames. Header blocks depend on earlier ones: every encoded frame must be sent, and in order."""
 
     def __init__(self) -> None:
         self._deflate = zlib.compressobj(zdict=DICTIONARY)

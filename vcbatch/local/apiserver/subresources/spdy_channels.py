@@ -21,11 +21,11 @@ Json = dict[str, Any]
 _OUTPUTS = {1: "stdout", 2: "stderr"}
 _OPENING_SECONDS = 30.0
 _QUEUED = 4
-_RESIZE_LIMIT = 4096  # bytes of window sizes that aren't whole yet
+_RESIZE_LIMIT = 4096  # bytes of incomplete window sizes
 
 
 class SpdyChannels:
-    """Channels as streams of a tunnel. `wanted` names those that the client is going to open."""
+    """Channels as streams of a tunnel. `wanted` names those that the client has to open."""
 
     def __init__(self, tunnel: Tunnel, *, wanted: set[str]) -> None:
         self._tunnel = tunnel
@@ -37,7 +37,7 @@ class SpdyChannels:
         self._tasks = [asyncio.create_task(self._receive(), name="streams of a command")]
 
     async def ready(self) -> bool:
-        """Whether the client has opened all its streams; it gets half a minute."""
+        """Whether the client has opened all its streams; waits up to half a minute."""
         waiting = asyncio.create_task(self._complete.wait())
         try:
             await asyncio.wait((waiting, self._tasks[0]), timeout=_OPENING_SECONDS, return_when=asyncio.FIRST_COMPLETED)
@@ -84,7 +84,7 @@ class SpdyChannels:
             self._complete.set()
 
     async def _receive(self) -> None:
-        """Until the client is gone, or says what isn't SPDY."""
+        """Process data until the client disconnects or violates the protocol."""
         with suppress(OSError, SpdyError):
             async for data in self._tunnel.messages():
                 await self._multiplexer.feed(data)

@@ -1,4 +1,5 @@
-"""Many streams on one connection: SPDY from the server's side. The client opens streams; either side ends its half."""
+"""Many streams on one connection: SPDY from the server's side. The client opens streams; either side closes its
+half."""
 
 from __future__ import annotations
 
@@ -21,18 +22,18 @@ from vcbatch.local.apiserver.subresources.spdy import (
 )
 
 MAX_STREAMS = 512
-_BUFFERED = 256 * 1024  # bytes of one stream that nobody has read; above, the whole connection waits
+_BUFFERED = 256 * 1024  # unread bytes of one stream; above, the whole connection waits
 _LARGEST_WRITE = 32 * 1024
 
 Send = Callable[[bytes], Awaitable[None]]
 
 
 class StreamReset(OSError):
-    """The other side has given the stream up."""
+    """The other side has reset the stream."""
 
 
 class Stream:
-    """One stream. Reading ends with the client's half; writing goes on until `finish`."""
+    """One stream. Reading ends with the client's half; writing is possible until `finish`."""
 
     def __init__(self, number: int, headers: Mapping[str, str], send: Callable[[Frame], Awaitable[None]]) -> None:
         self.number = number
@@ -51,7 +52,7 @@ class Stream:
         return self._reset or (self._ended and self._finished)
 
     async def read(self) -> bytes:
-        """The next piece, or b"" once the client has ended its half; raises `StreamReset`."""
+        """The next chunk, or b"" once the client has closed its half; raises `StreamReset`."""
         while not self._chunks:
             if self._reset:
                 raise StreamReset("the stream was reset")
@@ -70,21 +71,21 @@ class Stream:
             await self._send(Data(stream=self.number, data=data[start : start + _LARGEST_WRITE], fin=False))
 
     async def finish(self) -> None:
-        """End our half."""
+        """Close our half."""
         if not self._finished and not self._reset:
             self._finished = True
             await self._send(Data(stream=self.number, data=b"", fin=True))
 
     async def abandon(self, reason: ResetReason = ResetReason.CANCEL) -> None:
-        """End both halves at once."""
+        """Close both halves at once."""
         if not self.over:
             self.drop()
             await self._send(Reset(stream=self.number, reason=reason))
 
-    # What the connection tells it ------------------------------------------------------------------------------------
+    # Called by the connection ----------------------------------------------------------------------------------------
 
     async def deliver(self, data: bytes) -> None:
-        """Returns once there is room for more."""
+        """Queue data; returns once the buffer is below its limit."""
         if self._ended or self._reset or not data:
             return
         self._chunks.append(data)
@@ -121,7 +122,7 @@ class Multiplexer:
         self._last = 0
 
     async def feed(self, data: bytes) -> None:
-        """Take in what the client sent; raises `SpdyError` where it isn't SPDY."""
+        """Process data from the client; raises `SpdyError` where it isn't SPDY."""
         for frame in self._decoder.feed(data):
             await self._take(frame)
 
@@ -129,7 +130,7 @@ class Multiplexer:
         await self._send(GoAway(last_stream=self._last))
 
     def close(self) -> None:
-        """The connection is gone: every stream is reset."""
+        """The connection is closed: reset every stream."""
         for stream in self._streams.values():
             stream.drop()
         self._streams.clear()

@@ -1,4 +1,4 @@
-"""A connection that has left HTTP behind: the way of older clients, which upgrade to SPDY instead of a WebSocket."""
+"""A connection that was upgraded from HTTP: older clients upgrade to SPDY instead of a WebSocket."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from vcbatch.local.apiserver.registry import HandlerRequest
 from vcbatch.local.apiserver.subresources.websocket import IDLE_SECONDS
 
 TAKE_OVER_EXTENSION = "vcbatch.take_over"
-"""In the ASGI scope of a request that asks for the upgrade: answers with the bytes given, and hands the connection
-over."""
+"""In the ASGI scope of a request that asks for the upgrade: answers with the given bytes, and returns the
+connection."""
 
 UPGRADE = b"spdy/3.1"
 _OFFERED = "x-stream-protocol-version"
-_HIGH_WATER = 256 * 1024  # bytes received that nobody has read; above, the client has to wait
+_HIGH_WATER = 256 * 1024  # unread received bytes; above, the client has to wait
 
 
 class Connection(Protocol):
-    """What a protocol of several streams runs on: a WebSocket or a tunnel."""
+    """The transport of a protocol with several streams: a WebSocket or a tunnel."""
 
     def messages(self) -> AsyncIterator[bytes]: ...
 
@@ -32,7 +32,7 @@ class Connection(Protocol):
 
 
 class Tunnel(asyncio.Protocol):
-    """The bytes of a taken-over connection, in both directions, each side waiting for the other."""
+    """The bytes of an upgraded connection, in both directions, with flow control."""
 
     def __init__(self, transport: asyncio.Transport, *, ended: Callable[[Tunnel], None]) -> None:
         self.transport = transport
@@ -45,7 +45,7 @@ class Tunnel(asyncio.Protocol):
         self._gone = asyncio.Event()
         self._last_activity = asyncio.get_running_loop().time()
 
-    # Of asyncio.Protocol ---------------------------------------------------------------------------------------------
+    # Methods of asyncio.Protocol -------------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
         self._touch()
@@ -68,10 +68,10 @@ class Tunnel(asyncio.Protocol):
         self._writable.set()
 
     def shutdown(self) -> None:
-        """The server stops."""
+        """Called when the server stops."""
         self.transport.close()
 
-    # Of Connection ---------------------------------------------------------------------------------------------------
+    # Methods of Connection -------------------------------------------------------------------------------------------
 
     async def messages(self) -> AsyncIterator[bytes]:
         while True:

@@ -1,4 +1,4 @@
-"""The WebSocket below `exec`, `attach` and `port-forward`: messages, activity, and knowing when the client is gone.
+"""The WebSocket for `exec`, `attach` and `port-forward`: messages, idle time, and detection of lost clients.
 
 A message of a channel begins with the channel's number: as a byte, or with the `base64` protocols as a digit before the
 encoded data, in text frames. Source: kubernetes `staging/src/k8s.io/streaming/pkg/httpstream/wsstream`.
@@ -17,20 +17,20 @@ from vcbatch.local.apiserver.apierrors import StatusError, bad_request
 from vcbatch.local.apiserver.registry import HandlerRequest
 
 GONE_EXTENSION = "vcbatch.gone"
-"""In the ASGI scope: an `asyncio.Event` that is set when the connection is lost, even while nobody receives."""
+"""In the ASGI scope: an `asyncio.Event` that is set when the connection is lost, even while nothing is received."""
 
 IDLE_SECONDS = 4 * 3600.0
-"""How long a connection may be silent in both directions: a kubelet's `streamingConnectionIdleTimeout`."""
+"""The time limit of a connection without data in both directions: a kubelet's `streamingConnectionIdleTimeout`."""
 
 
 NO_PROTOCOL: Final = ""
-"""What a client speaks that names no subprotocol: `channel.k8s.io`."""
+"""The protocol of a client that names no subprotocol: `channel.k8s.io`."""
 
 _DIGIT_ZERO: Final = ord("0")
 
 
 class WebSocket:
-    """One accepted or still to be accepted WebSocket of a request."""
+    """A WebSocket of a request, accepted or not yet."""
 
     def __init__(self, request: HandlerRequest) -> None:
         scope, receive, send = request.scope, request.receive, request.send
@@ -44,8 +44,8 @@ class WebSocket:
         self._base64 = False
 
     def choose(self, spoken: Sequence[str]) -> str:
-        """The first protocol that the client offers and that is one of ours; `NO_PROTOCOL` where it offers none and
-        that is spoken. Raises 403, as a kubelet answers, where there is none."""
+        """The first protocol that the client offers and `spoken` has; `NO_PROTOCOL` where it offers none and `spoken`
+        has that. Raises 403, as a kubelet answers, where there is none."""
         for protocol in self.offered or (NO_PROTOCOL,):
             if protocol in spoken:
                 return protocol
@@ -63,8 +63,8 @@ class WebSocket:
         await self._send({"type": "websocket.accept", "subprotocol": protocol or None})
 
     async def messages(self) -> AsyncIterator[bytes]:
-        """What the client sends, until it is gone. With a `base64` protocol each message is decoded to the number of
-        its channel, as a byte, and its data; what cannot be decoded is ignored."""
+        """The client's messages, until it disconnects. With a `base64` protocol each message is decoded to the number
+        of its channel, as a byte, and its data; invalid messages are ignored."""
         while True:
             message: Any = await self._receive()
             if message["type"] != "websocket.receive":
@@ -79,8 +79,8 @@ class WebSocket:
                     yield _decoded(data)
 
     async def send(self, data: bytes) -> None:
-        """Returns once the connection has room again; raises `OSError` where the client is gone. With a `base64`
-        protocol the first byte is the number of a channel."""
+        """Returns once the send buffer is below its limit; raises `OSError` where the client has disconnected. With a
+        `base64` protocol the first byte is the number of a channel."""
         self._touch()
         if self._base64:
             await self._send({"type": "websocket.send", "text": _encoded(data)})
@@ -88,11 +88,11 @@ class WebSocket:
             await self._send({"type": "websocket.send", "bytes": data})
 
     async def close(self) -> None:
-        with suppress(OSError, RuntimeError):  # gone already
+        with suppress(OSError, RuntimeError):  # already closed
             await self._send({"type": "websocket.close", "code": 1000})
 
     async def lost(self) -> None:
-        """Returns when the connection is lost, or was silent for too long."""
+        """Returns when the connection is lost, or was idle for too long."""
         loop = asyncio.get_running_loop()
         while (left := self._last_activity + IDLE_SECONDS - loop.time()) > 0:
             if self._gone is None:
@@ -111,6 +111,7 @@ def _encoded(message: bytes) -> str:
 
 
 def _decoded(message: bytes) -> bytes:
-    """Raises `binascii.Error`. Go's decoder, too, takes line ends and nothing else outside of the alphabet."""
+    """Raises `binascii.Error`. Go's decoder, too, ignores line breaks and no other characters outside of the
+    alphabet."""
     data = base64.b64decode(message[1:].translate(None, b"\r\n"), validate=True)
     return bytes([(message[0] - _DIGIT_ZERO) % 256]) + data

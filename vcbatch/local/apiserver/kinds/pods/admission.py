@@ -1,4 +1,5 @@
-"""What admission adds to a new pod: amounts, service account, priority, runtime class, tolerations.
+"""The fields that admission adds to a new pod: resource defaults, service account, priority, runtime class,
+tolerations.
 
 Source of rules and texts: kubernetes `plugin/pkg/admission/{serviceaccount,priority,runtimeclass}` and
 `.../defaulttolerationseconds`.
@@ -66,7 +67,7 @@ def _mounts_token(spec: Json, account: Json) -> bool:
 
 
 def _mount_token(pod: Json, spec: Json) -> None:
-    """Adds the projected volume with the token to each container that has nothing at its path."""
+    """Add the projected volume with the token, and mount it in each container without another mount at its path."""
     volume = next((item for item in spec.get("volumes") or () if _is_token_volume(item)), None)
     name = volume["name"] if volume else _TOKEN_VOLUME + _suffix(pod)
     mounted = False
@@ -123,7 +124,7 @@ def _priority(pod: Json, spec: Json, ctx: RequestContext) -> None:
 
 
 def _class_of(pod: Json, spec: Json, ctx: RequestContext) -> tuple[str, int, str]:
-    """The pod's priority class: its name, value and preemption policy. An empty name is no class at all."""
+    """The name, value and preemption policy of the pod's priority class. The name is empty without a class."""
     name = spec.get("priorityClassName") or ""
     if name:
         found = ctx.lookup(PRIORITYCLASSES, None, name)
@@ -140,7 +141,7 @@ def _class_of(pod: Json, spec: Json, ctx: RequestContext) -> tuple[str, int, str
 
 
 def _runtime_class(pod: Json, spec: Json, ctx: RequestContext) -> None:
-    """A runtime class brings its overhead, and the nodes that have it. Source: `plugin/pkg/admission/runtimeclass`."""
+    """Add the overhead and scheduling constraints of the runtime class. Source: `plugin/pkg/admission/runtimeclass`."""
     name = spec.get("runtimeClassName")
     found = ctx.lookup(_RUNTIME_CLASSES, None, name) if name else None
     if name and found is None:
@@ -169,7 +170,7 @@ def _runtime_class(pod: Json, spec: Json, ctx: RequestContext) -> None:
 
 
 def _tolerations(spec: Json) -> None:
-    """Lets a pod stay five minutes on a node that stops answering, unless it says otherwise."""
+    """Add the default tolerations: a pod stays five minutes on a node that stops answering, unless it has its own."""
     for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
         given = spec.get("tolerations") or []
         if any(_tolerates(toleration, key) for toleration in given):

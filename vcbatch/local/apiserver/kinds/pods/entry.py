@@ -138,8 +138,8 @@ class _PodStrategy(BuiltIn):
 
 
 def _grace_period(pod: Json, asked: int | None) -> int | None:
-    """How long a deletion waits: what was asked for, else the pod's own period; nothing for a pod that never was on
-    a node or has ended. Source: kubernetes `pkg/registry/core/pod`, `CheckGracefulDelete`."""
+    """The grace period of a deletion in seconds: the requested one, else the pod's own; 0 for a pod that never was on a
+    node or has ended. Source: kubernetes `pkg/registry/core/pod`, `CheckGracefulDelete`."""
     period = asked
     if period is None:
         period = dig(pod, "spec", "terminationGracePeriodSeconds")

@@ -1,4 +1,5 @@
-"""What the pods of a namespace use, counted once per version of a pod and added up as they come, change and go."""
+"""The resource usage of the pods of a namespace, counted once per version of a pod and updated as pods are created,
+changed and deleted."""
 
 from __future__ import annotations
 
@@ -19,12 +20,12 @@ _NOTHING: Mapping[str, Quantity] = {}
 
 @dataclass(slots=True)
 class _Account:
-    """One namespace as the quotas of one scope see it."""
+    """The usage in one namespace for the quotas of one scope."""
 
     seen: dict[str, tuple[int, Mapping[str, Quantity]]] = field(
         default_factory=dict[str, tuple[int, Mapping[str, Quantity]]]
     )
-    """By UID: the version that was counted, and what it counted for."""
+    """By UID: the version that was counted, and its usage."""
     total: dict[str, Quantity] = field(default_factory=dict[str, Quantity])
 
     def book(self, before: Mapping[str, Quantity], after: Mapping[str, Quantity]) -> None:
@@ -35,14 +36,14 @@ class _Account:
 
 
 class PodLedger:
-    """Sees writes that aren't on disk yet, so that two creates at once can't both take the last of a quota."""
+    """Includes writes that aren't on disk yet, so that two concurrent creates can't both use the rest of a quota."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._accounts: dict[tuple[str, str], _Account] = {}
 
     def used(self, namespace: str, spec: Json) -> Mapping[str, Quantity]:
-        """What counts against a ResourceQuota with this spec, by quota resource name."""
+        """The usage that counts against a ResourceQuota with this spec, by quota resource name."""
         scope = json.dumps([spec.get("scopes"), spec.get("scopeSelector")], sort_keys=True)
         account = self._accounts.get((namespace, scope))
         if account is None:

@@ -1,4 +1,4 @@
-"""LimitRanges: amounts that new pods get, and bounds that they keep.
+"""LimitRanges: default resources of new pods, and their limits.
 
 Source of the rules and texts: kubernetes `plugin/pkg/admission/limitranger`.
 """
@@ -27,7 +27,7 @@ def _items(ctx: RequestContext) -> Iterator[Json]:
 
 
 def default_amounts(pod: Json, ctx: RequestContext) -> None:
-    """Give containers the namespace's default requests and limits, and say so in an annotation."""
+    """Set the namespace's default requests and limits of containers, and list them in an annotation."""
     limits: Json = {}
     requests: Json = {}
     for item in _items(ctx):
@@ -59,7 +59,7 @@ def _fill(resources: Json, key: str, given: Amounts) -> list[str]:
 
 
 def refuse_out_of_limits(pod: Json, ctx: RequestContext) -> None:
-    """Raises 403 with everything that is below a minimum or above a maximum."""
+    """Raises 403 with all resources below a minimum or above a maximum."""
     spec = pod.get("spec") or {}
     found: list[str] = []
     for item in _items(ctx):

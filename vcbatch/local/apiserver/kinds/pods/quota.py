@@ -1,4 +1,4 @@
-"""Holds new pods to the namespace's ResourceQuotas, from what its pods use at that moment.
+"""Enforces the namespace's ResourceQuotas for new pods, with the current usage of its pods.
 
 No controller counts usage in local mode, so it is counted here. Source of the rules and texts: kubernetes
 `pkg/quota/v1/evaluator/core/pods.go`, `staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota`.
@@ -22,7 +22,7 @@ _NEEDED = ("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "li
 
 
 def refuse_over_quota(pod: Json, ctx: RequestContext) -> None:
-    """Raises 403 naming the quota that a pod would exceed, or that wants to know more of it."""
+    """Raises 403 naming the quota that a pod would exceed, or whose resources the pod doesn't specify."""
     for quota in ctx.listed(RESOURCEQUOTAS, ctx.namespace):
         spec = quota.get("spec") or {}
         hard = {name: quantities.read(amount) for name, amount in (spec.get("hard") or {}).items()}
@@ -50,8 +50,8 @@ def _shown(names: Iterable[str], amounts: Mapping[str, Quantity]) -> str:
 
 
 def usage(pod: Json) -> dict[str, Quantity]:
-    """What a pod counts for under each name that a quota may use: the sum of its containers, or the largest of those
-    that run before them, whichever is more. A finished pod is an object, and uses nothing."""
+    """The usage of a pod under each quota resource name: the sum of its containers, or the largest init container,
+    whichever is more. A finished pod counts as an object, and uses nothing."""
     if (pod.get("status") or {}).get("phase") in TERMINAL_PHASES:
         return {"count/pods": _ONE}
     spec = pod.get("spec") or {}
@@ -67,7 +67,7 @@ def usage(pod: Json) -> dict[str, Quantity]:
 
 
 def effective(spec: Json, kind: str) -> dict[str, Quantity]:
-    """The `requests` or `limits` of a pod as a whole."""
+    """The total `requests` or `limits` of a pod."""
     total: dict[str, Quantity] = {}
     for container in spec.get("containers") or ():
         _add(total, container, kind)
@@ -95,7 +95,7 @@ def _add(total: dict[str, Quantity], container: Json, kind: str) -> None:
 
 
 def _missing(pod: Json, hard: Mapping[str, Quantity]) -> str:
-    """Which containers leave out what the quota limits: `requests.cpu for: a,b; limits.memory for: a`."""
+    """The containers that don't specify limited resources: `requests.cpu for: a,b; limits.memory for: a`."""
     spec = pod.get("spec") or {}
     found: list[str] = []
     for name in sorted(set(hard) & set(_NEEDED)):
@@ -111,7 +111,7 @@ def _missing(pod: Json, hard: Mapping[str, Quantity]) -> str:
 
 
 def in_scope(pod: Json, spec: Json) -> bool:
-    """Whether a quota with scopes speaks of this pod."""
+    """Whether a quota with scopes applies to this pod."""
     best_effort = service_class(pod.get("spec") or {}) == "BestEffort"
     ends = (pod.get("spec") or {}).get("activeDeadlineSeconds") is not None
     holds = {

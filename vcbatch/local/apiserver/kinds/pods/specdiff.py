@@ -12,9 +12,11 @@ from vcbatch.local.apiserver.registry import Json
 
 _CONTEXT = 3
 _EXACT_LINES = 2000
-"""Up to so many lines are compared as a whole, as Kubernetes does. That takes time with the square of their number."""
+"""Up to this many lines, specs are compared as a whole, as Kubernetes does. The time grows with the square of the
+number."""
 _MOST_LINES = 1000
-"""Of a larger spec only what lies between the first and the last line that differ is compared, if it is no longer."""
+"""Of a larger spec, only the lines between the first and the last difference are compared, if they aren't more than
+this."""
 
 
 def _lines(spec: Json, type_name: str) -> list[str]:
@@ -23,7 +25,7 @@ def _lines(spec: Json, type_name: str) -> list[str]:
 
 
 def unified_diff(old: list[str], new: list[str]) -> Iterator[str]:
-    """Hunks with three lines of context, or one line that says how much is left out."""
+    """Hunks with three lines of context, or one line with the number of lines that are left out."""
     first = 0
     if max(len(old), len(new)) > _EXACT_LINES:
         start = _alike(old, new)
@@ -46,14 +48,14 @@ def unified_diff(old: list[str], new: list[str]) -> Iterator[str]:
 
 
 def _alike(old: list[str], new: list[str]) -> int:
-    """How many lines are the same at the beginning of both."""
+    """The number of equal lines at the beginning of both."""
     return next(
         (at for at, (one, other) in enumerate(zip(old, new, strict=False)) if one != other), min(len(old), len(new))
     )
 
 
 def _range(start: int, stop: int) -> str:
-    """Line numbers of a hunk in a unified diff: from 1, and their count where it isn't 1."""
+    """The line numbers of a hunk in a unified diff: from 1, and their count where it isn't 1."""
     length = stop - start
     if length == 1:
         return str(start + 1)

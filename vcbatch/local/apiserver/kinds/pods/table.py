@@ -1,4 +1,4 @@
-"""A pod's row: what state it is in, in one word. Source: kubernetes `pkg/printers/internalversion`, `printPod`."""
+"""The table row of a pod, with its state in one word. Source: kubernetes `pkg/printers/internalversion`, `printPod`."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ COLUMNS = (
 
 
 def row_conditions(pod: Json) -> Sequence[Json]:
-    """Marks the rows of finished pods."""
+    """The conditions that mark the rows of finished pods."""
     match dig(pod, "status", "phase"):
         case "Succeeded":
             return (_COMPLETED,)

@@ -1,4 +1,4 @@
-"""What an update of a pod may change. Source: kubernetes `pkg/apis/core/validation`, `ValidatePodUpdate`,
+"""Validation of pod updates. Source: kubernetes `pkg/apis/core/validation`, `ValidatePodUpdate`,
 `ValidatePodStatusUpdate`."""
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _image_errors(image: str, path: str) -> list[FieldError]:
 
 
 def _deadline_errors(now: int | None, was: int | None) -> tuple[list[FieldError], bool]:
-    """The errors, and whether Kubernetes looks no further."""
+    """The errors, and whether Kubernetes stops the validation here."""
     path = "spec.activeDeadlineSeconds"
     if now is None:
         if was is None:
@@ -96,7 +96,7 @@ def _gate_errors(now: list[Json], was: list[Json]) -> list[FieldError]:
 
 
 def _munged(spec: Json, before: Json) -> Json:
-    """The new spec with everything that may change put back."""
+    """The new spec with all mutable fields set to their old values."""
     munged = copy.deepcopy(spec)
     for kind in ("containers", "initContainers"):
         for container, was in zip(munged.get(kind) or [], before.get(kind) or [], strict=True):
@@ -116,7 +116,7 @@ def _put_back(target: Json, source: Json, key: str) -> None:
 
 
 def _gated_errors(munged: Json, before: Json) -> list[FieldError]:
-    """A pod that waits at a gate may be narrowed to fewer nodes, never widened to more."""
+    """A pod with scheduling gates may be restricted to fewer nodes, and not extended to more."""
     found: list[FieldError] = []
     now, was = munged.get("nodeSelector") or {}, before.get("nodeSelector") or {}
     if now != was:
@@ -195,7 +195,7 @@ def status_errors(pod: Json, old: Json) -> list[FieldError]:
 def _transition_errors(
     now: list[Json], was: list[Json], path: str, spec: Json, containers: Mapping[Any, Json]
 ) -> list[FieldError]:
-    """What has terminated and may not restart stays terminated."""
+    """Containers that have terminated and may not restart must stay terminated."""
     if spec.get("restartPolicy", "Always") == "Always" or restarts.may_restart_all(spec):
         return []
     running = {item.get("name") for item in now if (item.get("state") or {}).get("terminated") is None}

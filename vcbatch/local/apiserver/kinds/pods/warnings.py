@@ -1,4 +1,4 @@
-"""What Kubernetes warns of in pods that it takes: fields that do nothing any more, and values that are surely mistakes.
+"""Warnings for accepted pods: fields without effect, and values that are probably mistakes.
 
 Source of rules and texts: kubernetes `pkg/api/pod/warnings.go`, `pkg/api/node` and `pkg/api/persistentvolumeclaim`.
 """
@@ -47,7 +47,7 @@ _NULL_SELECTOR = "a null labelSelector results in matching no pod"
 
 
 def pod_warnings(obj: Json, path: str = "") -> list[str]:
-    """Warnings of a pod or, with the `path` of its place (`spec.template`), of a template in another object."""
+    """Warnings for a pod or, with its `path` (`spec.template`), for a template in another object."""
     head = f"{path}." if path else ""
     spec = part(obj, "spec")
     return [
@@ -112,7 +112,7 @@ def _volume_warnings(volumes: Sequence[Json], path: str) -> Iterator[str]:
 
 
 def claim_warnings(spec: Json, path: str) -> Iterator[str]:
-    """Warnings of the spec of a PersistentVolumeClaim."""
+    """Warnings for the spec of a PersistentVolumeClaim."""
     for kind in ("requests", "limits"):
         amounts = part(part(spec, "resources"), kind)
         yield from _fractional(amounts, f"{path}.resources.{kind}", ("storage",))
@@ -126,7 +126,7 @@ def _fractional(amounts: Json, path: str, names: Sequence[str]) -> Iterator[str]
 
 
 def _overlaps(volume: Json) -> Iterator[str]:
-    """Files of one volume that lie on or below each other."""
+    """Files of one volume with the same path, or one below another."""
     name = go_quote(volume.get("name", ""))
     for kind, shown, key in (("configMap", "ConfigMap", "name"), ("secret", "Secret", "secretName")):
         source = part(volume, kind)
@@ -156,7 +156,7 @@ def _projected_files(source: Json) -> list[tuple[str, str]]:
 
 
 _MOST_FILES = 500
-"""Of a volume that are compared with each other."""
+"""The number of files of a volume that are compared with each other."""
 
 
 def _collisions(files: Sequence[tuple[str, str]], head: str) -> Iterator[str]:
@@ -271,7 +271,7 @@ def _late_warnings(spec: Json, path: str) -> Iterator[str]:
 
 
 def address_warnings(path: str, text: str) -> Iterator[str]:
-    """Warnings of an IP address that could be written better."""
+    """Warnings for an IP address that isn't in canonical form."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:

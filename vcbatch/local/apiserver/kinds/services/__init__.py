@@ -1,5 +1,5 @@
-"""Services. Addresses are handed out so that clients find what they expect; local mode has no proxy that would serve
-them, and names of pods resolve without one."""
+"""Services. Addresses are allocated as clients expect; local mode has no proxy that would serve them, and names of pods
+resolve without one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a Service is given when it is written: cluster addresses, node ports, IP families; and what it keeps of them.
+"""The values allocated to a Service when it is written: cluster addresses, node ports, IP families; and which of them
+an update keeps.
 
 Source: kubernetes `pkg/registry/core/service`.
 """
@@ -15,14 +16,14 @@ from vcbatch.local.apiserver.registry import Json, RequestContext
 from vcbatch.local.apiserver.tables import dig
 
 HEADLESS = "None"
-"""The address of a Service that has none."""
+"""The address of a Service without a cluster IP."""
 
 CLUSTER_NETWORK = ipaddress.IPv4Network("10.96.0.0/16")
 NODE_PORTS = range(30000, 32768)
 
 
 def prepare(obj: Json, old: Json | None, ctx: RequestContext) -> None:
-    """Give `obj` what it lacks; an update keeps what `old` was given."""
+    """Allocate the values that `obj` lacks; an update keeps those of `old`."""
     spec = obj["spec"]
     if old is not None:
         _keep_allocated(spec, old.get("spec") or {})
@@ -43,7 +44,7 @@ def prepare(obj: Json, old: Json | None, ctx: RequestContext) -> None:
 
 
 def _health_port(obj: Json, old: Json | None, ctx: RequestContext) -> None:
-    """The port where a load balancer asks nodes whether they have pods of the service."""
+    """Allocate the port where a load balancer checks which nodes have pods of the service."""
     spec = obj["spec"]
     if spec.get("healthCheckNodePort"):
         return
@@ -54,7 +55,7 @@ def _health_port(obj: Json, old: Json | None, ctx: RequestContext) -> None:
 
 
 def _keep_allocated(spec: Json, before: Json) -> None:
-    """An update that names no address or node port keeps what was handed out; one that changes the type drops it."""
+    """Keep the allocated address and node ports where an update names none; a change of the type drops them."""
     if spec["type"] == "ExternalName":
         if before.get("type") != "ExternalName":
             for key in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"):
@@ -82,7 +83,8 @@ def _keep_allocated(spec: Json, before: Json) -> None:
 
 
 def _families(spec: Json) -> None:
-    """One family, IPv4, but for a headless service without a selector, whose endpoints may be of both."""
+    """Set the IP families: IPv4 only, except for a headless service without a selector, whose endpoints may have
+    both."""
     open_ended = spec.get("clusterIP") == HEADLESS and not spec.get("selector")
     if not spec.get("ipFamilyPolicy"):
         spec["ipFamilyPolicy"] = "RequireDualStack" if open_ended and not spec.get("ipFamilies") else "SingleStack"
@@ -123,7 +125,7 @@ def _node_ports(obj: Json, ctx: RequestContext) -> None:
 
 
 def node_port_errors(obj: Json, old: Json | None, ctx: RequestContext) -> list[FieldError]:
-    """Node ports that were asked for and can't be had; a dry run asks for none."""
+    """Errors of requested node ports that aren't available; none in a dry run."""
     if ctx.dry_run:
         return []
     before = {port.get("nodePort") for port in dig(old, "spec", "ports") or ()}
@@ -143,7 +145,7 @@ def node_port_errors(obj: Json, old: Json | None, ctx: RequestContext) -> list[F
 
 
 def allocation_errors(obj: Json, addresses: Sequence[str], ctx: RequestContext) -> list[FieldError]:
-    """Addresses that were asked for and can't be had."""
+    """Errors of requested addresses that aren't available."""
     address = ipaddress.ip_address(addresses[0])
     path = "spec.clusterIPs"
     head = f"failed to allocate IP {address}: "

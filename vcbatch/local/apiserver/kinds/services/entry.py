@@ -1,4 +1,4 @@
-"""How Services are served, what they default to, and how they print.
+"""The resource entry of Services: their defaults and printing.
 
 Source: kubernetes `pkg/apis/core/v1/defaults.go`.
 """

@@ -1,4 +1,4 @@
-"""Why a Service is refused, new and as a change of what is stored.
+"""Validation of Services, on creates and updates.
 
 Source: kubernetes `pkg/apis/core/validation`.
 """
@@ -24,7 +24,7 @@ _PROTOCOLS = ("SCTP", "TCP", "UDP")
 
 
 def service_errors(obj: Json, old: Json | None, ctx: RequestContext) -> list[FieldError]:
-    """All that is wrong with a Service, new or written again."""
+    """All errors of a new or updated Service."""
     spec = obj.get("spec") or {}
     headless = spec.get("clusterIP") == HEADLESS
     ports = spec.get("ports") or []
@@ -50,7 +50,7 @@ def service_errors(obj: Json, old: Json | None, ctx: RequestContext) -> list[Fie
                 found.append(field_errors.forbidden(f"spec.ports[{index}].nodePort", detail))
     found += _repeated_errors(ports)
     found += _policy_errors(spec)
-    # What can't be handed out is told only of a service that has no other error.
+    # Errors of the allocation are reported only for a service without other errors.
     return found or node_port_errors(obj, old, ctx)
 
 
@@ -185,7 +185,7 @@ def _policy_errors(spec: Json) -> list[FieldError]:
 
 
 def _balancer_errors(spec: Json) -> list[FieldError]:
-    """Errors of what only a load balancer has."""
+    """Errors of the fields that only a load balancer has."""
     found: list[FieldError] = []
     balanced, port = spec.get("type") == "LoadBalancer", spec.get("healthCheckNodePort", 0)
     if port and not (balanced and spec.get("externalTrafficPolicy") == "Local"):
@@ -218,7 +218,7 @@ def _range_errors(text: str, path: str) -> list[FieldError]:
 
 
 def change_errors(obj: Json, old: Json | None, _ctx: RequestContext) -> list[FieldError]:
-    """What of `old` may not be changed as it is."""
+    """Errors of fields whose values in `old` may not be changed."""
     before, after = dig(old, "spec") or {}, obj.get("spec") or {}
     if before.get("type") == "ExternalName" or after.get("type") == "ExternalName":
         return []

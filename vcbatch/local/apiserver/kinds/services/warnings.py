@@ -1,4 +1,4 @@
-"""What is said of a Service that is taken.
+"""Warnings for accepted Services.
 
 Source: kubernetes `pkg/api/service/warnings.go`.
 """
@@ -13,7 +13,7 @@ from vcbatch.local.apiserver.registry import Json
 
 
 def warnings(obj: Json) -> Iterator[str]:
-    """What has no effect, or is going to have none."""
+    """Warnings for fields that have no effect, or will have none."""
     spec = obj.get("spec") or {}
     kind, headless = spec.get("type"), spec.get("clusterIP") == HEADLESS and spec.get("type") == "ClusterIP"
     if headless:
