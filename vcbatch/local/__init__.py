@@ -1,1 +1,1 @@
-"""Everything on one machine: the embedded API server and the process kubelet."""
+"""Local mode on one machine: the embedded API server and the process kubelet."""

@@ -1,4 +1,4 @@
-"""Writing small files so that a crash, also of the machine, leaves the old content or the new one."""
+"""Writes small files atomically: after a crash, also of the machine, a file has its old content or the new one."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 
 
 def replace_file(path: Path, content: bytes, *, mode: int = 0o600, durable: bool = True) -> None:
-    """Put a file with this content in the place of whatever is there. With `durable` it has reached the disk when this
-    returns. Raises `OSError`; nothing has changed then, and nothing is left behind. One process writes a file at a
-    time: it holds the lock of the state directory."""
+    """Replace a file, or create it. With `durable` the content has reached the disk when this returns. Raises
+    `OSError`; nothing has changed then, and nothing is left behind. One process writes a file at a time: it has the
+    lock of the state directory."""
     temporary = path.with_name(f".{path.name}.new")
     with contextlib.suppress(FileNotFoundError):
-        temporary.unlink()  # of a process that ended here
+        temporary.unlink()  # of a process that crashed here
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         with os.fdopen(descriptor, "wb") as file:
@@ -31,7 +31,7 @@ def replace_file(path: Path, content: bytes, *, mode: int = 0o600, durable: bool
 
 
 def sync_directory(path: Path) -> None:
-    """Have the names in a directory reach the disk, where its file system can do that."""
+    """Flush the names in a directory to the disk, where its file system can do that."""
     with contextlib.suppress(OSError):
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         try:

@@ -1,9 +1,8 @@
-"""Volumes of local mode: a claim gets a directory of this machine, and volumes that a user made find their claims.
+"""Volumes of local mode: a claim gets a directory of this machine, and volumes that a user created are bound to claims.
 
-Does what the PersistentVolume controller and a provisioner do on a cluster, for one machine. A claim of the default
-class is bound at once to a directory below the state directory, which goes with the claim. How much may be stored there
-is up to the disk: the size that is asked for is written down and not enforced. (Source: kubernetes
-`pkg/controller/volume/persistentvolume`.)
+Does the work of the PersistentVolume controller and a provisioner, for one machine. A claim of the default class is
+bound at once to a directory below the state directory, which is deleted with the claim. Its capacity is limited by the
+disk: the requested size is recorded and not enforced. (Source: kubernetes `pkg/controller/volume/persistentvolume`.)
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _RETRY_SECONDS: Final = 1.0
 
 
 class Provisioner:
-    """Binds claims. `root` is where directories are made; None where no pod runs here."""
+    """Binds claims. `root` is where directories are created; None where no pod runs here."""
 
     def __init__(
         self, api: Api, *, clock: Clock, random: Random, root: Path | None, health: Health | None = None
@@ -59,7 +58,7 @@ class Provisioner:
         )
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Until `stop`, or cancelled."""
+        """Run until `stop` is set, or cancelled."""
         background = self._background
         try:
             background.finish("volumes: default storage class", self._ensure_class)
@@ -74,7 +73,7 @@ class Provisioner:
         self._changed.set()
 
     async def _ensure_class(self) -> None:
-        """Make the default class, once: a user may change or replace it."""
+        """Create the default class, once: a user may change or replace it."""
         body: Json = {
             "apiVersion": STORAGECLASSES.api_version,
             "kind": STORAGECLASSES.kind,
@@ -105,7 +104,7 @@ class Provisioner:
                 await self._changed.wait()
 
     async def _check(self) -> bool:
-        """Bind and reclaim what there is to. Whether something is to be tried again soon."""
+        """Bind and reclaim volumes. Returns whether to retry soon."""
         again = False
         for stored in list(self._claims.objects.values()):
             try:
@@ -143,7 +142,7 @@ class Provisioner:
             await self._bind(claim, found)
 
     async def _give_class(self, claim: Claim) -> None:
-        """A claim that names no class is of the default one (Kubernetes' DefaultStorageClass)."""
+        """Set the default class on a claim without one (Kubernetes' DefaultStorageClass)."""
         marked = [
             one["metadata"]
             for one in self._classes.objects.values()
@@ -163,7 +162,7 @@ class Provisioner:
         return [msgspec.convert(stored, PersistentVolume) for stored in self._volumes.objects.values()]
 
     def _given(self, claim: Claim) -> PersistentVolume | None:
-        """The volume that is kept for this very claim, by whoever wrote that."""
+        """The volume that is reserved for this claim, by the claim or by the volume."""
         for volume in self._all_volumes():
             kept = volume.spec.claim_ref
             named = claim.spec.volume_name == volume.metadata.name and (kept is None or suits(volume, claim))
@@ -209,7 +208,7 @@ class Provisioner:
         return stored.get("reclaimPolicy") or "Delete"
 
     async def _bind(self, claim: Claim, volume: PersistentVolume) -> None:
-        """Volume first, then claim: a crash in between is found by what the volume says."""
+        """Write the volume first, then the claim: after a crash in between, the volume's reference is found."""
         name, meta = volume.metadata.name, claim.metadata
         if volume.spec.claim_ref is None or volume.spec.claim_ref.uid != meta.uid:
             spec = {"claimRef": _reference(claim)}
@@ -230,7 +229,7 @@ class Provisioner:
     # Reclaiming
 
     async def _reclaim(self, stored: Json) -> bool:
-        """Take back a volume whose claim is gone. False where pods still use it."""
+        """Reclaim a volume whose claim was deleted. False where pods still use it."""
         kept = stored["spec"].get("claimRef") or {}
         phase = (stored.get("status") or {}).get("phase")
         if not kept.get("uid"):
@@ -240,7 +239,7 @@ class Provisioner:
         if kept["uid"] in self._claims.objects:
             return True
         if phase != "Bound" and not await self._gone(kept):
-            return True  # it was made for a claim that isn't known here yet
+            return True  # it was created for a claim that isn't in the cache yet
         metadata = stored["metadata"]
         if (metadata.get("annotations") or {}).get(_PROVISIONED_BY) != PROVISIONER or (
             stored["spec"].get("persistentVolumeReclaimPolicy") != "Delete"
@@ -269,7 +268,7 @@ class Provisioner:
         return claim is None or claim["metadata"]["uid"] != kept["uid"]
 
     async def _in_use(self, namespace: str, claim: str) -> bool:
-        """Whether a pod that isn't over mounts it: what such a pod writes isn't taken from under it."""
+        """Whether a pod that hasn't ended mounts it: its volume must not be deleted while it writes."""
         pods = await self._api.list(PODS, namespace=namespace, model=Pod)
         return any(
             volume.persistent_volume_claim is not None and volume.persistent_volume_claim.get("claimName") == claim

@@ -1,1 +1,2 @@
-"""An API server that kubectl, the Python client, kopf and our own components accept. Not a Kubernetes distribution."""
+"""An API server that works with kubectl, the Python client, kopf and our own components. Not a Kubernetes
+distribution."""

@@ -1,4 +1,4 @@
-"""Who may do what: there is one account, and whoever holds its token runs code as the owner of this machine."""
+"""Authorization: there is one account, whose token allows running code as the owner of this machine."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ ADMINISTRATORS = "system:masters"
 AUTHENTICATED = "system:authenticated"
 
 _ABOUT_ONESELF = frozenset({"selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews"})
-"""What every user may ask in Kubernetes (its ClusterRole `system:basic-user`)."""
+"""Reviews that every user may create in Kubernetes (its ClusterRole `system:basic-user`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
-    """Who asks. Members of `system:masters` may do all, anybody else nothing but discovery and asking who he is."""
+    """The user of a request. Members of `system:masters` have all permissions, other users only discovery and reviews
+    of themselves."""
 
     name: str
     groups: Sequence[str] = ()
@@ -30,12 +31,12 @@ class User:
 
     @property
     def discovers(self) -> bool:
-        """Whether discovery is open to them (Kubernetes' ClusterRole `system:discovery`)."""
+        """Whether the user may read discovery (Kubernetes' ClusterRole `system:discovery`)."""
         return self.administrator or AUTHENTICATED in self.groups
 
 
 def authorize(user: User, target: Target, verb: str) -> None:
-    """403 in Kubernetes' words for all but administrators."""
+    """Raises 403 with Kubernetes' message for all users but administrators."""
     if user.administrator or (user.discovers and verb == "create" and target.plural in _ABOUT_ONESELF):
         return
     resource = f"{target.plural}.{target.group}" if target.group else target.plural
@@ -54,6 +55,6 @@ def authorize(user: User, target: Target, verb: str) -> None:
 
 
 def forbidden_path(user: User, method: str, path: str) -> StatusError:
-    """The refusal of a path that is no resource's."""
+    """The 403 error for a path that isn't a resource's."""
     message = f'forbidden: User "{user.name}" cannot {method.lower()} path "{path}"'
     return StatusError(403, "Forbidden", message, {"": None})

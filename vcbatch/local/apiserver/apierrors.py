@@ -1,7 +1,7 @@
-"""Refusals as Kubernetes Status objects, with the texts that kubectl prints.
+"""Errors as Kubernetes Status objects, with the texts that kubectl prints.
 
-Source of the texts: k8s.io/apimachinery `pkg/api/errors` and `pkg/util/validation/field`, as recorded
-answers show them.
+Source of the texts: k8s.io/apimachinery `pkg/api/errors` and `pkg/util/validation/field`, as recorded responses show
+them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Json = dict[str, Any]
 
 @dataclass(eq=False)
 class StatusError(Exception):
-    """Answer the request with a `Status` of this code, reason, message and details."""
+    """Makes the response a `Status` with this code, reason, message and details."""
 
     code: int
     reason: str
@@ -42,14 +42,14 @@ class StatusError(Exception):
         if not self.reason:
             del status["reason"]
         if self.details:
-            # An empty key asks for `details: {}`, which answers of the router have.
+            # An empty key results in `details: {}`, which responses of the router have.
             status["details"] = {key: value for key, value in self.details.items() if key}
         status["code"] = self.code
         return status
 
 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
-"""Why a write conflicts."""
+"""The message of a write conflict."""
 
 
 class DecodeError(Exception):
@@ -58,7 +58,7 @@ class DecodeError(Exception):
 
 
 def qualified(*, group: str, plural: str) -> str:
-    """`jobs.batch.volcano.sh`, or the bare plural in the core group: how messages name a resource."""
+    """`jobs.batch.volcano.sh`, or the bare plural in the core group: the name of a resource in messages."""
     return f"{plural}.{group}" if group else plural
 
 
@@ -108,7 +108,7 @@ def bad_request(message: str) -> StatusError:
 
 
 def internal(message: str) -> StatusError:
-    """500 for what went wrong inside."""
+    """500 for an internal error."""
     details = {"causes": [{"message": message}]}
     return StatusError(500, "InternalError", f"Internal error occurred: {message}", details)
 
@@ -163,18 +163,18 @@ def method_not_allowed() -> StatusError:
 
 
 def unsupported_verb(*, group: str, plural: str, verb: str) -> StatusError:
-    """405 for a verb that a custom resource doesn't have."""
+    """405 for a verb that a custom resource doesn't support."""
     message = f'{verb} is not supported on resources of kind "{qualified(group=group, plural=plural)}"'
     return StatusError(405, "MethodNotAllowed", message, {"group": group, "kind": plural})
 
 
 def entity_too_large(detail: str) -> StatusError:
-    """413 for a request, or what it makes of an object, beyond a limit."""
+    """413 for a request, or the object that results from it, beyond a limit."""
     return StatusError(413, "RequestEntityTooLarge", f"Request entity too large: {detail}")
 
 
 def unprocessable() -> StatusError:
-    """422 without a cause: a JSON patch that can't be carried out."""
+    """422 without a cause: a JSON patch that can't be applied."""
     return StatusError(422, "Invalid", "the server rejected our request due to an error in our request", {"": None})
 
 

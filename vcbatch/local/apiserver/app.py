@@ -1,6 +1,7 @@
-"""The ASGI face: reads a request, checks who and from where, hands it on, writes the answer.
+"""The ASGI application: reads a request, authenticates it and checks its origin, calls the handler, writes the
+response.
 
-Raw ASGI without a framework: a framework's routing and encoding would cost more than all of the server's own work.
+Raw ASGI without a framework: a framework's routing and encoding would take more time than all of the server's own work.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ _HOSTS = frozenset({"127.0.0.1", "localhost", "[::1]", "kubernetes", "kubernetes
 
 
 class App:
-    """The ASGI application. `peer_certificate(scope)` gives the checked client certificate, where there is one;
-    `body_seconds` is how long a client may take to send a body."""
+    """The ASGI application. `peer_certificate(scope)` returns the verified client certificate, where there is one;
+    `body_seconds` is the time limit for sending a body."""
 
     def __init__(
         self,
@@ -69,7 +70,7 @@ class App:
             await _stream(response, response.body, receive, send)
 
     async def _request(self, scope: Scope, receive: Receive, send: Send) -> Request:
-        """The request. The body of somebody unknown isn't read: nothing that takes one is open to them."""
+        """The request. The body of an anonymous user isn't read: no endpoint that takes one is open to them."""
         token = ""
         if scope["type"] == "websocket":
             scope, token = websockets.take_token(scope)
@@ -93,7 +94,7 @@ class App:
         )
 
     async def _body(self, headers: Mapping[str, str], receive: Receive) -> bytes:
-        """The body. Raises `StatusError` 413 where it is too large and 408 where it comes too slowly."""
+        """The body. Raises `StatusError` 413 where it is too large and 408 where it is sent too slowly."""
         try:
             async with asyncio.timeout(self._body_seconds):
                 return await _body(headers, receive)
@@ -102,7 +103,7 @@ class App:
             raise StatusError(408, "Timeout", message, {"": None}) from None
 
     async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """A WebSocket is a GET whose handler takes over the channel, or whose answer is a stream; any other answer
+        """A WebSocket is a GET whose handler takes over the channel, or whose response is a stream; any other response
         refuses the handshake."""
         await receive()
         try:
@@ -112,7 +113,8 @@ class App:
                 return
             if not isinstance(response.body, bytes | Pieces):
                 protocol = websockets.negotiate(request.scope or scope, response)
-                # A watch by WebSocket is held to what a watch is: its connection would allow as much as a session.
+                # A watch by WebSocket has the limits of a watch: its connection would otherwise have those of a
+                # session.
                 _extension(scope, STALL_EXTENSION, response.stall_seconds or STALL_SECONDS)
                 await websockets.stream(response, response.body, protocol, receive=receive, send=send)
                 return
@@ -137,7 +139,7 @@ class _Gone(Exception):
 
 
 def _headers(raw: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Lower-case names; what comes twice is joined with a comma."""
+    """Lower-case names; repeated ones are joined with a comma."""
     headers: dict[str, str] = {}
     for name, value in raw:
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")
@@ -146,14 +148,15 @@ def _headers(raw: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 def _check_origin(headers: Mapping[str, str]) -> None:
-    """A page that a browser shows must not reach the server, by its own name or by one it bent to 127.0.0.1."""
+    """Refuse requests of web pages in a browser, whether they use the server's own name or one that resolves to
+    127.0.0.1."""
     host = headers.get("host", "")
     name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
     if name.lower() not in _HOSTS:
         raise StatusError(
             403, "Forbidden", f'the Host header names "{host}", which is no name of this server: use 127.0.0.1'
         )
-    # WebSocket libraries of programs name the server itself as the origin, which no page can: the server has none.
+    # WebSocket libraries of programs send the server itself as the origin, which no page can: the server has none.
     if headers.get("origin", f"https://{host}") != f"https://{host}":
         raise StatusError(403, "Forbidden", "requests of web pages are not served")
 
@@ -162,7 +165,7 @@ _LONGEST_LENGTH = 18
 
 
 def _extension(scope: Scope, name: str, *arguments: Any) -> None:
-    """Tell the connection something, where it is one that listens."""
+    """Call an extension of the connection, where it has one."""
     call = (scope.get("extensions") or {}).get(name)
     if call is not None:
         call(*arguments)
@@ -198,7 +201,7 @@ def _raw_headers(response: Response) -> list[tuple[bytes, bytes]]:
 
 
 async def _write(response: Response, send: Send) -> None:
-    """Send an answer of a known size; a large one piece by piece, as fast as the client reads."""
+    """Send a response of a known size; a large one in chunks, as fast as the client reads."""
     body = response.body if isinstance(response.body, bytes | Pieces) else b""
     size = body.size if isinstance(body, Pieces) else len(body)
     headers = _raw_headers(response)
@@ -209,12 +212,12 @@ async def _write(response: Response, send: Send) -> None:
         return
     for piece in _pieces(body):
         await send({"type": "http.response.body", "body": piece, "more_body": True})
-        await asyncio.sleep(0)  # a large answer delays no other
+        await asyncio.sleep(0)  # a large response must not delay others
     await send({"type": "http.response.body", "body": b""})
 
 
 def _pieces(body: bytes | Pieces) -> Iterator[bytes]:
-    """A body in pieces of about `PIECE_BYTES`."""
+    """A body in chunks of about `PIECE_BYTES`."""
     held: list[bytes] = []
     size = 0
     for part in (body,) if isinstance(body, bytes) else body:
@@ -230,9 +233,9 @@ def _pieces(body: bytes | Pieces) -> Iterator[bytes]:
 
 
 async def _stream(response: Response, body: AsyncIterator[bytes], receive: Receive, send: Send) -> None:
-    """Send chunks as they come, until they end or the client goes."""
+    """Send chunks as they come, until they end or the client disconnects."""
     await send({"type": "http.response.start", "status": response.code, "headers": _raw_headers(response)})
-    # The empty chunk sends the headers, which watchers wait for before they act.
+    # The empty chunk sends the headers, which watchers wait for.
     await send({"type": "http.response.body", "body": b"", "more_body": True})
     writer = asyncio.create_task(_copy(body, send))
     gone = asyncio.create_task(_until_gone(receive))

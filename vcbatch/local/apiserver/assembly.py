@@ -1,4 +1,4 @@
-"""Which kinds and documents a server has: everything there is, put together."""
+"""Assembles a server from all kinds and documents."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def build(
     tokens: ServiceAccountTokens | None = None,
     offload: Offload | None = None,
 ) -> Kernel:
-    """A server without sockets, with every kind. With `state_dir` None nothing outlives the process: for tests and
-    simulation. `root_ca` is the certificate that every namespace's `kube-root-ca.crt` shows; `token_user` tells reviews
-    whose a bearer token is that is no service account's; `tokens` issues and verifies those, with a new key where none
-    is given."""
+    """A server without sockets, with every kind. With `state_dir` None no state outlives the process: for tests and
+    simulation. `root_ca` is the certificate in every namespace's `kube-root-ca.crt`; `token_user` returns the user of a
+    bearer token that isn't a service account's, for reviews; `tokens` issues and verifies those of service accounts,
+    with a new key by default."""
     return Kernel(
         clock=clock,
         random=random,

@@ -1,4 +1,4 @@
-"""Who sends a request: a bearer token or a client certificate, and whom they act for."""
+"""Authentication: the user of a bearer token or a client certificate, and impersonation."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ ANONYMOUS = User(name="system:anonymous", groups=("system:unauthenticated",))
 
 
 class Authenticator:
-    """The administrator's token, those of service accounts (`account`: whose one is, or None), and the certificates
-    that the server's own CA issued."""
+    """The administrator's token, those of service accounts (`account` returns the user of one, or None), and the
+    certificates that the server's own CA issued."""
 
     def __init__(
         self,
@@ -29,14 +29,14 @@ class Authenticator:
         self._admin = User(name=user, groups=(ADMINISTRATORS, AUTHENTICATED))
 
     def token_user(self, token: str) -> User | None:
-        """The administrator, where the token is his; else None."""
+        """The administrator, if the token is the administrator's; else None."""
         return self._admin if hmac.compare_digest(token.encode(errors="replace"), self._token) else None
 
     def user(
         self, path: str, headers: Mapping[str, str], certificate: Mapping[str, Any] | None, token: str = ""
     ) -> User:
-        """The user; `ANONYMOUS` without credentials, `StatusError` 401 for wrong ones. `token` came with the handshake
-        of a WebSocket."""
+        """The user; `ANONYMOUS` without credentials, `StatusError` 401 for wrong ones. `token` is from the handshake of
+        a WebSocket."""
         authorization = headers.get("authorization", "")
         scheme, _, credential = authorization.partition(" ")
         if scheme.lower() == "bearer" and credential.strip():
@@ -59,7 +59,7 @@ def unauthorized() -> StatusError:
 
 
 def _subject(certificate: Mapping[str, Any]) -> User | None:
-    """Common name and organizations of a checked certificate, as `ssl.getpeercert` gives them."""
+    """Common name and organizations of a verified certificate, as `ssl.getpeercert` returns them."""
     names: list[str] = []
     groups: list[str] = []
     for relative in certificate.get("subject", ()):
@@ -75,7 +75,7 @@ def impersonated(user: User, headers: Mapping[str, str]) -> User:
     """The user of `Impersonate-User`, which only administrators may set."""
     name = headers.get("impersonate-user")
     if not name:
-        # Whoever asks to act with less than they may must not be taken to have asked for nothing.
+        # A client that requests impersonation with incomplete headers must not be served with its own permissions.
         if any(header.startswith("impersonate-") for header in headers):
             uid, groups = headers.get("impersonate-uid", ""), _listed(headers.get("impersonate-group", ""))
             named = "{" + ", ".join(go_quote(group) for group in groups) + "}" if groups else "(nil)"

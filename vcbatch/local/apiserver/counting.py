@@ -1,4 +1,4 @@
-"""Keeps the statuses that a cluster's controllers count from pods: those of ResourceQuotas and PodDisruptionBudgets.
+"""Updates the statuses that a cluster's controllers count from pods: those of ResourceQuotas and PodDisruptionBudgets.
 
 Source of the rules: kube-controller-manager's resourcequota and disruption controllers.
 """
@@ -23,17 +23,18 @@ _PODS = collection_of(PODS)
 
 
 class _Counting(Protocol):
-    """What is counted for one kind."""
+    """The counting of one kind."""
 
     resource: Resource
 
     def status(self, obj: Json, namespace: str) -> Json | None:
-        """The status as it ought to be, or None where the object says nothing to count."""
+        """The desired status, or None where the object has nothing to count."""
         ...
 
 
 class CountedStatuses:
-    """Told of every change, it knows which namespaces to count again; `step` counts and writes what differs."""
+    """Notified of every change, it records which namespaces to count again; `step` counts them and writes changed
+    statuses."""
 
     def __init__(self, engine: Engine, writer: Writer) -> None:
         self._engine = engine
@@ -47,7 +48,7 @@ class CountedStatuses:
         return bool(self._namespaces)
 
     def start(self) -> None:
-        """Count every namespace that has something to count for."""
+        """Count every namespace with objects of these kinds."""
         for one in self._counting:
             self._namespaces.update(self._engine.store.collection(one.resource).by_namespace)
 
@@ -105,7 +106,7 @@ class _Quotas:
         return used
 
     def _count(self, namespace: str, name: str) -> int | None:
-        """How many objects of a resource, named as `configmaps` or `deployments.apps`, a namespace has."""
+        """The number of objects of a resource, named as `configmaps` or `deployments.apps`, in a namespace."""
         plural, _, group = name.partition(".")
         for collection in self._engine.store.collections():
             if collection.key == f"{group}/{plural}" and collection.key != _PODS:

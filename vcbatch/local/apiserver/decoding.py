@@ -1,5 +1,5 @@
-"""What clients, patches and webhooks send, read as objects of the kind that it is for: version and kind, types of
-fields, unknown fields. Refusals come in Kubernetes' words.
+"""Decodes the objects that clients, patches and webhooks send: version and kind, types of fields, unknown fields.
+Errors have Kubernetes' messages.
 
 Source: k8s.io/apiserver `pkg/endpoints/handlers`, k8s.io/apimachinery `pkg/runtime`.
 """
@@ -39,7 +39,7 @@ _SCHEME = 'in scheme "pkg/runtime/scheme.go:111"'
 
 
 class Decoder:
-    """Reads for the kinds that are `served`."""
+    """Decodes objects of the `served` kinds."""
 
     def __init__(self, served: ServedSet) -> None:
         self._served = served
@@ -59,8 +59,8 @@ class Decoder:
 
     @staticmethod
     def decode_subresource(obj: Json, *, group: str, version: str, kind: str) -> None:
-        """Check the types of what is posted to a subresource, such as a Binding or an Eviction; 400. Unknown fields are
-        left to its handler."""
+        """Check the types of the body of a subresource, such as a Binding or an Eviction; 400. Unknown fields are left
+        to its handler."""
         known = kind_struct(api_version=f"{group}/{version}".removeprefix("/"), kind=kind)
         try:
             if known is not None:
@@ -72,7 +72,7 @@ class Decoder:
     def _fields(
         self, entry: Served, obj: Json, errors: Sequence[str], ctx: RequestContext, *, ordered: bool = False
     ) -> list[str]:
-        """The errors that refuse the request; others become warnings as the request's fieldValidation says."""
+        """The errors that refuse the request; others become warnings, depending on the request's fieldValidation."""
         unknown = entry.strategy.fields(obj, ctx)
         if ordered:
             unknown.sort()
@@ -136,7 +136,7 @@ class Decoder:
             )
 
     def decode_patched(self, entry: Served, obj: Json, shown: str, patch: Patch, ctx: RequestContext) -> None:
-        """A patched object that doesn't decode is the patch's error: 422 with what came out."""
+        """Check a patched object. One that doesn't decode is an error of the patch: 422 with the patched object."""
         if not entry.generated:
             obj.setdefault("kind", entry.resource.kind)
             obj.setdefault("apiVersion", entry.resource.api_version)
@@ -151,7 +151,7 @@ class Decoder:
             self._keep_type(entry, obj, shown, patch)
         self._check_type(entry, obj, ctx)
         try:
-            # What a patch makes is read with its keys in order.
+            # A patched object is decoded with its keys in order.
             found = self._fields(entry, obj, patch.errors, ctx, ordered=True)
             message = f"strict decoding error: {', '.join(found)}" if found else ""
         except DecodeError as error:
@@ -160,8 +160,8 @@ class Decoder:
             raise invalid(group="", kind="", name="", errors=[invalid_value("patch", shown, message)])
 
     def _keep_type(self, entry: Served, obj: Json, shown: str, patch: Patch) -> None:
-        """A patch can't make another kind of an object: a strategic one is of this type whatever it says, the others
-        make a text that is read again."""
+        """Check that a patch doesn't change the kind of an object: the result of a strategic one has this type whatever
+        it says, the others result in a text that is decoded again."""
         resource = entry.resource
         kind, version = obj.get("kind"), obj.get("apiVersion")
         if (kind, version) == (resource.kind, resource.api_version):
@@ -174,7 +174,7 @@ class Decoder:
 
     @staticmethod
     def reread(entry: Served, obj: Json, ctx: RequestContext) -> Json:
-        """What webhooks made of an object, read as if it had come from a client. Raises 500, as Kubernetes does."""
+        """Decode an object that webhooks changed, as if a client had sent it. Raises 500, as Kubernetes does."""
         obj.setdefault("metadata", {})
         resource = entry.resource
         group, _, version = str(obj.get("apiVersion")).rpartition("/")

@@ -1,4 +1,5 @@
-"""The life of a CustomResourceDefinition: it is served as soon as it is stored, and goes after its last object.
+"""The life cycle of a CustomResourceDefinition: it is served as soon as it is stored, and deleted after its last
+object.
 
 Source of the conditions: k8s.io/apiextensions-apiserver `pkg/registry/customresourcedefinition` and
 `pkg/controller/finalizer`.
@@ -18,7 +19,7 @@ CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 
 
 def set_condition(status: Json, condition: Json) -> None:
-    """Put the condition in place of the one of its type; its transition time stays while its status does."""
+    """Replace the condition of the same type, or add it; its transition time stays while its status does."""
     conditions: list[Json] = status.setdefault("conditions", [])
     for index, old in enumerate(conditions):
         if old.get("type") == condition["type"]:
@@ -30,7 +31,7 @@ def set_condition(status: Json, condition: Json) -> None:
 
 
 def begin_delete(crd: Json, now: datetime) -> None:
-    """Mark the definition: its objects go first, which the finalizer waits for."""
+    """Mark the definition as being deleted: its finalizer waits until its objects are deleted."""
     metadata = crd["metadata"]
     metadata.setdefault("deletionTimestamp", timestamp(now))
     finalizers = metadata.setdefault("finalizers", [])

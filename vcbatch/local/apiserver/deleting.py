@@ -1,4 +1,4 @@
-"""Delete: preconditions, grace, finalizers and what becomes of dependents.
+"""Delete: preconditions, grace period, finalizers and the propagation to dependents.
 
 Source of the rules: k8s.io/apiserver `pkg/registry/rest/delete.go` and `pkg/registry/generic/registry/store.go`.
 """
@@ -35,14 +35,14 @@ from vcbatch.local.apiserver.request import MAX_INT64, go_integer
 Json = dict[str, Any]
 
 _LONGEST_GRACE = 2**31 - 1
-"""What a deletion may wait, in seconds (68 years): its end must be a time that can be written."""
+"""The longest grace period in seconds (68 years): its end must be a valid time."""
 _LAST_MOMENT = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 POLICIES = ("Foreground", "Background", "Orphan")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteOptions:
-    """What a DELETE asks for. `propagation` "" is the kind's default; `grace_seconds` None the object's own."""
+    """The options of a DELETE. `propagation` "" is the kind's default; `grace_seconds` None the object's own."""
 
     propagation: str = ""
     grace_seconds: int | None = None
@@ -51,7 +51,7 @@ class DeleteOptions:
     dry_run: bool = False
 
     def shown(self) -> Json:
-        """As the wire has them, without kind."""
+        """The options in their wire format, without kind."""
         preconditions = {"uid": self.uid, "resourceVersion": self.resource_version}
         wire: Json = {
             "gracePeriodSeconds": self.grace_seconds,
@@ -63,7 +63,7 @@ class DeleteOptions:
 
 
 def parse_delete_options(body: Json | None, query: Mapping[str, Any]) -> DeleteOptions:
-    """From the body, or without one from the query. Raises 400 for wrong types and 422 for values not allowed."""
+    """The options in the body, or without one in the query. Raises 400 for wrong types and 422 for invalid values."""
     source = body or _from_query(query)
     kind, version = source.get("kind"), source.get("apiVersion") or "meta.k8s.io/v1"
     if kind and kind != "DeleteOptions":
@@ -105,7 +105,7 @@ def parse_delete_options(body: Json | None, query: Mapping[str, Any]) -> DeleteO
     if propagation is None and orphan is not None:
         propagation = "Orphan" if orphan else "Background"
     if grace is not None and grace < 0:
-        grace = 1  # As Kubernetes takes a negative grace.
+        grace = 1  # as Kubernetes treats a negative grace period
     return DeleteOptions(
         propagation=propagation or "",
         grace_seconds=grace,
@@ -138,11 +138,11 @@ def _from_query(query: Mapping[str, Any]) -> Json:
 
 
 _MOST_TRIES = 5
-"""How often a deletion begins anew because the object changed while webhooks were asked."""
+"""How often a deletion is retried because the object changed while webhooks were called."""
 
 
 class Deleter:
-    """Carries out deletions on an `Engine`. Only webhooks are waited for."""
+    """Executes deletions on an `Engine`. Waits for webhooks only."""
 
     def __init__(self, engine: Engine, store_change: Callable[[Served, Record, Json, Json, RequestContext], Record]):
         self._engine = engine
@@ -151,8 +151,8 @@ class Deleter:
     async def delete(
         self, entry: Served, name: str, options: DeleteOptions, ctx: RequestContext, *, named: bool = True
     ) -> tuple[Record, bool]:
-        """Delete or begin to. Answers the object and whether it is gone now. Not `named`: as one of a collection that
-        is deleted as a whole."""
+        """Delete the object or mark it as being deleted. Returns the object and whether it was removed. Not `named`: it
+        is one of a collection that is deleted as a whole."""
         engine, ctx = self._engine, replace(ctx, options=options.shown())
         for _ in range(_MOST_TRIES):
             record = engine.find(entry, ctx.namespace, name)
@@ -217,7 +217,7 @@ class Deleter:
 
     @staticmethod
     def _apply_grace(entry: Served, obj: Json, options: DeleteOptions, now: datetime) -> bool:
-        """Set or shorten the grace of a kind that has one (pods). Answers whether the object stays meanwhile."""
+        """Set or shorten the grace period of a kind that has one (pods). Returns whether the object stays during it."""
         if entry.grace_period is None:
             return False
         metadata = obj["metadata"]
@@ -227,9 +227,9 @@ class Deleter:
         if "deletionTimestamp" in metadata:
             current = metadata.get("deletionGracePeriodSeconds") or 0
             if options.grace_seconds is None or grace >= current:
-                # A second delete may shorten the grace, never lengthen it.
+                # A second delete may shorten the grace period, never extend it.
                 return bool(current)
-            left = grace - current  # below zero: the end comes earlier
+            left = grace - current  # below zero: it ends earlier
             metadata["deletionTimestamp"] = timestamp(max(now, _after(_parse(metadata["deletionTimestamp"]), left)))
             metadata["deletionGracePeriodSeconds"] = grace
             return grace > 0
@@ -243,7 +243,7 @@ class Deleter:
 
     @staticmethod
     def _set_finalizers(entry: Served, metadata: Json, options: DeleteOptions) -> None:
-        """What becomes of dependents is remembered as a finalizer until the garbage collector has seen to it."""
+        """The propagation policy is stored as a finalizer until the garbage collector has processed it."""
         finalizers = list(metadata.get("finalizers", ()))
         policy = options.propagation
         if not policy:
@@ -260,7 +260,7 @@ class Deleter:
 
 
 def _after(moment: datetime, seconds: int) -> datetime:
-    """The moment so many seconds later, or the nearest that can be written."""
+    """The time so many seconds later, or the latest valid one."""
     try:
         return min(moment + timedelta(seconds=seconds), _LAST_MOMENT)
     except OverflowError:

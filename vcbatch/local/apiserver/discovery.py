@@ -1,4 +1,4 @@
-"""Discovery: which groups, versions and resources there are, in the aggregated and in the plain form, and /version.
+"""Discovery: the served groups, versions and resources, in the aggregated and in the plain form, and /version.
 
 Source: k8s.io/apiserver `pkg/endpoints/discovery` (plain and aggregated), KEP-3352.
 """
@@ -17,10 +17,10 @@ from vcbatch.api.resources import CRDS
 from vcbatch.local.apiserver.registry import Json, Reply, Served
 
 API_MAJOR, API_MINOR = "1", "36"
-"""The release of Kubernetes whose API is followed."""
+"""The release of Kubernetes whose API is implemented."""
 
 _CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
-"""The order in which custom resources list their verbs."""
+"""The order of verbs of custom resources."""
 
 _AGGREGATED = re.compile(r"^application/json;(?=.*\bas=APIGroupDiscoveryList\b)(?=.*\bv=(v2)(?:;|$))")
 
@@ -28,12 +28,12 @@ _AGGREGATED = re.compile(r"^application/json;(?=.*\bas=APIGroupDiscoveryList\b)(
 def documents(
     served: Sequence[Served], path: str, headers: Mapping[str, str], query: Mapping[str, Sequence[str]]
 ) -> Reply | None:
-    """Answer GET of a discovery path, or None for any other path."""
+    """The response to GET of a discovery path, or None for any other path."""
     return _DISCOVERY(served, path, headers)
 
 
 def version() -> Json:
-    """What /version says: the API level, and that this isn't a Kubernetes distribution."""
+    """The content of /version: the API level, and that this isn't a Kubernetes distribution."""
     return {
         "major": API_MAJOR,
         "minor": API_MINOR,
@@ -52,7 +52,7 @@ def version() -> Json:
 
 
 def version_order(version: str) -> tuple[int, int, int, str]:
-    """Sorts versions as Kubernetes prefers them: v2, v1, v1beta2, v1alpha1, then others by name."""
+    """A sort key for Kubernetes' preference of versions: v2, v1, v1beta2, v1alpha1, then others by name."""
     found = re.fullmatch(r"v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?", version)
     if not found:
         return 3, 0, 0, version
@@ -97,7 +97,7 @@ class _Discovery:
         return Reply(body=self._rendered[path])
 
     def _document(self, path: str) -> Callable[[], Json] | None:
-        """The function that makes the document at `path`, where there is one."""
+        """The function that creates the document at `path`, or None."""
         parts = path.split("/")[1:]
         match parts:
             case [""]:
@@ -150,7 +150,7 @@ _DISCOVERY = _Discovery()
 
 
 def _aggregated_form(accept: str) -> str:
-    """The version of the aggregated form that comes first in an Accept header, before any plain form; else ""."""
+    """The version of the aggregated form that precedes any plain form in an Accept header; else ""."""
     for media in accept.split(","):
         media = media.replace(" ", "")
         found = _AGGREGATED.match(media)
@@ -209,7 +209,7 @@ def _api_resources(entry: Served) -> list[Json]:
 
 
 def _subresources(entry: Served) -> Sequence[str]:
-    """Custom resources list status before scale, built-in ones go by name."""
+    """The subresources in order: custom resources list status before scale, built-in ones by name."""
     names = list(entry.subresources)
     return sorted(names, reverse=entry.generated)
 
@@ -238,7 +238,7 @@ def _verbs(entry: Served) -> list[str]:
 
 
 def _storage_hash(entry: Served) -> str:
-    """Tells clients whether the stored version changed."""
+    """The hash by which clients detect a change of the stored version."""
     stored = entry.stored_as
     # Definitions are the only kind that Kubernetes stores in a version that it no longer serves.
     version = "v1beta1" if stored == CRDS else stored.version
@@ -261,7 +261,7 @@ def _group_discovery(name: str, versions: Mapping[str, Sequence[Served]]) -> Jso
 
 
 def _response_kind(entry: Served, group: str, version: str, kind: str) -> Json:
-    """Built-in resources leave out what is their own group version."""
+    """The response kind of a resource; built-in resources omit their own group version."""
     own = not entry.generated and (group, version) == (entry.resource.group, entry.resource.version)
     return {"group": "" if own else group, "version": "" if own else version, "kind": kind}
 

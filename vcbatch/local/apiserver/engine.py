@@ -1,7 +1,7 @@
 """The verbs over stored objects, for HTTP and in-process callers alike.
 
-A write reads, decides and writes without waiting, so no other request comes between; only then does it wait for the
-disk. What callers get are `Record`s: encoded objects, so that answering needs no second encoding.
+A write reads, decides and writes without waiting, so no other request runs in between; only then does it wait for the
+disk. Callers get `Record`s: encoded objects, so that a response needs no second encoding.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Json = dict[str, Any]
 
 
 class Engine:
-    """What all verbs share: the store, the served kinds, the clock, chance, and admission."""
+    """The state that all verbs share: the store, the served kinds, the clock, the random source, and admission."""
 
     def __init__(self, *, store: Store, served: ServedSet, clock: Clock, random: Random) -> None:
         self.store = store
@@ -54,7 +54,7 @@ class Engine:
         field_validation: str = "Ignore",
         unadmitted: bool = False,
     ) -> RequestContext:
-        """A request's context; by default that of the server's own housekeeping."""
+        """A request's context; by default that of the server's own tasks."""
         return RequestContext(
             user=user,
             groups=groups,
@@ -116,7 +116,7 @@ class Engine:
 
     @staticmethod
     def stored_form(entry: Served, obj: Json) -> Json:
-        """The object as it is kept: version and kind first, which lists rely on to cut them off."""
+        """The object as it is stored: version and kind first, where lists cut them off."""
         if entry.to_storage:
             obj = entry.to_storage(obj)
         rest = {key: value for key, value in obj.items() if key not in ("apiVersion", "kind")}
@@ -124,7 +124,7 @@ class Engine:
         return {"apiVersion": entry.stored_as.api_version, "kind": kind, **rest}
 
     def write(self, entry: Served, obj: Json, old: Record | None, ctx: RequestContext) -> Record:
-        """Put `obj` into the store, or only make its record for a dry run."""
+        """Write `obj` to the store, or for a dry run only create its record."""
         stored = self.stored_form(entry, obj)
         if ctx.dry_run:
             return dry_record(stored, old)
@@ -135,7 +135,7 @@ class Engine:
         return self._usage.kept(namespace, before, stored, lambda: self.store.put(entry.stored_as, stored, old))
 
     def remove(self, entry: Served, record: Record) -> Record:
-        """Take the object out of the store; answers it with the deletion's resourceVersion."""
+        """Remove the object from the store; returns it with the deletion's resourceVersion."""
         if not self._counts_for_quotas(entry, record.namespace):
             return self.store.remove(entry.stored_as, record)
         return self._usage.kept(
@@ -155,8 +155,8 @@ class Engine:
         *,
         named: bool = True,
     ) -> Json | None:
-        """The object as admission wants it; `obj` itself where nothing changes it. Others may write meanwhile. Not
-        `named`: the request was for a whole collection."""
+        """The object after mutating admission; `obj` itself where nothing changes it. Other writes may run meanwhile.
+        Not `named`: the request was for a whole collection."""
         if ctx.unadmitted:
             return obj
         return await self.admission.mutate(_request(operation, entry, obj, old, ctx, named=named))
@@ -171,17 +171,17 @@ class Engine:
         *,
         named: bool = True,
     ) -> None:
-        """Let admission judge. Raises `StatusError`. Others may write meanwhile."""
+        """Run validating admission. Raises `StatusError`. Other writes may run meanwhile."""
         if not ctx.unadmitted:
             await self.admission.validate(_request(operation, entry, obj, old, ctx, named=named))
 
     def is_current(self, entry: Served, record: Record) -> bool:
-        """Whether nobody has written the object since `record` was read."""
+        """Whether the object is unchanged since `record` was read."""
         namespace = record.namespace if entry.resource.namespaced else None
         return self.store.get(entry.stored_as, namespace, record.name) is record
 
     def require_namespace(self, entry: Served, ctx: RequestContext, name: str) -> None:
-        """404 for a namespace that isn't there, 403 for one that is being deleted: nothing new is made in those."""
+        """404 for a namespace that doesn't exist, 403 for one that is being deleted: no object may be created there."""
         if not entry.resource.namespaced or not self.served.at("", "v1", "namespaces"):
             return
         namespace = ctx.namespace or ""
@@ -235,7 +235,7 @@ def _request(
 
 
 def dry_record(stored: Json, old: Record | None) -> Record:
-    """What a dry run answers: as it would be stored, without a new resourceVersion."""
+    """The response to a dry run: as it would be stored, without a new resourceVersion."""
     metadata = stored["metadata"]
     if old is not None:
         metadata["resourceVersion"] = str(old.version)

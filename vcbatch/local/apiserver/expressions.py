@@ -1,5 +1,5 @@
-"""Expressions in the Common Expression Language where the API server takes them: errors, values, and the words of
-Kubernetes for what goes wrong. `vcbatch.api.cel` evaluates them.
+"""Common Expression Language expressions in the API server: errors, values, and Kubernetes' error messages.
+`vcbatch.api.cel` evaluates them.
 
 Source: k8s.io/apiserver `pkg/cel`, KEP-2876.
 """
@@ -12,7 +12,7 @@ from typing import Any
 from vcbatch.api import cel
 
 INLINE_LIMIT = 50_000
-"""What expressions may cost on the event loop, in units of `cel.Budget`: some 50 ms. More is left to a thread."""
+"""The limit of an evaluation on the event loop, in units of `cel.Budget`: some 50 ms. Longer ones run in a thread."""
 
 
 class Trouble:
@@ -31,12 +31,12 @@ class Trouble:
 
 
 class TooLong(Exception):
-    """What is evaluated costs more than the event loop may be held up for."""
+    """The evaluation costs more than is allowed on the event loop."""
 
 
 class Costs:
-    """What the expressions of one request may still cost together: `limit`, and of each no more than `per_call`. Where
-    the limit is `INLINE_LIMIT`, `TooLong` is raised when it is reached."""
+    """The remaining cost of the expressions of one request: `limit` together, and `per_call` each. Where the limit is
+    `INLINE_LIMIT`, `TooLong` is raised when it is reached."""
 
     def __init__(self, *, patient: bool, limit: int = cel.REQUEST_LIMIT, per_call: int = cel.CALL_LIMIT) -> None:
         self._patient = patient
@@ -47,7 +47,7 @@ class Costs:
         """Whether the last evaluation alone reached its limit."""
 
     def run(self, expression: str, variables: Mapping[str, Any], *, base: int = 0) -> Any:
-        """The value of the expression, or a `Trouble`. `base`: what the evaluation costs beside."""
+        """The value of the expression, or a `Trouble`. `base`: an additional cost of the evaluation."""
         limit = min(self._per_call, self.left - base)
         budget = cel.Budget(limit, self._patterns)
         try:
@@ -70,7 +70,7 @@ class Costs:
 
 
 def error(expression: str, declared: Collection[str]) -> str:
-    """Why an expression over the `declared` variables can't be used, or "" where it can."""
+    """Why an expression over the `declared` variables is invalid, or "" where it is valid."""
     try:
         program = cel.compiled(expression)
     except cel.CelSyntaxError as error:

@@ -1,7 +1,7 @@
-"""The garbage collector: dependents go with their owners, or are let go, as the deletion asked.
+"""The garbage collector: dependents are deleted with their owners, or orphaned, as the deletion requested.
 
-Level-triggered: a wake-up names an object or an owner's UID, and what is done depends only on what is stored then. So
-doing it twice, or after a restart, is harmless. Source of the rules: Kubernetes' garbage collector controller.
+Level-triggered: a wake-up names an object or an owner's UID, and the action depends only on the stored state. So
+repeating it, also after a restart, is harmless. Source of the rules: Kubernetes' garbage collector controller.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _GONE = 10_000
 
 
 class GarbageCollector:
-    """Call `observe` for every change and `step` when it asks for it, which waits for webhooks only."""
+    """Call `observe` for every change and `step` when it is requested; `step` waits for webhooks only."""
 
     def __init__(self, engine: Engine, writer: Writer, deleter: Deleter) -> None:
         self._engine = engine
@@ -50,12 +50,12 @@ class GarbageCollector:
         return bool(self._failed)
 
     def retry(self) -> None:
-        """Look again at what couldn't be done: the caller decides when."""
+        """Retry failed deletions: the caller decides when."""
         self._objects.update(self._failed)
         self._failed = {}
 
     def start(self) -> None:
-        """Look at all that is stored: an owner may have gone just before the last end."""
+        """Check all stored objects: an owner may have been deleted just before the last shutdown."""
         for collection in self._engine.store.collections():
             for record in collection.sorted(None):
                 if record.owners or record.deleting:
@@ -82,7 +82,7 @@ class GarbageCollector:
         self._objects[record.collection, record.namespace, record.name] = None
 
     def _remember_owners(self, record: Record) -> None:
-        """Owners that wait for this dependent may be able to go now."""
+        """The owners that wait for this dependent may now be removed."""
         if not record.owners:
             return
         for reference in record.decode()["metadata"].get("ownerReferences", ()):
@@ -103,14 +103,14 @@ class GarbageCollector:
         return self._engine.served.of_group_kind(group, reference.get("kind", ""))
 
     def _is_absent(self, record: Record, reference: Json) -> bool:
-        """Whether the owner is gone for certain. Of a kind that isn't served (any more) nobody knows, but for what
-        this server saw go."""
+        """Whether the owner is known not to exist. For a kind that isn't served (any more), only if this server has
+        seen its deletion."""
         if reference.get("uid", "") in self._gone:
             return True
         return self._owner_entry(reference) is not None and self._resolve(record, reference) is None
 
     async def step(self) -> None:
-        """See to a part of what changed lately, so that no request waits long. What fails waits for `retry`."""
+        """Process a part of the recent changes, so that no request waits long. Failed ones wait for `retry`."""
         for key in list(self._objects)[:_STEP]:
             del self._objects[key]
             collection, namespace, name = key
@@ -150,7 +150,8 @@ class GarbageCollector:
             self._drop_finalizer(record, FOREGROUND)
 
     async def _delete_dependents(self, owner: Record) -> bool:
-        """Delete what depends on an owner that goes in the foreground. Answers whether something blocks it."""
+        """Delete the dependents of an owner that is deleted in the foreground. Returns whether one of them blocks
+        it."""
         blocked = False
         for dependent in self._engine.store.dependents(owner.uid):
             obj = dependent.decode()
@@ -220,8 +221,8 @@ class GarbageCollector:
 
 
 def _policy_of(record: Record) -> str:
-    """Its own dependents follow, whatever its kind's default is (the Jobs of a CronJob would leave their pods behind),
-    unless somebody asked for something else before."""
+    """The propagation policy for a dependent: Background, whatever its kind's default is (the Jobs of a CronJob would
+    leave their pods behind), unless a client requested another one before."""
     finalizers = record.decode()["metadata"].get("finalizers", ())
     return "" if ORPHAN in finalizers or FOREGROUND in finalizers else "Background"
 

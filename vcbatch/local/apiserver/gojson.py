@@ -1,6 +1,6 @@
-"""The words of Go's encoding/json for a body that isn't JSON, since kubectl shows them.
+"""The messages of Go's encoding/json for a body that isn't JSON, since kubectl shows them.
 
-A scanner with the states of Go's: it reports the first byte that can't continue a JSON text, and in which place.
+A scanner with the states of Go's: it reports the first invalid byte and its context.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _LITERALS = {ord("t"): b"true", ord("f"): b"false", ord("n"): b"null"}
 _DIGITS = b"0123456789"
 _MAXIMUM_DEPTH = 10_000
 _PLAIN = re.compile(rb'[^\x00-\x1f"\\]*')
-"""What stands for itself in a string."""
+"""Characters of a string that need no escape."""
 
 
 class _Error(Exception):
@@ -164,7 +164,7 @@ class _Scanner:
 
 
 def syntax_error(data: bytes) -> str:
-    """Why `data` isn't JSON, in Go's words; "" where Go would take it."""
+    """Why `data` isn't JSON, with Go's message; "" where Go would accept it."""
     try:
         _Scanner(data).document()
     except _Error as error:

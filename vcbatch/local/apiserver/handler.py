@@ -1,4 +1,4 @@
-"""One request to one answer: routes, verbs, media types. Knows nothing of sockets."""
+"""Handles one request: routes, verbs, media types. Independent of sockets."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Call:
-    """A request to a served resource, with everything about it that is settled."""
+    """A request to a served resource, with everything that was parsed from it."""
 
     request: Request
     target: Target
@@ -110,12 +110,12 @@ class _Call:
 
 
 class _NoPage(Exception):
-    """A path that no router of a real server has."""
+    """A path that a real server's router doesn't have."""
 
 
 class Handler:
     """Answers requests from an `Engine`. `documents` serve discovery and OpenAPI; `protobuf` decodes such bodies;
-    /readyz fails for as long as a task isn't healthy by `health`."""
+    /readyz fails while a task isn't healthy by `health`."""
 
     def __init__(
         self,
@@ -137,8 +137,8 @@ class Handler:
         self._protobuf = protobuf
 
     async def handle(self, request: Request) -> Response | None:
-        """The answer; None where a handler has answered on the ASGI channel itself. Never raises for a bad request;
-        a defect of the server becomes a 500 for this one request."""
+        """The response; None where a handler has answered on the ASGI channel itself. Never raises for an invalid
+        request; an internal error becomes a 500 for this request only."""
         try:
             return await self._route(request)
         except StatusError as error:
@@ -172,7 +172,7 @@ class Handler:
         try:
             response = await self._serve(call)
         except StatusError as error:
-            # A refusal carries the warnings that came before it.
+            # An error response has the warnings that came before it.
             response = error_response(error, media_type=self._error_form(request))
         if response is not None and call.warnings:
             response = replace(response, headers=[*response.headers, *warning_headers(call.warnings)])
@@ -323,12 +323,13 @@ class Handler:
         )
 
     async def _at_length(self, request: Request, work: Callable[[], T]) -> T:
-        """What `work` makes of the request's body; off the event loop where that takes long."""
+        """The result of `work` on the request's body; off the event loop where the body is large."""
         limit = LARGE_YAML if "yaml" in request.headers.get("content-type", "") else LARGE
         return work() if len(request.body) < limit else await self.engine.offload.run(work)
 
     async def _shown(self, size: int, accepted: Accepted, query: Mapping[str, Any], work: Callable[[], T]) -> T:
-        """What `work` makes of objects of `size` bytes for the client; off the event loop where that takes long."""
+        """The result of `work`, which converts objects of `size` bytes for the client; off the event loop where they
+        are large."""
         plain = not accepted.transform and accepted.media_type == JSON_TYPE and not flag(query, "pretty")
         limit = LARGE_YAML if accepted.media_type == YAML_TYPE else LARGE
         return work() if plain or size < limit else await self.engine.offload.run(work)
@@ -384,7 +385,7 @@ class Handler:
         return await self._answer(call, record, accepted, 201)
 
     async def _patch(self, call: _Call) -> Patch:
-        """The patch; a missing object is reported before a faulty patch of it."""
+        """The patch; a missing object is reported before an invalid patch of it."""
         kind = patch_kind(_content_type(call.request), call.entry)
         if "force" in call.request.query:
             errors = [forbidden_field("force", "may not be specified for non-apply patch")]
@@ -405,7 +406,7 @@ class Handler:
         return await self._answer(call, record, accepted, 201 if created else 200)
 
     async def _apply(self, call: _Call, ctx: RequestContext) -> tuple[Record, bool]:
-        """Server-side apply; answers what is stored and whether it was created."""
+        """Server-side apply; returns the stored object and whether it was created."""
         if not call.options.field_manager:
             errors = [required("fieldManager", "is required for apply patch")]
             raise invalid(group="meta.k8s.io", kind="PatchOptions", name="", errors=errors)
@@ -439,7 +440,7 @@ class Handler:
         page = self.reader.list(call.entry, self._list_options(call))
         for number, record in enumerate(page.records):
             if number % _DELETES_IN_A_ROW == _DELETES_IN_A_ROW - 1:
-                await asyncio.sleep(0)  # others are served between
+                await asyncio.sleep(0)  # other requests are served between
             try:
                 await self.deleter.delete(
                     call.entry, record.name, options, replace(ctx, namespace=record.namespace or None), named=False
@@ -502,7 +503,7 @@ class Handler:
         return None if reply is None else _from_reply(reply)
 
     async def _admitted(self, call: _Call, body: Body, ctx: RequestContext) -> Body:
-        """What is posted to a subresource, such as a Binding, as admission wants it."""
+        """The body of a subresource, such as a Binding, after admission."""
         engine, entry = self.engine, call.entry
         group, version, kind = entry.subresource_kinds.get(call.target.subresource, ("", "v1", entry.resource.kind))
         obj: Json = {"kind": kind, "apiVersion": f"{group}/{version}".removeprefix("/"), **body.value}
@@ -518,7 +519,7 @@ def _content_type(request: Request) -> str:
 
 
 def _default_manager(request: Request) -> str:
-    """The program's name in its User-Agent, as Kubernetes takes it where a client doesn't name itself."""
+    """The program's name in its User-Agent, which Kubernetes uses as the manager where a client sets none."""
     return request.headers.get("user-agent", "").partition("/")[0][:128] or "unknown"
 
 
@@ -536,7 +537,7 @@ def _as_list(request: Request) -> Request:
 
 
 def _internal_kind(entry: Served, *, listing: bool) -> str:
-    """The Go type that a real server answers with."""
+    """The Go type of a real server's response."""
     if entry.generated:
         return "unstructured.UnstructuredList" if listing else "unstructured.Unstructured"
     group = (entry.resource.group or "core").partition(".")[0]
@@ -544,7 +545,7 @@ def _internal_kind(entry: Served, *, listing: bool) -> str:
 
 
 def _verb_of(request: Request, target: Target) -> str:
-    """The verb that the path and the method say, for whatever may be there; "" for none."""
+    """The verb by path and method, whether or not the object exists; "" for none."""
     try:
         return _verb(request, target)
     except StatusError:

@@ -1,7 +1,7 @@
 """/healthz, /livez and /readyz. Source: apiserver `pkg/server/healthz/healthz.go`.
 
 A server that answers is alive. It is ready while all background tasks of the process work. Unlike Kubernetes, which
-says "reason withheld", it tells administrators what is wrong.
+says "reason withheld", it reports the reason to administrators.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _CHECKS = ("healthz", "livez", "readyz")
 def health_response(
     path: str, query: Mapping[str, Sequence[str]], user: User, health: Health | None
 ) -> Response | None:
-    """The answer to a question for health; None for every other path."""
+    """The response to a health request; None for every other path."""
     check, _, single = path.removeprefix("/").partition("/")
     if check not in _CHECKS or not path.startswith("/"):
         return None

@@ -1,7 +1,7 @@
-"""What happened to a collection lately: the ring that watches read, each at its own pace.
+"""The recent changes of a collection: the ring that watches read, each at its own pace.
 
-A watcher holds a position and no queue, so a slow one costs nothing; what falls out of the ring is answered with 410.
-Every change is encoded once for all watchers that see it alike.
+A watcher keeps a position and no queue, so a slow one costs nothing; a position that is no longer in the ring is
+answered with 410. Every change is encoded once for all watchers with the same form.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ HISTORY_BYTES = 16 * 1024 * 1024
 
 
 class Change:
-    """One write: ADDED, MODIFIED or DELETED, the object then and the object before."""
+    """One write: ADDED, MODIFIED or DELETED, the object after and the object before it."""
 
     __slots__ = ("_lines", "fields", "old", "record", "type")
 
@@ -28,18 +28,19 @@ class Change:
         self.record = record
         self.old = old
         self.fields: dict[tuple[str, bool], Mapping[str, str]] = {}
-        """Values of selectable fields, by version and whether before the change: found once for all watchers."""
+        """Values of selectable fields, by version and whether before the change: computed once for all watchers."""
         self._lines: dict[tuple[str, ...], bytes] = {}
 
     def line(self, form: tuple[str, ...], encoded: Callable[[], bytes]) -> bytes:
-        """The watch event in that form, encoded once for all watchers that see it in the same form."""
+        """The watch event in that form, encoded once for all watchers with the same form."""
         found = self._lines.get(form)
         if found is None:
             found = self._lines[form] = encoded()
         return found
 
     def previous_at_this_version(self) -> bytes:
-        """The former object with this change's resourceVersion: what a watcher that loses sight of it is shown."""
+        """The former object with this change's resourceVersion: the DELETED event of a watcher whose selector no longer
+        matches."""
         if self.old is None:
             return self.record.body
         obj = self.old.decode()
@@ -48,7 +49,7 @@ class Change:
 
 
 class History:
-    """The ring. `floor`: changes up to this resourceVersion are no longer known."""
+    """The ring. `floor`: changes up to this resourceVersion are no longer available."""
 
     def __init__(self, floor: int) -> None:
         self.floor = floor
@@ -89,7 +90,7 @@ class History:
         self._waiting.discard(event)
 
     def position_after(self, version: int) -> int | None:
-        """Where a watch from `version` starts, or None where that is too long ago."""
+        """The start position of a watch from `version`, or None where that is too old."""
         if version < self.floor:
             return None
         return self._first + bisect_right(self._changes, version, key=lambda change: change.record.version)
@@ -100,8 +101,8 @@ class History:
         return self._first + len(self._changes)
 
     def since(self, position: int, *, size: int) -> Sequence[Change] | None:
-        """Changes from a position on: at least one where there are any, and no more than have `size` bytes together.
-        None where the position fell out of the ring."""
+        """Changes from a position on: at least one where there are any, and at most `size` bytes together. None where
+        the position is no longer in the ring."""
         if position < self._first:
             return None
         start = end = position - self._first

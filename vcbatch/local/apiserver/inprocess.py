@@ -1,4 +1,5 @@
-"""The `Api` interface on the server's own verbs, without a socket: for tests, simulation, and this same process."""
+"""The `Api` interface on the server's own verbs, without a socket: for tests, simulation, and parts of the same
+process."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ def api_error(error: StatusError) -> ApiError:
 
 
 class InProcessApi:
-    """Implements `interfaces.Api`. What is passed in is copied, what comes out is the caller's own."""
+    """Implements `seams.Api`. Arguments are copied, and results belong to the caller."""
 
     def __init__(self, handler: Handler, *, user: str = "vcbatch", groups: Sequence[str] = (ADMINISTRATORS,)) -> None:
         self._handler = handler
@@ -229,7 +230,7 @@ class InProcessApi:
     async def _request(
         self, method: str, path: str, body: Any, *, content_type: str = "application/json", manager: str = ""
     ) -> Json:
-        """For what handlers of the kinds answer: through the routes, without a socket."""
+        """A request to a handler of a kind: through the routes, without a socket."""
         force = {"force": ["true"]} if manager else {}
         response = await self._handler.handle(
             Request(

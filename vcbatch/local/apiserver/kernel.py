@@ -1,4 +1,4 @@
-"""The server without its sockets: store, verbs, kinds and housekeeping put together."""
+"""The server without its sockets: store, verbs, kinds and background tasks."""
 
 from __future__ import annotations
 
@@ -28,10 +28,9 @@ Json = dict[str, Any]
 class Kernel:
     """Use `start`, then `handler` (any request) or `api` (the `Api` interface), then `stop`.
 
-    With `state_dir` None nothing is kept. `services` are those in this process that webhook configurations may name;
-    `notices` are warnings of the server's own for a create; the errors of `health` make /readyz fail; `offload` carries
-    out what takes long, by default on the event loop. Raises `persistence.StateError` for a directory that can't be
-    used.
+    With `state_dir` None nothing is stored. `services` are those in this process that webhook configurations may name;
+    `notices` are warnings of the server's own for a create; the errors of `health` make /readyz fail; `offload` runs
+    slow work, by default on the event loop. Raises `persistence.StateError` for a directory that can't be used.
     """
 
     def __init__(

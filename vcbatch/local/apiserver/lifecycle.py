@@ -1,6 +1,6 @@
-"""What the server does by itself: namespaces and definitions that come and go, garbage, and old events.
+"""The server's own tasks: namespaces and definitions that are created and deleted, garbage collection, and old events.
 
-One task, woken by changes; it writes through the same verbs as anybody else. On an idle server it sleeps.
+One task, woken by changes; it writes through the same verbs as clients. On an idle server it sleeps.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Lifecycle:
         self._retry_at: float | None = None
 
     async def start(self) -> None:
-        """Take in what is stored, make what a new cluster has, and begin to watch."""
+        """Read the stored objects, create those of a new cluster, and start watching."""
         engine = self._engine
         for crd in engine.store.collection(CRDS).sorted(None):
             engine.served.reconcile(crd.decode(), engine.now())
@@ -85,7 +85,7 @@ class Lifecycle:
         await engine.store.settled()
         self._background.keep("API server: housekeeping", self._run)
 
-    # -- what happened ----------------------------------------------------------------------------------------------
+    # -- changes ----------------------------------------------------------------------------------------------------
 
     def _observe(self, key: str, change: Change) -> None:
         record = change.record
@@ -114,7 +114,7 @@ class Lifecycle:
             engine.served.remove(record.name)
             spec = crd.get("spec", {})
             engine.store.forget(f"{spec.get('group')}/{spec.get('names', {}).get('plural')}")
-            # Names are free again that others of the group may have been refused.
+            # Names are free again that other definitions of the group may have been refused.
             for other in list(engine.store.collection(CRDS).sorted(None)):
                 if other.name.endswith(f".{spec.get('group')}"):
                     self._reconcile_definition(other)
@@ -130,10 +130,10 @@ class Lifecycle:
             entry = engine.entry(CRDS)
             self._writer.change(entry, record.name, lambda crd: crd.update(status=status), engine.context())
 
-    # -- what is to be done -----------------------------------------------------------------------------------------
+    # -- work -------------------------------------------------------------------------------------------------------
 
     async def _run(self) -> None:
-        """Until cancelled. What a failed step hadn't done is done by the next one."""
+        """Run until cancelled. Work that a failed step left is done by the next one."""
         clock = self._engine.clock
         self._wake.set()
         while True:
@@ -148,7 +148,7 @@ class Lifecycle:
                 self._wake.set()
 
     async def _wait(self) -> None:
-        """Until something changed, or the next sweep of old events is due and there are any."""
+        """Wait until something changed, or until the next cleanup of old events is due and there are any."""
         clock = self._engine.clock
         if self._wake.is_set():
             self._wake.clear()
@@ -194,7 +194,7 @@ class Lifecycle:
         _at_once(self._writer.create(entry, Body(full), ctx))
 
     def _furnish(self, namespace: str) -> None:
-        """Give a namespace what every namespace has."""
+        """Create the objects that every namespace has."""
         record = self._engine.store.get(NAMESPACES, None, namespace)
         if record is None or record.deleting:
             return
@@ -234,8 +234,8 @@ class Lifecycle:
             self._writer.change(entry, name, lambda obj: _release_namespace(obj, ctx.now), ctx)
 
     async def _empty(self, namespace: str) -> Sequence[Record] | None:
-        """Delete what is in a namespace, a part at a time; what waits for its end, or None while there is more to
-        delete. Pods keep their grace."""
+        """Delete the contents of a namespace, a part at a time. Returns the objects that still wait for their deletion,
+        or None while there is more to delete. Pods keep their grace period."""
         budget = _STEP
         rest: list[Record] = []
         for collection in self._engine.store.collections():
@@ -253,7 +253,7 @@ class Lifecycle:
         return rest
 
     async def _delete(self, entry: Served, record: Record) -> bool:
-        """Delete, once; answers whether the object is gone."""
+        """Delete, once; returns whether the object was removed."""
         if record.deleting:
             return False
         ctx = self._engine.context(namespace=record.namespace or None, user="system:serviceaccount:kube-system")
@@ -300,7 +300,7 @@ class Lifecycle:
         self._definitions.discard(name)
 
     def _sweep_events(self) -> None:
-        """Forget events that are too old, and the oldest where there are too many."""
+        """Remove events that are too old, and the oldest where there are too many."""
         entry = self._engine.served.at(EVENTS.group, EVENTS.version, EVENTS.plural)
         if entry is None:
             return
@@ -320,7 +320,7 @@ class Lifecycle:
 
 
 def _at_once(write: Coroutine[Any, Any, Record]) -> Record:
-    """The result of a write that no webhook is asked about, so that it has nothing to wait for."""
+    """The result of a write without webhooks, which has nothing to wait for."""
     try:
         write.send(None)
     except StopIteration as done:
@@ -337,7 +337,7 @@ def _last_seen(event: Json) -> str:
 
 def _release_namespace(namespace: Json, now: datetime) -> None:
     if len(namespace["spec"].get("finalizers", ())) > 1:
-        # It stays for somebody else.
+        # Another finalizer keeps it.
         namespaces.show_remains(namespace, {}, {}, now)
     spec = namespace.setdefault("spec", {})
     spec["finalizers"] = [name for name in spec.get("finalizers", ()) if name != namespaces.FINALIZER]
@@ -348,4 +348,4 @@ def _release_namespace(namespace: Json, now: datetime) -> None:
 _CRDS = collection_of(CRDS)
 _NAMESPACES = collection_of(NAMESPACES)
 _FURNITURE = frozenset({(collection_of(SERVICEACCOUNTS), "default"), (collection_of(CONFIGMAPS), namespaces.ROOT_CA)})
-"""What every namespace has: made again where somebody changes or deletes it."""
+"""The objects that every namespace has: recreated where a client changes or deletes them."""

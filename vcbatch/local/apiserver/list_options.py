@@ -1,4 +1,4 @@
-"""What a list or a watch asks for: selectors, pages, resourceVersions, checked as Kubernetes checks them."""
+"""The options of a list or a watch: selectors, pages, resourceVersions, validated as in Kubernetes."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _MATCH = "resourceVersionMatch"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which objects of a collection a request means."""
+    """The objects of a collection that a request selects."""
 
     namespace: str | None = None
     labels: LabelSelector | None = None
     fields: FieldSelector | None = None
 
     def matches(self, entry: Served, record: Record, known: Mapping[str, str] | None = None) -> bool:
-        """Whether the selectors take the record. `known` are its selectable fields, where they are at hand."""
+        """Whether the selectors match the record. `known` are its selectable fields, where they are available."""
         if self.labels is not None and not self.labels.matches(record.labels):
             return False
         if self.fields is None:
@@ -58,14 +58,14 @@ class ListOptions:
 
 
 def parse_list_options(entry: Served, namespace: str | None, query: Mapping[str, Sequence[str]]) -> ListOptions:
-    """Parsed and checked as Kubernetes checks them; raises 400 and 422."""
+    """Parse and validate as Kubernetes does; raises 400 and 422."""
     labels = parse_labels(first(query, "labelSelector"))
     fields = parse_fields(
         first(query, "fieldSelector"),
         known=entry.selectable_fields,
         named=entry.generated or bool(entry.selectable_fields),
     )
-    # What is asked for in any version comes whole, as from a real server's cache.
+    # A list at any version is returned as a whole, as from a real server's cache.
     limit = 0 if first(query, "resourceVersion") == "0" else integer(query, "limit") or 0
     timeout = integer(query, "timeoutSeconds")
     options = ListOptions(

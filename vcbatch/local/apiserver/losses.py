@@ -1,9 +1,9 @@
-"""Whether the database has all that was ever committed to it, and what it lacks.
+"""Detects whether the database lacks writes that were committed to it.
 
-Beside the database, in a file of its own, is the newest resourceVersion that was committed. A database that ends before
-it has lost writes: its write-ahead log was cut off when the machine went down, an old copy was put back, or the file is
-gone. Such a range of resource versions is kept on record, because other things go by it: a pod that was made in it may
-still run, although the database doesn't know it.
+The newest committed resourceVersion is kept in a file of its own beside the database. A database that ends before it
+has lost writes: its write-ahead log was cut off when the machine crashed, an old copy was restored, or the file was
+deleted. Such a range of resource versions is recorded, because other state depends on it: a pod that was created in it
+may still run, although the database doesn't have it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from vcbatch.local.files import replace_file
 _VERSION_FILE = "newest-version"
 _LOSSES_FILE = "losses.json"
 _DIGITS = 20
-_NEWEST_POSSIBLE = 2**53  # no server lives so long: what says more is damaged
+_NEWEST_POSSIBLE = 2**53  # no server reaches it: a larger value is corrupted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,15 +43,15 @@ class Loss:
 
 
 class NewestVersion:
-    """The newest resourceVersion that was committed. Written in place with every commit, which needs no disk space and
-    no waiting: it reaches the disk as soon as the system writes it."""
+    """The newest committed resourceVersion. Written in place with every commit, which needs no disk space and no
+    waiting: it reaches the disk when the system writes it."""
 
     def __init__(self, directory: Path) -> None:
         """Raises `OSError`."""
         path = directory / _VERSION_FILE
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         self.known = _number(os.pread(self._fd, _DIGITS, 0))
-        """What it was when this process began; 0 where nobody has written one."""
+        """Its value when this process started; 0 where there was none."""
         if not self.known:
             self.note(0)
 
@@ -74,7 +74,7 @@ def _number(data: bytes) -> int:
 
 
 def read_losses(directory: Path) -> Sequence[Loss]:
-    """Those that were noticed in this state directory and not yet settled by `forget_losses`."""
+    """The losses that were detected in this state directory and not yet removed by `forget_losses`."""
     try:
         document = json.loads((directory / _LOSSES_FILE).read_bytes())
         return [Loss(after=int(entry["after"]), through=int(entry["through"])) for entry in document]
@@ -83,18 +83,18 @@ def read_losses(directory: Path) -> Sequence[Loss]:
 
 
 def add_loss(directory: Path, loss: Loss) -> Sequence[Loss]:
-    """Put one more on record, before anything goes by it; returns all. Raises `OSError`."""
+    """Record a loss, before anything depends on it; returns all. Raises `OSError`."""
     losses = [*(known for known in read_losses(directory) if known != loss), loss]
     replace_file(directory / _LOSSES_FILE, json.dumps([asdict(each) for each in losses]).encode())
     return losses
 
 
 def forget_losses(directory: Path) -> None:
-    """Nothing goes by them any more: no process is left that was started before."""
+    """Remove the record, once no process is left that was started before."""
     with suppress(FileNotFoundError):
         (directory / _LOSSES_FILE).unlink()
 
 
 def is_lost(version: int, losses: Iterable[Loss]) -> bool:
-    """Whether what was written with this resourceVersion is lost."""
+    """Whether a write with this resourceVersion is lost."""
     return any(version in loss for loss in losses)

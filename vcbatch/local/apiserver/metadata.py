@@ -1,4 +1,4 @@
-"""The rules of `metadata`, which all kinds share: what is valid, what an update may change, what the server sets.
+"""The rules of `metadata`, which all kinds share: validation, immutable fields, fields that the server sets.
 
 Source: k8s.io/apimachinery `pkg/api/validation` (objectmeta) and k8s.io/apiserver `pkg/registry/rest`.
 """
@@ -34,12 +34,12 @@ _GENERATED_BASE_LIMIT = 63 - 5
 
 
 def timestamp(now: datetime) -> str:
-    """RFC 3339 in whole seconds, as `metav1.Time` has it."""
+    """RFC 3339 in whole seconds, as `metav1.Time` prints it."""
     return now.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def generated_name(base: str, draw: Callable[[], float]) -> str:
-    """`base` cut to size and five random letters, without vowels so that no words come out."""
+    """`base` truncated to its limit and five random letters, without vowels so that no words appear."""
     letters = (_GENERATED_NAME_ALPHABET[int(draw() * len(_GENERATED_NAME_ALPHABET))] for _ in range(5))
     return base[:_GENERATED_BASE_LIMIT] + "".join(letters)
 
@@ -102,7 +102,7 @@ def _mismatch(value: Any, field: str, wanted: str) -> DecodeError:
 
 
 def tidy(metadata: Json) -> None:
-    """Drop what isn't kept: managed fields (no server-side apply), self links, and empty collections."""
+    """Drop fields that aren't stored: managed fields (no server-side apply), self links, and empty collections."""
     metadata.pop("managedFields", None)
     metadata.pop("selfLink", None)
     for key in ("labels", "annotations", "finalizers", "ownerReferences"):
@@ -226,7 +226,7 @@ def validate_update(metadata: Json, old: Json) -> list[FieldError]:
 
 
 def keep_system_fields(metadata: Json, old: Json) -> None:
-    """What a client may leave out or can't change at all comes from the stored object."""
+    """Copy the fields that a client may omit or can't change from the stored object."""
     for key in ("creationTimestamp", "generation"):
         if key in old:
             metadata[key] = old[key]

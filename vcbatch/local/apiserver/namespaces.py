@@ -1,4 +1,4 @@
-"""The life of a namespace: what it is born with, and that its contents go before it does."""
+"""The life cycle of a namespace: its initial objects, and the deletion of its contents before its own."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ ROOT_CA_DESCRIPTION = (
 
 
 def begin_delete(namespace: Json, now: datetime) -> None:
-    """Mark the namespace as Terminating; `spec.finalizers` holds it until it is empty."""
+    """Mark the namespace as Terminating; `spec.finalizers` delays its deletion until it is empty."""
     metadata = namespace["metadata"]
     metadata.setdefault("deletionTimestamp", timestamp(now))
     namespace.setdefault("status", {})["phase"] = "Terminating"
 
 
 def show_remains(namespace: Json, counts: Mapping[str, int], finalizers: Mapping[str, int], now: datetime) -> None:
-    """Say on a namespace that is being emptied what is left in it: objects by `PLURAL.GROUP`, and those among them that
-    wait for a finalizer, by finalizer. Source: `pkg/controller/namespace/deletion` of Kubernetes."""
+    """Report in the status of a terminating namespace what is left in it: objects by `PLURAL.GROUP`, and those among
+    them that wait for a finalizer, by finalizer. Source: `pkg/controller/namespace/deletion` of Kubernetes."""
     kinds = ", ".join(f"{name} has {count} resource instances" for name, count in sorted(counts.items()))
     held = ", ".join(f"{name} in {count} resource instances" for name, count in sorted(finalizers.items()))
     found: list[tuple[str, bool, NamespaceReason, str]] = [
@@ -58,7 +58,7 @@ def show_remains(namespace: Json, counts: Mapping[str, int], finalizers: Mapping
 
 
 def root_ca(certificate: str) -> Json:
-    """The config map with the server's CA that every namespace has."""
+    """The ConfigMap with the server's CA that every namespace has."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",

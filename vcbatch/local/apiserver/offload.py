@@ -1,7 +1,7 @@
-"""Work that takes long, off the event loop, so that other clients are served meanwhile.
+"""Slow work off the event loop, so that other clients are served meanwhile.
 
-Python's interpreter lock lets the loop's thread in every few milliseconds; what a thread computes takes as long as it
-would on the loop, and nobody else waits for it.
+Python's interpreter lock lets the loop's thread run every few milliseconds; the work in a thread takes as long as it
+would on the loop, but doesn't block other requests.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from vcbatch.local.apiserver.registry import RequestContext
 T = TypeVar("T")
 
 LARGE = 64 * 1024
-"""The bytes of JSON from which on work on an object is left to a thread: a few milliseconds on the loop."""
+"""The size of JSON in bytes from which on work on an object runs in a thread: a few milliseconds on the loop."""
 LARGE_YAML = 4 * 1024
 """The same for YAML, which takes far longer to read and write."""
 
 
 class Offload(Protocol):
-    """Carries out work elsewhere while the caller waits."""
+    """Runs work elsewhere while the caller waits."""
 
     async def run(self, work: Callable[[], T]) -> T:
-        """What the work returns or raises."""
+        """Return or raise the result of the work."""
         ...
 
     def context(self, ctx: RequestContext) -> RequestContext:
-        """The context for work that is run: what it looks up in the store is looked up on the event loop."""
+        """The context for work that is run: its reads of the store are made on the event loop."""
         ...
 
 
 class Inline:
-    """On the event loop all the same: for servers in virtual time, whose clock doesn't know of threads."""
+    """Runs work on the event loop all the same: for servers in virtual time, whose clock doesn't include threads."""
 
     async def run(self, work: Callable[[], T]) -> T:
         return work()
@@ -45,7 +45,7 @@ class Inline:
 
 
 class Threads:
-    """In a few threads. `stop` ends them."""
+    """Runs work in a few threads. `stop` ends them."""
 
     def __init__(self, count: int = 2) -> None:
         self._count = count

@@ -28,15 +28,15 @@ _INDEX = "/openapi/v3"
 def documents(
     served: Sequence[Served], path: str, headers: Mapping[str, str], query: Mapping[str, Sequence[str]]
 ) -> Reply | None:
-    """Answer GET below /openapi/v3 and of /openapi/v2, or None for any other path."""
+    """The response to GET below /openapi/v3 and of /openapi/v2, or None for any other path."""
     if path == "/openapi/v2":
         return _version_two(headers.get("accept", ""))
     return _OPENAPI(served, path, headers)
 
 
 def _version_two(accept: str) -> Reply:
-    """A document of the old version that describes nothing: the schemas are in version 3. kubectl asks for it before it
-    looks into a `List`, and takes the kinds that it doesn't find as good."""
+    """An empty document of the old version: the schemas are in version 3. kubectl requests it before it processes a
+    `List`, and accepts the kinds that it doesn't contain."""
     title, version = "Kubernetes", f"v{API_MAJOR}.{API_MINOR}"
     if "protobuf" in accept:
         info = _text(1, title) + _text(2, version)
@@ -93,7 +93,7 @@ class _OpenApi:
         }
 
     def _hash(self, name: str) -> str:
-        """Changes whenever the document does, without making the document."""
+        """A hash that changes whenever the document does, computed without creating the document."""
         seen = hashlib.sha256(f"{published.source_digest()} {self._described}".encode())
         for entry in self._by_version[name]:
             seen.update(repr((entry.resource, entry.verbs, sorted(entry.subresources))).encode())

@@ -1,4 +1,4 @@
-"""What handlers of subresources and the server's own controllers do with stored objects."""
+"""The operations of subresource handlers and of the server's own controllers on stored objects."""
 
 from __future__ import annotations
 

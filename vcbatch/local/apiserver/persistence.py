@@ -1,7 +1,7 @@
 """The state on disk: one SQLite database in WAL mode, written in one transaction per group of requests.
 
-A committed transaction survives the death of the process (the operating system holds the pages); a power loss may cost
-the last moments, never consistency. Checkpoints, which wait for the disk, run in another thread.
+A committed transaction survives a crash of the process (the operating system has the pages); a power loss may lose the
+last writes, never consistency. Checkpoints, which wait for the disk, run in another thread.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _RECLAIM_PAGES, _RECLAIM_STEPS = 256, 8  # 8 MiB, a commit for each
 
 
 class StateError(Exception):
-    """The state directory can't be used: another server has it, or a newer version wrote it."""
+    """The state directory can't be used: another server uses it, or a newer version wrote it."""
 
 
 class WriteFailed(Exception):
-    """A group of writes didn't reach the disk; nothing of it did. `full`: for want of space."""
+    """A group of writes wasn't written to the disk, not even in part. `full`: for lack of space."""
 
     def __init__(self, message: str, *, full: bool) -> None:
         super().__init__(message)
@@ -47,7 +47,7 @@ class StoredObject:
     body: bytes | None
     """None deletes the row."""
     deleting: bool = False
-    """Whether the object is being deleted, and goes once its finalizers and its dependents are gone."""
+    """Whether the object is being deleted, and is removed once it has no finalizers and no dependents."""
 
     @property
     def frees_space(self) -> bool:
@@ -55,10 +55,10 @@ class StoredObject:
 
 
 class Persistence:
-    """The database of one state directory. Not thread-safe but for `checkpoint`.
+    """The database of one state directory. Not thread-safe except for `checkpoint`.
 
-    `known_version` is a resourceVersion that something else proves to have been committed, such as a pod that runs.
-    Raises `StateError`, and `OSError` where nothing can be written to the directory."""
+    `known_version` is a resourceVersion that is known to have been committed, for example by a pod that runs. Raises
+    `StateError`, and `OSError` where the directory isn't writable."""
 
     def __init__(self, directory: Path, *, known_version: int = 0) -> None:
         self._directory = directory
@@ -115,20 +115,20 @@ class Persistence:
         return database
 
     def _set_log_aside(self) -> None:
-        """SQLite deletes the log of a database that is gone; it may be all that is left of it."""
+        """Rename a log without a database, which SQLite would delete: it may be all that is left of the data."""
         log = self._path.with_name(f"{self._path.name}-wal")
         with suppress(FileNotFoundError):
             if log.stat().st_size:
                 log.rename(log.with_name(f"{log.name}.orphan"))
 
     def _notice_loss(self, known: int) -> Sequence[Loss]:
-        """Compare what the database has with what it is known to have had."""
+        """Compare the newest version in the database with the newest known one; returns the losses."""
         self._version = self._read_version()
         if known <= self._version:
             self._newest.note(self._version)
             return read_losses(self._directory)
         losses = add_loss(self._directory, Loss(after=self._version, through=known))
-        # No resourceVersion is given out twice: whoever has seen the lost ones is told that they are gone.
+        # No resourceVersion is reused: clients that have seen lost ones get an answer that they are gone.
         self._version = known
         self._newest.note(known)
         return losses
@@ -165,7 +165,7 @@ class Persistence:
         return int(version)
 
     def load(self) -> Iterator[StoredObject]:
-        """All that is stored. Raises `StateError` where a damaged place is met."""
+        """All stored objects. Raises `StateError` where the database is damaged."""
         try:
             rows = self._database.execute("SELECT collection, namespace, name, version, body FROM objects")
             for row in rows:
@@ -174,15 +174,15 @@ class Persistence:
             raise self.damaged(error) from error
 
     def damaged(self, error: object) -> StateError:
-        """What to raise where the database opens and its content makes no sense."""
+        """The error for a database that opens and has invalid content."""
         return StateError(
             f"the state in {self._path} is damaged ({error}): restore the file from a copy, or start on another "
             "--state-dir"
         )
 
     def write(self, objects: Iterable[StoredObject], version: int) -> None:
-        """Commit all or nothing; raises `WriteFailed`. `version` is the newest resourceVersion given out. Where the
-        disk is full, a group that deletes something may use the space that is kept for it."""
+        """Commit all or nothing; raises `WriteFailed`. `version` is the newest assigned resourceVersion. Where the disk
+        is full, a group with a deletion may use the space that is reserved for deletions."""
         rows = list(objects)
         deletes = any(row.frees_space for row in rows)
         if self._reserve.given_up and not deletes and not self._take_reserve():
@@ -219,7 +219,8 @@ class Persistence:
             raise WriteFailed(str(error), full=self._is_for_space(error)) from error
 
     def _is_for_space(self, error: Exception) -> bool:
-        """SQLite tells a full disk, but calls a used-up quota and a full shared memory an I/O error like any other."""
+        """Whether the disk is full. SQLite detects that, but reports a used-up quota and a full shared memory as an
+        ordinary I/O error."""
         name = getattr(error, "sqlite_errorname", "")
         if name != "SQLITE_FULL" and name.startswith("SQLITE_IOERR"):
             probe = self._directory / "probe"
@@ -233,13 +234,13 @@ class Persistence:
         return name == "SQLITE_FULL"
 
     def _use_reserve(self) -> bool:
-        """Give the reserve up; whether there was one. Until it is taken again, deleted content isn't overwritten with
-        zeros, as some builds of SQLite do: that writes as much as was deleted."""
+        """Release the reserve; returns whether there was one. Until it is taken again, deleted content isn't
+        overwritten with zeros, as some builds of SQLite do: that writes as much as was deleted."""
         if not self._reserve.give_up():
             return False
         self._database.execute("PRAGMA secure_delete=FAST")
-        # The log can then be written over from its beginning. Not where the database would grow by more than there is
-        # room for: the reserve would be gone, and nothing gained.
+        # The log can then be overwritten from its beginning. Not where the database would grow by more than the free
+        # space: the reserve would be used up without effect.
         if self._log_size() <= free_bytes(self._directory):
             self._fold_in()
         return True
@@ -251,15 +252,15 @@ class Persistence:
         return not self._reserve.given_up
 
     def _fold_in(self) -> bool:
-        """Fold the log into the database, so that the next commit writes over its beginning; whether all of it was."""
+        """Checkpoint the log, so that the next commit overwrites its beginning; returns whether all of it was."""
         with suppress(sqlite3.Error):
             busy, pages, folded = self._database.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
             return not busy and pages == folded
         return False
 
     def reclaim(self) -> None:
-        """After the disk was full: give the space of what was deleted since back to it, some megabytes at a time, and
-        take the reserve again once there is room. Waits for the disk."""
+        """After the disk was full: release the space of deleted objects to it, some megabytes at a time, and take the
+        reserve again once there is space. Waits for the disk."""
         if self._reserve.given_up:
             with suppress(sqlite3.Error):
                 for _ in range(_RECLAIM_STEPS):
@@ -270,7 +271,7 @@ class Persistence:
         self._take_reserve()
 
     def wants_checkpoint(self) -> bool:
-        """Whether the log has grown enough to be worth folding into the database."""
+        """Whether the log is large enough for a checkpoint."""
         return self._log_size() > _CHECKPOINT_BYTES
 
     def _log_size(self) -> int:
@@ -279,7 +280,7 @@ class Persistence:
         return 0
 
     def checkpoint(self) -> None:
-        """Fold the log into the database, on a connection of its own: for another thread."""
+        """Checkpoint the log, on a connection of its own: for another thread."""
         other = sqlite3.connect(self._path, isolation_level=None)
         try:
             other.execute("PRAGMA wal_checkpoint(PASSIVE)")
@@ -288,7 +289,7 @@ class Persistence:
         self._newest.sync()
 
     def close(self) -> None:
-        """Fold the log in and let go of the directory."""
+        """Checkpoint the log and release the directory."""
         with suppress(sqlite3.Error):
             self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._database.close()
@@ -298,7 +299,7 @@ class Persistence:
 
 
 def _try_in_turn(remedies: list[Callable[[], bool]]) -> bool:
-    """Use up remedies until one has helped; whether one has."""
+    """Try remedies until one has helped, removing those that were tried; returns whether one has."""
     while remedies:
         if remedies.pop(0)():
             return True

@@ -1,6 +1,6 @@
-"""The server's own certificate authority, kept in the state directory: one CA, one server and one client certificate.
+"""The server's own certificate authority, stored in the state directory: one CA, one server and one client certificate.
 
-Elliptic-curve keys, since making them takes no time. All files are 0600 in a 0700 directory.
+Elliptic-curve keys, which are generated quickly. All files are 0600 in a 0700 directory.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ADDRESSES = ("127.0.0.1", "::1")
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a file that only its owner reads, whole or not at all."""
+    """Write a file that only its owner can read, atomically."""
     replace_file(path, content)
 
 
@@ -45,7 +45,7 @@ class Pair:
 
 
 class Pki:
-    """Makes what is missing or about to expire; reads the rest. `now` decides about expiry."""
+    """Creates missing and expiring certificates; reads the others. `now` decides about expiry."""
 
     def __init__(self, directory: Path, now: datetime) -> None:
         self._directory = directory
@@ -77,7 +77,7 @@ class Pki:
         return token
 
     def account_key(self) -> ec.EllipticCurvePrivateKey:
-        """The key that signs tokens of service accounts; made where it is missing or cannot be read."""
+        """The key that signs tokens of service accounts; created where it is missing or can't be read."""
         path = self._directory / "service-account.key"
         with suppress(FileNotFoundError, ValueError):
             key = serialization.load_pem_private_key(path.read_bytes(), None)
@@ -97,11 +97,12 @@ class Pki:
         return self.ca.certificate.read_text()
 
     def _valid(self, pair: Pair) -> bool:
-        """There, readable, a certificate of this key, not about to expire, and issued by the present CA."""
+        """Whether the pair exists, can be read, belongs together, doesn't expire soon, and was issued by the present
+        CA."""
         try:
             certificate = x509.load_pem_x509_certificate(pair.certificate.read_bytes())
             key = serialization.load_pem_private_key(pair.key.read_bytes(), None)
-            if key.public_key() != certificate.public_key():  # a start that was broken off wrote only one of them
+            if key.public_key() != certificate.public_key():  # an interrupted start wrote only one of them
                 return False
             issuer = x509.load_pem_x509_certificate(self.ca.certificate.read_bytes())
             certificate.verify_directly_issued_by(issuer)
@@ -166,7 +167,7 @@ class Pki:
         self._store(pair, builder.sign(ca_key, hashes.SHA256()), key)
 
     def server_context(self) -> ssl.SSLContext:
-        """TLS 1.2 and newer; a client certificate is checked where one is shown."""
+        """TLS 1.2 and newer; a client certificate is verified where one is sent."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.load_cert_chain(self.server.certificate, self.server.key)
@@ -190,7 +191,7 @@ def _key_usage(*, signing: bool) -> x509.KeyUsage:
 
 
 def kubeconfig(*, server: str, ca_certificate: str, token: str) -> bytes:
-    """A kubeconfig for kubectl and every client library, with the token inside."""
+    """A kubeconfig for kubectl and every client library, including the token."""
     document = {
         "apiVersion": "v1",
         "kind": "Config",

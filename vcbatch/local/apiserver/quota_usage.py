@@ -1,8 +1,8 @@
-"""What ResourceQuotas say is used, kept with every write of a pod.
+"""The usage in the status of ResourceQuotas, updated with every write of a pod.
 
-As kube-apiserver's admission does, usage grows in the same transaction as the pod that is made, and before it, so that
-whoever sees the pod has been able to see it counted; it shrinks with the pod that goes. Others of the kind's numbers
-are counted later (`counting`).
+As in kube-apiserver's admission, usage grows in the same transaction as the pod that is created, and before it, so that
+a client that sees the pod could also see its usage; it shrinks with the deleted pod. Other numbers of the status are
+counted later (`counting`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 
 class _Change(NamedTuple):
-    """A quota as it is to be, and whether any of its numbers grows."""
+    """A quota with its new status, and whether any of its numbers grows."""
 
     old: Record
     quota: Json
@@ -29,14 +29,14 @@ class _Change(NamedTuple):
 
 
 class QuotaUsage:
-    """The usage that quotas of a store tell."""
+    """The usage in the quotas of a store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def kept(self, namespace: str, before: Json | None, after: Json | None, write: Callable[[], Record]) -> Record:
-        """Do `write`, by which a pod of the namespace becomes `after` (None: it goes) where it was `before` (None: it
-        is new), with the usage that follows."""
+        """Call `write`, by which a pod of the namespace changes from `before` (None: it is new) to `after` (None: it is
+        deleted), together with the change of the usage."""
         changes = list(self._changes(namespace, before, after))
         for change in changes:
             if change.grows:
@@ -48,14 +48,14 @@ class QuotaUsage:
         return written
 
     def watched(self, namespace: str) -> bool:
-        """Whether the namespace has quotas at all."""
+        """Whether the namespace has quotas."""
         return bool(self._store.collection(RESOURCEQUOTAS).by_namespace.get(namespace))
 
     def _changes(self, namespace: str, before: Json | None, after: Json | None) -> Iterator[_Change]:
         for record in list(self._store.collection(RESOURCEQUOTAS).by_namespace.get(namespace, {}).values()):
             quota = record.decode()
             spec: Json = quota.get("spec") or {}
-            used: Json = (quota.get("status") or {}).get("used") or {}  # none yet: it is counted from the pods soon
+            used: Json = (quota.get("status") or {}).get("used") or {}  # none yet: soon counted from the pods
             was, now = _counted(before, spec), _counted(after, spec)
             steps = {name: step for name in used if (step := now.get(name, ZERO) - was.get(name, ZERO)) != ZERO}
             if steps and not record.deleting:

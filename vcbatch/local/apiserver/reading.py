@@ -1,4 +1,4 @@
-"""Get and list, and the start of a watch: what is on disk, in pages that show one moment."""
+"""Get and list, and the start of a watch: committed state only, in consistent pages."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
-    """A whole collection as it was when the first page of a list was given out."""
+    """The whole collection at the time of the first page of a list."""
 
     records: Sequence[Record]
     expires: float
 
 
 class _Token(msgspec.Struct):
-    """What a continue token says; opaque to clients."""
+    """The content of a continue token; opaque to clients."""
 
     v: str
     rv: int
@@ -55,7 +55,7 @@ class _Token(msgspec.Struct):
 
 
 def _read_token(text: str) -> _Token:
-    """The token that a client gives back. Raises `StatusError` 400."""
+    """Parse the token that a client sent. Raises `StatusError` 400."""
     prefix = "invalid continue token: continue key is not valid: "
     raw = b""
     try:
@@ -69,14 +69,14 @@ def _read_token(text: str) -> _Token:
 
 
 class Reader:
-    """Reads of an `Engine`'s store. Only what is on disk is shown: pending writes are committed first."""
+    """Reads of an `Engine`'s store. Only committed state is returned: pending writes are committed first."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._snapshots: OrderedDict[tuple[str, int], _Snapshot] = OrderedDict()
 
     def get(self, entry: Served, namespace: str | None, name: str, *, version: str = "") -> Record:
-        """The object; 504 where the client knows of a `version` that this server hasn't reached."""
+        """The object; 504 where the client requests a `version` that this server hasn't reached."""
         self._engine.store.flush()
         if version and parse_version(version) > self._engine.store.version:
             raise too_large(int(version), self._engine.store.version)
@@ -94,7 +94,7 @@ class Reader:
         return self._page(entry, options, records, store.version)
 
     def _drop_snapshots(self) -> None:
-        """Snapshots hold on to objects that may be long gone, so they are few and live for a while only."""
+        """Snapshots keep objects that may be deleted since, so their number and their lifetime are limited."""
         now = self._engine.clock.monotonic()
         while self._snapshots:
             oldest = next(iter(self._snapshots))
@@ -152,7 +152,7 @@ class Reader:
         namespace, _, name = token.start.partition("/")
         stored = entry.stored_as
         if token.rv < 0:
-            # The token of a 410: go on with what there is now.
+            # The token of a 410: continue with the present state.
             version = self._engine.store.version
             snapshot: Sequence[Record] | None = tuple(self._engine.store.collection(stored).sorted(None))
         else:
@@ -179,7 +179,7 @@ class Reader:
         return error
 
     def watch(self, entry: Served, options: ListOptions) -> Watch:
-        """A started watch; raises for a version that can't be watched from at all."""
+        """A started watch; raises for a version that can't be watched from."""
         self._engine.store.flush()
         if options.version not in ("", "0"):
             wanted = parse_version(options.version)

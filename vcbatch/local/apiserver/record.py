@@ -1,4 +1,4 @@
-"""What the store keeps of an object."""
+"""The stored form of an object."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Json = dict[str, Any]
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
-    """One stored object. Immutable: a write makes a new record, so a list that holds records is a snapshot."""
+    """One stored object. Immutable: a write creates a new record, so a list of records is a snapshot."""
 
     collection: str
     namespace: str

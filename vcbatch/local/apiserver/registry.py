@@ -1,14 +1,14 @@
-"""What the server serves: one `Served` entry per resource, built in or made by a CustomResourceDefinition.
+"""The served resources: one `Served` entry per resource, built in or defined by a CustomResourceDefinition.
 
 This module is the contract between the server's core (store, verbs, watches), the built-in kinds and the custom kinds.
 
-* `kinds.served() -> list[Served]` gives the built-in resources; review kinds are entries with a `create` handler only.
-* `crds.CrdRegistry` is a `CustomKinds`: it turns CustomResourceDefinition objects into entries.
+* `kinds.served() -> list[Served]` returns the built-in resources; review kinds only have a `create` handler.
+* `crds.CrdRegistry` is a `CustomKinds`: it converts CustomResourceDefinition objects to entries.
 * `discovery.documents(...)` and `openapi.documents(...)` are a `Documents`: the paths below /api, /apis and /openapi.
 * `protobuf.decode(body) -> Json` decodes `application/vnd.kubernetes.protobuf` request bodies (`k8s\\0` + Unknown).
 
-Validation of metadata (names, labels, annotations, owners, finalizers, what an update may change) is the core's; a
-strategy never does it. Tables are built by the core from `Served.columns`.
+The core validates metadata (names, labels, annotations, owners, finalizers, immutable fields); a strategy never does.
+The core also builds tables from `Served.columns`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _nothing_used(_namespace: str, _quota: Json) -> Mapping[str, Quantity]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestContext:
-    """What a strategy may know of the request it serves. `subresource` is "", "status", "scale", …"""
+    """The information of a request for a strategy. `subresource` is "", "status", "scale", …"""
 
     user: str
     groups: Sequence[str]
@@ -53,46 +53,47 @@ class RequestContext:
     dry_run: bool = False
     field_validation: str = "Strict"  # Strict | Warn | Ignore
     field_manager: str = ""
-    """Who writes, for the managed fields of objects that somebody applied."""
+    """The manager of the write, for the managed fields of objects with an earlier apply."""
     lookup: Callable[[Resource, str | None, str], Json | None] = _nothing_stored
-    """Another object as it is stored now, or None (for admission-like defaults: PriorityClass, Namespace, …)."""
+    """Returns another stored object, or None (for admission-like defaults: PriorityClass, Namespace, …)."""
     listed: Callable[[Resource, str | None], Sequence[Json]] = _nothing_listed
-    """All objects of a resource, in one namespace or (None) in all: for what is handed out, as service addresses."""
+    """Returns all objects of a resource, in one namespace or (None) in all: for allocations such as service
+    addresses."""
     used: Callable[[str, Json], Mapping[str, Quantity]] = _nothing_used
-    """What the pods of a namespace use of a ResourceQuota with this spec, by quota resource name."""
+    """Returns the usage of a namespace's pods for a ResourceQuota with this spec, by quota resource name."""
     options: Json = field(default_factory=dict[str, Any])
-    """The CreateOptions, UpdateOptions or DeleteOptions of the request, as far as the client gave any."""
+    """The CreateOptions, UpdateOptions or DeleteOptions of the request, as far as the client set any."""
     user_uid: str = ""
     user_extra: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
-    """What is known of a service account beside its name."""
+    """Extra information about a service account besides its name."""
     unadmitted: bool = False
-    """Whether no webhook is asked: the server furnishes this itself, or they have judged what it follows from."""
+    """Whether no webhook is called: the server writes this itself, or the webhooks have validated the object that it
+    follows from."""
     patient: bool = False
-    """Whether the strategy may take its time, as it doesn't hold up the event loop. Where it may not, one that finds
-    that it takes long raises `expressions.TooLong`, and is asked again with patience."""
+    """Whether the strategy may take long, as it doesn't block the event loop. Otherwise, it raises
+    `expressions.TooLong` if it would take long, and is called again with `patient`."""
     warnings: list[str] = field(default_factory=list[str])
-    """Texts appended here reach the client as `Warning: 299` headers."""
+    """Texts appended here are sent to the client as `Warning: 299` headers."""
 
 
 class Strategy(Protocol):
-    """What is special about one kind. Methods change the object in place; they get plain JSON and never do I/O.
+    """The special rules of one kind. Methods change the object in place; they get plain JSON and never do I/O.
 
     The order for a create is: `fields` (types, unknown and duplicate fields) -> metadata -> `default` -> admission
-    (mutate) -> `default` -> `validate` -> admission (validate) -> `admit_create` -> stored. For an update the
-    same with the old object.
-    Any of them may raise `StatusError` for a refusal that isn't a list of field errors.
+    (mutate) -> `default` -> `validate` -> admission (validate) -> `admit_create` -> stored. For an update the same with
+    the old object. Any of them may raise `StatusError` for an error that isn't a list of field errors.
     """
 
     def fields(self, obj: Json, ctx: RequestContext) -> list[str]:
-        """The errors that strict field validation reports (`unknown field "spec.foo"`); prunes what isn't kept.
+        """The errors that strict field validation reports (`unknown field "spec.foo"`); prunes fields that aren't kept.
 
-        Raises `errors.DecodeError` where a value has the wrong type for a built-in kind. Duplicate keys of the body
-        are found by the core's decoder."""
+        Raises `errors.DecodeError` where a value has the wrong type for a built-in kind. Duplicate keys of the body are
+        found by the core's decoder."""
         ...
 
     def default(self, obj: Json, old: Json | None, ctx: RequestContext) -> None:
-        """Set server-side defaults; on create drop what a client may not set (status where it is a subresource),
-        on update keep what this request may not change (through `ctx.subresource == "status"` all but status and
+        """Set server-side defaults; on create drop fields that a client may not set (status where it is a subresource),
+        on update keep those that this request may not change (through `ctx.subresource == "status"` all but status and
         metadata, else the status)."""
         ...
 
@@ -101,18 +102,18 @@ class Strategy(Protocol):
         ...
 
     def admit_create(self, obj: Json, ctx: RequestContext) -> None:
-        """The last word on a create that webhooks have let through, such as a quota's; raises `StatusError`."""
+        """The last step of a create that webhooks have admitted, such as the quota check; raises `StatusError`."""
         ...
 
     def changes_generation(self, obj: Json, old: Json | None) -> bool:
-        """Whether this write counts as a change of the desired state. With `old` None (a create): whether the kind
-        has a generation at all (it then starts at 1)."""
+        """Whether this write counts as a change of the desired state. With `old` None (a create): whether the kind has
+        a generation at all (it then starts at 1)."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A table column: `cell` reads it off the object; `priority` above zero shows with `-o wide` only."""
+    """A table column: `cell` computes its value from the object; `priority` above zero is shown with `-o wide` only."""
 
     name: str
     type: str = "string"
@@ -123,7 +124,7 @@ class Column:
 
 
 class Operations(Protocol):
-    """What a handler may do with stored objects, through the same verbs as any client: defaults, validation,
+    """The operations of a handler on stored objects, through the same verbs as any client: defaults, validation,
     admission, conflicts and watches included. All raise `StatusError`."""
 
     def now(self) -> datetime: ...
@@ -142,8 +143,8 @@ class Operations(Protocol):
         change: Callable[[Json], None],
         ctx: RequestContext,
     ) -> Json:
-        """Read, let `change` edit the object in place, and write it without strategy or validation (the caller's rule
-        is the rule: a binding, an eviction's condition). Answers what is stored then."""
+        """Read, let `change` edit the object in place, and write it without strategy or validation (the caller is
+        responsible for these: a binding, an eviction's condition). Returns the stored object."""
         ...
 
     async def delete(
@@ -152,10 +153,10 @@ class Operations(Protocol):
 
 
 class PodStreams(Protocol):
-    """The kubelet, as subresources of pods need it (`vcbatch.local.kubelet.Kubelet` is one)."""
+    """The kubelet interface for subresources of pods (`vcbatch.local.kubelet.Kubelet` implements it)."""
 
     def logs(self, namespace: str, name: str, container: str, options: Any) -> AsyncIterator[bytes]:
-        """What a container printed; `options` is a `vcbatch.local.kubelet.LogOptions`."""
+        """The log of a container; `options` is a `vcbatch.local.kubelet.LogOptions`."""
         ...
 
     async def exec(
@@ -165,7 +166,7 @@ class PodStreams(Protocol):
         ...
 
     async def attach(self, namespace: str, name: str, container: str, *, stdin: bool, tty: bool) -> Session:
-        """Join a running container: what it prints from now on, and its input where it has one open. Raises
+        """Attach to a running container: its output from now on, and its input where it has one open. Raises
         `StatusError`."""
         ...
 
@@ -193,12 +194,12 @@ class HandlerRequest:
     scope: Mapping[str, Any] | None = None
     receive: Callable[[], Awaitable[Any]] | None = None
     send: Callable[[Any], Awaitable[None]] | None = None
-    """The ASGI channel, for protocols of their own (exec, attach, port-forward); None when called in process."""
+    """The ASGI channel, for other protocols (exec, attach, port-forward); None when called in process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """A handler's answer. `body`: JSON, bytes, or a stream of byte chunks."""
+    """A handler's response. `body`: JSON, bytes, or a stream of byte chunks."""
 
     body: Json | bytes | AsyncIterator[bytes]
     code: int = 200
@@ -241,23 +242,23 @@ class Served:
     empty for custom resources, which refuse strategic merge patches."""
     strategic: bool = False
     selectable_fields: Sequence[str] = ()
-    """Field selectors beside metadata.name and metadata.namespace, as dotted paths."""
+    """Field selectors besides metadata.name and metadata.namespace, as dotted paths."""
     field_values: Callable[[Json], Mapping[str, str]] | None = None
-    """The values of the selectable fields where they aren't the plain strings at their paths."""
+    """Returns the values of the selectable fields where they aren't the plain strings at their paths."""
     schema: Json | None = None
     """The OpenAPI v3 schema that discovery publishes, with descriptions."""
     scale: Mapping[str, str] | None = None
     """JSON paths specReplicasPath, statusReplicasPath, labelSelectorPath of a CRD's scale subresource."""
     generated: bool = False
-    """Whether it comes from a CustomResourceDefinition."""
+    """Whether it is defined by a CustomResourceDefinition."""
     storage: Resource | None = None
-    """Under which resource objects are kept, where that isn't `resource` itself: another version of a custom
+    """The resource under which objects are stored, where that isn't `resource` itself: another version of a custom
     resource, or events.k8s.io over core events. The other entry must be served too or be storage only."""
     to_storage: Callable[[Json], Json] | None = None
     from_storage: Callable[[Json], Json] | None = None
     """Conversions between this entry's version and the stored one; without them only `apiVersion` changes."""
     name_rule: Callable[[str, bool], Sequence[str]] = dns_subdomain_name
-    """(name, whether it is a generateName prefix) -> the errors of the name, as Kubernetes words them."""
+    """(name, whether it is a generateName prefix) -> the errors of the name, with Kubernetes' messages."""
     validates_whole_on_update: bool = True
     """Kubernetes reports metadata errors of most updates once more for validating the whole object again."""
     unconditional_update: bool = True
@@ -265,16 +266,16 @@ class Served:
     create_on_update: bool = False
     """Whether a PUT of a missing object creates it."""
     grace_period: Callable[[Json, int | None], int | None] | None = None
-    """(object, gracePeriodSeconds asked for) -> the seconds a deletion waits for its kubelet: 0 deletes at once,
-    None keeps no grace at all. Without a function deletions are immediate."""
+    """(object, requested gracePeriodSeconds) -> the seconds a deletion waits for its kubelet: 0 deletes at once, None
+    means no grace period. Without a function deletions are immediate."""
     returns_deleted: bool = False
-    """Whether DELETE answers the deleted object instead of a Status (pods, services, …)."""
+    """Whether DELETE returns the deleted object instead of a Status (pods, services, …)."""
     row_conditions: Callable[[Json], Sequence[Json]] | None = None
-    """Conditions of a table row: a pod's `Completed`."""
+    """Returns the conditions of a table row: a pod's `Completed`."""
     deprecation: str = ""
-    """What every request for the resource is warned of."""
+    """The warning for every request for the resource."""
     default_propagation: str = "Background"
-    """What a DELETE without a policy does with dependents."""
+    """The propagation policy of a DELETE without one."""
 
     @property
     def stored_as(self) -> Resource:
@@ -283,14 +284,14 @@ class Served:
 
 
 class CustomKinds(Protocol):
-    """Keeps the entries that CustomResourceDefinitions make. Implemented by `crds.CrdRegistry()`.
+    """The registry of entries that CustomResourceDefinitions define. Implemented by `crds.CrdRegistry()`.
 
     The core calls `reconcile` for every definition at start and after every write to one, and `remove` when one is
-    gone. The definition's own `Served` entry is a built-in kind, with its validation in its strategy.
+    deleted. The definition's own `Served` entry is a built-in kind, with its validation in its strategy.
     """
 
     def reconcile(self, crd: Json, now: datetime) -> Json | None:
-        """Take in a definition: names accepted or in conflict, entries made, changed or withdrawn. Answers its new
+        """Register a definition: names accepted or in conflict, entries created, changed or withdrawn. Returns its new
         `status` where that differs from the stored one (conditions, acceptedNames, storedVersions), else None."""
         ...
 
@@ -304,10 +305,11 @@ class CustomKinds(Protocol):
 class Documents(Protocol):
     """The discovery and OpenAPI documents. Implemented by functions of `discovery` and `openapi`:
 
-    `documents(served: Sequence[Served], path: str, headers: Mapping[str, str], query: Mapping[str, Sequence[str]])
-    -> Reply | None` answers GET of `path` (without its query), or None where that isn't one of its paths. `discovery`
-    has /api, /apis, /api/v1, /apis/G, /apis/G/V and /version; `openapi` has /openapi/v3 and what is below. Both must
-    be cheap when called again with the same `served` list object (the core hands out a new list only when it changed).
+    `documents(served: Sequence[Served], path: str, headers: Mapping[str, str], query: Mapping[str, Sequence[str]]) ->
+    Reply | None` returns the response to GET of `path` (without its query), or None where that isn't one of its
+    paths. `discovery` has /api, /apis, /api/v1, /apis/G, /apis/G/V and /version; `openapi` has /openapi/v3 and the
+    paths below. Both must be fast when called again with the same `served` list object (the core passes a new list only
+    when it changed).
     """
 
     def __call__(

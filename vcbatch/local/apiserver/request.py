@@ -1,4 +1,4 @@
-"""What a request asks for: its path, options, media types, and the object in its body."""
+"""Parses a request: its path, options, media types, and the object in its body."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PROTOBUF_MAGIC = b"k8s\0"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A path below /api or /apis, taken apart. "" stands for what the path doesn't have."""
+    """A parsed path below /api or /apis. "" for parts that the path doesn't have."""
 
     group: str
     version: str
@@ -46,7 +46,7 @@ class Target:
 
 
 def parse_path(path: str) -> Target | None:
-    """The target of a resource path, or None for any other path (discovery, /version, nonsense).
+    """The target of a resource path, or None for any other path (discovery, /version, invalid ones).
 
     `/namespaces/NAME` and `/namespaces/NAME/status|finalize` are the namespace itself.
     """
@@ -98,7 +98,7 @@ MAX_INT64 = 2**63 - 1
 
 
 def go_integer(text: str) -> int:
-    """A number as Go's `strconv.ParseInt` reads it, of 64 bits; 400 in its words."""
+    """A number as Go's `strconv.ParseInt` reads it, of 64 bits; 400 with its message."""
     if not _INTEGER.fullmatch(text):
         raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
     value = int(text) if len(text) < 40 else MAX_INT64 + 1
@@ -122,7 +122,7 @@ class WriteOptions:
     given_validation: str = ""
 
     def shown(self) -> Json:
-        """As the wire has them, without kind."""
+        """The options in their wire format, without kind."""
         wire: Json = {
             "dryRun": ["All"] if self.dry_run else None,
             "fieldManager": self.field_manager,
@@ -132,7 +132,7 @@ class WriteOptions:
 
 
 def write_options(query: Mapping[str, Sequence[str]], kind: str) -> WriteOptions:
-    """Parsed and checked; `kind` (CreateOptions, …) is named in a refusal."""
+    """Parse and validate the options; `kind` (CreateOptions, …) is named in an error."""
     errors: list[FieldError] = []
     dry_run = [value for value in query.get("dryRun", ()) if value]
     if any(value != "All" for value in dry_run):
@@ -163,7 +163,7 @@ def write_options(query: Mapping[str, Sequence[str]], kind: str) -> WriteOptions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """The form the answer takes: media type, "", "Table", "PartialObjectMetadata" or its List, and their version."""
+    """The form of the response: media type, "", "Table", "PartialObjectMetadata" or its List, and their version."""
 
     media_type: str = JSON_TYPE
     transform: str = ""
@@ -177,8 +177,8 @@ _ACCEPTED = f"only the following media types are accepted: {JSON_TYPE}, {YAML_TY
 
 
 def negotiate(accept: str, *, listing: bool, kind: str, watching: bool = False) -> Accepted:
-    """The first form of an Accept header that can be had; 406 where there is none. `kind` is the internal name of the
-    object or list that is asked for (`core.ConfigMap`), for the refusal."""
+    """The first supported form of an Accept header; 406 where there is none. `kind` is the internal name of the
+    requested object or list (`core.ConfigMap`), for the error."""
     if not accept or accept in ("*/*", JSON_TYPE):
         return _PLAIN
     unmet = False
@@ -213,14 +213,14 @@ def negotiate(accept: str, *, listing: bool, kind: str, watching: bool = False) 
 
 
 def error_type(accept: str) -> str:
-    """The media type of a refusal: what the client wants most of what can be had, else JSON."""
+    """The media type of an error response: the client's most preferred supported one, else JSON."""
     if "yaml" not in accept:
         return JSON_TYPE
     return next((found for media, _ in _clauses(accept) if (found := _media_type(media))), JSON_TYPE)
 
 
 def _clauses(accept: str) -> list[tuple[str, dict[str, str]]]:
-    """The media types of an Accept header with their parameters, the most wanted first."""
+    """The media types of an Accept header with their parameters, the most preferred first."""
     found: list[tuple[str, dict[str, str]]] = []
     for clause in accept.split(","):
         media, *raw = (part.strip() for part in clause.split(";"))
@@ -243,17 +243,17 @@ def _media_type(media: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A decoded body and the errors that strict decoding reports of its text (`duplicate field "a"`)."""
+    """A decoded body and the errors that strict decoding reports for its text (`duplicate field "a"`)."""
 
     value: Any
     errors: Sequence[str] = ()
     raw: bytes = b""
-    """The text itself, where a refusal may have to quote it."""
+    """The text itself, where an error may have to quote it."""
 
 
 def check_depth(value: Any, *, text: bytes | None = None, what: str = "the body") -> None:
-    """400 for JSON that nests deeper than any object does: what walks objects does it by recursion. `text`: what the
-    value was read from, where that is at hand."""
+    """400 for JSON with more levels than any object has: functions that traverse objects are recursive. `text`: the
+    source of the value, where that is available."""
     if text is not None and text.count(b"{") + text.count(b"[") <= yaml.DEPTH_LIMIT:
         return
     if deeper_than(value, yaml.DEPTH_LIMIT):
@@ -265,7 +265,7 @@ _encode_json = msgspec.json.Encoder().encode
 
 
 def duplicates(body: bytes) -> list[str]:
-    """Keys that come twice in one object, as dotted paths. Go keeps the last value, as we do."""
+    """Duplicate keys of an object, as dotted paths. Go keeps the last value, as we do."""
     found: list[tuple[dict[str, Any], str]] = []
 
     def pairs(items: list[tuple[str, Any]]) -> Json:
@@ -301,7 +301,7 @@ def duplicates(body: bytes) -> list[str]:
 
 
 def summary(body: bytes) -> str:
-    """The start of an unreadable body as Kubernetes quotes it."""
+    """The start of an invalid body as Kubernetes quotes it."""
     if not body:
         return "<empty>"
     text = body[:30].decode("utf-8", "replace") if body.startswith(b"{") else body[:30].hex()
@@ -346,7 +346,7 @@ def _from_json(body: bytes, kind: str) -> Body:
             detail = f"json: cannot unmarshal {gojson.kind_of(value[name])} into Go struct field .{name} of type string"
             raise _unrecognized(kind, detail, body)
     check_depth(value, text=body)
-    # A text that encodes back to itself has no key twice; most clients send one.
+    # A text that encodes back to itself has no duplicate key; most clients send one.
     return Body(value, () if _encode_json(value) == body else duplicates(body), body)
 
 
@@ -370,7 +370,7 @@ def _from_yaml(body: bytes, kind: str) -> Body:
 
 
 def decode_configuration(body: bytes) -> Body:
-    """What an apply patch says, which is YAML or JSON."""
+    """Decode the body of an apply patch, which is YAML or JSON."""
     prefix = "error decoding YAML: error "
     try:
         value, errors = yaml.load(body)
@@ -390,7 +390,7 @@ def decode_configuration(body: bytes) -> Body:
 def decode_body(
     body: bytes, content_type: str, *, kind: str, custom: bool, protobuf: Callable[[bytes], Json] | None
 ) -> Body:
-    """The object in a request's body, by its media type; 415 and 400 in Kubernetes' words."""
+    """The object in a request's body, by its media type; 415 and 400 with Kubernetes' messages."""
     media, *parameters = (part.strip() for part in content_type.split(";"))
     media = media.lower()
     if any(part and "=" not in part for part in parameters):

@@ -1,5 +1,5 @@
-"""Disk space that is kept for deletions: a file that is given up when the disk is full, so that a user can still
-delete what takes the space, and taken again once there is room."""
+"""Disk space reserved for deletions: a file that is removed when the disk is full, so that a user can still delete
+objects, and created again once there is space."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NAME = "reserve"
 
 SIZE = 4 * 1024 * 1024
 _SPARE = 1024 * 1024
-"""Bytes that have to be free beside the reserve when it is taken: it never takes the last of them."""
+"""Bytes that have to be free in addition to the reserve when it is taken: it never takes the last of them."""
 
 
 class Reserve:
@@ -23,10 +23,10 @@ class Reserve:
         self._size = size
         self._held = False
         self.given_up = False
-        """Whether it was given up because the disk is full, and hasn't been taken again."""
+        """Whether it was released because the disk is full, and hasn't been taken again."""
 
     def take(self) -> bool:
-        """Whether it is held now. Where the disk has no room for it nothing changes."""
+        """Take the reserve; returns whether it is taken now. Where the disk is too full nothing changes."""
         if self._held:
             return True
         try:
@@ -42,7 +42,7 @@ class Reserve:
         return self._held
 
     def give_up(self) -> bool:
-        """Free its space for what is to be written now; whether there was any."""
+        """Release its space for the current write; returns whether there was any."""
         if not self._held:
             return False
         with suppress(FileNotFoundError):
@@ -67,7 +67,7 @@ class Reserve:
 
 
 def free_bytes(directory: Path) -> int:
-    """What this user may still write there; 0 where that can't be told."""
+    """Bytes that this user may still write there; 0 where that isn't known."""
     with suppress(OSError):
         found = os.statvfs(directory)
         return found.f_bavail * found.f_frsize

@@ -1,4 +1,4 @@
-"""Answers on the wire: objects, lists, tables, partial metadata, watch events, and the Status of a refusal."""
+"""Responses on the wire: objects, lists, tables, partial metadata, watch events, and the Status of an error."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _LARGE_LIST = 256 * 1024
 
 
 class Pieces:
-    """A large body as pieces of `size` bytes together. They are made while they are sent, so that a client that reads
-    slowly costs no memory; `bytes()` joins them."""
+    """A large body as chunks of `size` bytes together. They are created while they are sent, so that a client that
+    reads slowly uses no memory; `bytes()` joins them."""
 
     def __init__(self, size: int, pieces: Callable[[], Iterator[bytes]]) -> None:
         self.size = size
@@ -45,7 +45,7 @@ class Pieces:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """`body` is a stream for watches and logs. `stall_seconds`: how long a client may read nothing of a stream, where
+    """`body` is a stream for watches and logs. `stall_seconds`: the time that a client may leave a stream unread, where
     that is longer than usual."""
 
     code: int = 200
@@ -73,20 +73,21 @@ def error_response(error: StatusError, *, media_type: str = JSON_TYPE) -> Respon
 
 
 def page_not_found() -> Response:
-    """For a path that no group version has, in the words of Go's HTTP library."""
+    """The response for a path that no group version has, with the message of Go's HTTP library."""
     return text_response("404 page not found\n", code=404)
 
 
 _MOST_WARNINGS = 64
-"""How many an answer carries: Python's HTTP library, and so most clients written in it, reads 100 headers at most."""
+"""The limit of warnings per response: Python's HTTP library, and so most clients written in it, reads 100 headers at
+most."""
 _WARNINGS_TOGETHER = 4096
 _LONG_WARNING = 256
-"""What a warning is cut to, in characters, where all of them together are too long."""
+"""Warnings are truncated to this many characters where all of them together are too long."""
 
 
 def warning_headers(warnings: Sequence[str]) -> list[tuple[str, str]]:
-    """Each text once, in order; none with control characters; bounded in number, where the last
-    one says how many were left out, and in size. Source: apiserver `pkg/endpoints/filters/warning.go`."""
+    """Each text once, in order; none with control characters; limited in number, where the last one has the number of
+    those left out, and in size. Source: apiserver `pkg/endpoints/filters/warning.go`."""
     texts = [text for text in dict.fromkeys(warnings) if text and text.isprintable()]
     if sum(map(len, texts)) > _WARNINGS_TOGETHER:
         texts = [text[:_LONG_WARNING] for text in texts]
@@ -107,7 +108,7 @@ def warning_headers(warnings: Sequence[str]) -> list[tuple[str, str]]:
 def object_response(
     entry: Served, record: Record, accepted: Accepted, *, code: int = 200, now: datetime, query: Mapping[str, Any]
 ) -> Response:
-    """One object, as it is stored unless the client asked for another form."""
+    """One object, as it is stored unless the client requested another form."""
     if accepted.transform == "Table":
         obj = Engine.decode(entry, record)
         table = _table([obj], entry, now, _include(query), headers=True)
@@ -139,7 +140,7 @@ def _include(query: Mapping[str, Any]) -> str:
 
 
 def _in_version(shown: Json, accepted: Accepted) -> Json:
-    """A table or partial metadata in the version of meta.k8s.io that was asked for."""
+    """A table or partial metadata in the requested version of meta.k8s.io."""
     if accepted.version == "v1":
         return shown
     version = f"meta.k8s.io/{accepted.version}"
@@ -180,7 +181,7 @@ def list_kind(entry: Served) -> str:
 
 
 def _list_body(entry: Served, records: Sequence[Record], metadata: Json) -> Pieces:
-    """The list, joined from encoded objects. Items of built-in kinds come without version and kind, as from Go."""
+    """The list, joined from encoded objects. Items of built-in kinds have no version and kind, as from Go."""
     resource = entry.resource
     head = encode({"kind": list_kind(entry), "apiVersion": resource.api_version, "metadata": metadata})
     start = head[:-1] + b',"items":['
@@ -211,7 +212,7 @@ def _partial(obj: Json) -> Json:
 
 
 def _table(objects: Sequence[Json], entry: Served, now: datetime, include: str, *, headers: bool) -> Json:
-    """A meta.k8s.io/v1 Table. `include`: None, Metadata or Object, what each row carries beside its cells."""
+    """A meta.k8s.io/v1 Table. `include`: None, Metadata or Object, the data of each row besides its cells."""
     rows: list[Json] = []
     for obj in objects:
         row: Json = {"cells": [column.cell(obj, now) for column in entry.columns]}
@@ -240,7 +241,7 @@ def _table(objects: Sequence[Json], entry: Served, now: datetime, include: str, 
 
 
 class EventEncoder:
-    """Encodes what one watcher sees. What doesn't depend on the moment is encoded once for all watchers."""
+    """Encodes the events of one watcher. What doesn't depend on the time is encoded once for all watchers."""
 
     def __init__(self, entry: Served, accepted: Accepted, now: Callable[[], datetime], query: Mapping[str, Any]):
         self._entry = entry
@@ -256,7 +257,7 @@ class EventEncoder:
     def _encode(self, event: Seen) -> bytes:
         if event.type == "BOOKMARK":
             return encode({"type": "BOOKMARK", "object": self._bookmark(event)}) + b"\n"
-        plain = self._shared and not event.before  # joined from what is encoded already, and not worth a second copy
+        plain = self._shared and not event.before  # joined from encoded parts, so a second copy has no benefit
         if event.change is None or plain or self._transform == "Table":  # ages in tables are those of the moment
             return self._line(event)
         form = (event.type, "before" if event.before else "", self._transform, self._entry.resource.api_version)

@@ -1,7 +1,7 @@
-"""Reviews: who am I, what may I do, whose token is this. Created, answered and never stored.
+"""Reviews: the user of a request, its permissions, the user of a token. Created, answered and never stored.
 
-Local mode has one account, which may do everything; anybody else, as whom it may act, may do nothing. Roles and
-bindings are stored for the tools that write them and decide nothing here.
+Local mode has one account, which has all permissions; other users, which it may impersonate, have none. Roles and
+bindings are stored for the tools that write them and have no effect here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from vcbatch.local.apiserver.tokens import ISSUER, ServiceAccountTokens, TokenRe
 _AUTHORIZATION, _AUTHENTICATION = "authorization.k8s.io", "authentication.k8s.io"
 
 TokenCheck = Callable[[str], User | None]
-"""Whose a bearer token is; None for nobody's."""
+"""Returns the user of a bearer token; None for an invalid one."""
 
 
 def _review(group: str, plural: str, kind: str, *, namespaced: bool = False) -> Resource:
@@ -142,14 +142,14 @@ def _user_info(user: User) -> Json:
 
 
 class _ReviewStrategy(BuiltIn):
-    """Reviews have no metadata of their own to keep, so nothing is defaulted."""
+    """Reviews have no metadata of their own, so nothing is defaulted."""
 
     def default(self, obj: Json, old: Json | None, ctx: RequestContext) -> None:
         return None
 
 
 def served(token_user: TokenCheck, tokens: ServiceAccountTokens) -> list[Served]:
-    """The review kinds. `token_user` says whose a bearer token is that is none of `tokens`."""
+    """The review kinds. `token_user` returns the user of a bearer token that isn't one of `tokens`."""
     kinds: list[tuple[Resource, Handler]] = [
         (_review(_AUTHENTICATION, "selfsubjectreviews", "SelfSubjectReview"), _self_subject),
         (_review(_AUTHENTICATION, "tokenreviews", "TokenReview"), _token_handler(token_user, tokens)),

@@ -33,7 +33,7 @@ def _at(obj: Json, path: list[str]) -> Any:
 
 
 def _selector_text(selector: Json) -> str:
-    """Built-in kinds keep a selector object, or (ReplicationController) a map of labels."""
+    """The selector as text. Built-in kinds have a selector object, or (ReplicationController) a map of labels."""
     known = "matchLabels" in selector or "matchExpressions" in selector
     return selector_text(selector if known else {"matchLabels": selector})
 
@@ -66,8 +66,7 @@ async def write_scale(
     body: Json | None,
     ctx: RequestContext,
 ) -> Record:
-    """Set the replicas that a Scale (`body`), or a patch of the present one, asks for. It is the Scale that admission
-    sees."""
+    """Set the replicas of a Scale (`body`), or of a patch of the present one. Admission gets the Scale."""
     of_object = replace(ctx, subresource="", unadmitted=True)
     for _ in range(_MOST_TRIES):
         record = engine.find(entry, ctx.namespace, name)
@@ -110,11 +109,11 @@ _FIELDS: tuple[tuple[str, type, str], ...] = (
     ("spec.replicas", int, "int32"),
     ("status", dict, "v1.ScaleStatus"),
 )
-"""What is read of a Scale that a client sends."""
+"""The fields that are read from a client's Scale."""
 
 
 def _replicas(entry: Served, name: str, record: Record, scale: Json) -> int:
-    """What the Scale asks for. Raises `StatusError` where it can't be had."""
+    """The replicas of the Scale. Raises `StatusError` for invalid ones."""
     _check_types(scale)
     replicas: int = (scale.get("spec") or {}).get("replicas") or 0
     if replicas < 0:

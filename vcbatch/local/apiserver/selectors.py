@@ -1,4 +1,4 @@
-"""Label and field selectors: the grammars and refusals of k8s.io/apimachinery `pkg/labels` and `pkg/fields`."""
+"""Label and field selectors: the grammars and errors of k8s.io/apimachinery `pkg/labels` and `pkg/fields`."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class LabelSelector:
 
 
 def _tokens(text: str) -> list[str]:
-    """Symbols and identifiers; runs of `=`, `!`, `<` and `>` are cut into the longest known operators."""
+    """Symbols and identifiers; runs of `=`, `!`, `<` and `>` are split into the longest known operators."""
     tokens: list[str] = []
     position = 0
     while position < len(text):
@@ -173,7 +173,7 @@ class _LabelParser:
 
 
 def parse_labels(text: str) -> LabelSelector | None:
-    """The selector, or None where `text` selects everything. Raises `StatusError` 400 with Kubernetes' words."""
+    """The selector, or None where `text` selects everything. Raises `StatusError` 400 with Kubernetes' message."""
     if len(text) > _SELECTOR_LIMIT:
         raise bad_request(f"labelSelector is longer than {_SELECTOR_LIMIT} characters")
     selector = _LabelParser(text).parse() if text.strip() else None
@@ -192,12 +192,12 @@ class FieldSelector:
     terms: tuple[FieldTerm, ...]
 
     def matches(self, value_of: Callable[[str], str]) -> bool:
-        """`value_of` gives the string at a dotted path, "" where there is none."""
+        """Whether the selector matches. `value_of` returns the string at a dotted path, "" where there is none."""
         return all((value_of(term.path) == term.value) is term.equal for term in self.terms)
 
     @property
     def name(self) -> str | None:
-        """The one `metadata.name` that can match, where the selector says so: then no scan is needed."""
+        """The only `metadata.name` that can match, if the selector names one: then no scan is needed."""
         for term in self.terms:
             if term.path == "metadata.name" and term.equal:
                 return term.value
@@ -240,8 +240,8 @@ def _unescape(value: str) -> str:
 
 
 def parse_fields(text: str, *, known: Sequence[str], named: bool) -> FieldSelector | None:
-    """The selector, or None for everything. `known` are the selectable paths beside name and namespace; `named`
-    whether the kind has field labels of its own, which words the refusal."""
+    """The selector, or None for everything. `known` are the selectable paths besides name and namespace; `named`
+    whether the kind has field labels of its own, which changes the error message."""
     if len(text) > _SELECTOR_LIMIT:
         raise bad_request(f"fieldSelector is longer than {_SELECTOR_LIMIT} characters")
     terms: list[FieldTerm] = []
@@ -255,7 +255,7 @@ def parse_fields(text: str, *, known: Sequence[str], named: bool) -> FieldSelect
                 break
         else:
             raise bad_request(f"invalid selector: '{text}'; can't understand '{term}'")
-    # A term that says nothing selects everything.
+    # An empty term selects everything.
     terms = [term for term in terms if term.path or term.value]
     for term in terms:
         if term.path not in ("metadata.name", "metadata.namespace") and term.path not in known:

@@ -1,4 +1,4 @@
-"""The set of served resources: the built-in ones, and those that CustomResourceDefinitions add and withdraw."""
+"""The set of served resources: the built-in ones, and those that CustomResourceDefinitions add and remove."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ServedSet:
             self._by_kind[resource.api_version, resource.kind] = entry
             self._by_group_kind[resource.group, resource.kind] = entry
             stored = entry.stored_as
-            # The entry that serves the stored form itself is the one that controllers read and write through.
+            # The entry of the stored form itself is the one that controllers read and write through.
             if stored == resource or (stored.group, stored.plural) not in self._by_collection:
                 self._by_collection[stored.group, stored.plural] = entry
 
@@ -53,11 +53,11 @@ class ServedSet:
         return self._by_kind.get((api_version, kind))
 
     def of_group_kind(self, group: str, kind: str) -> Served | None:
-        """An entry of this kind, in any version: owners are named by kind, and versions come and go."""
+        """An entry of this kind, in any version: ownerReferences name the kind, and versions may change."""
         return self._by_group_kind.get((group, kind))
 
     def reconcile(self, crd: Json, now: datetime) -> Json | None:
-        """Take in a definition; answers the status it should have, or None."""
+        """Register a definition; returns its new status, or None."""
         if not self._custom:
             return None
         status = self._custom.reconcile(crd, now)

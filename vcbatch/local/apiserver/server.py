@@ -1,4 +1,4 @@
-"""The embedded API server on a port: TLS, a token, a kubeconfig, and a clean end."""
+"""The embedded API server on a port: TLS, a token, a kubeconfig, and a clean shutdown."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ log = logging.getLogger(__name__)
 
 ADDRESS = "127.0.0.1"
 _CHECKPOINT_SECONDS = 5.0
-_LARGEST_MESSAGE = 32 * 1024 * 1024  # of a WebSocket; what a real API server takes
+_LARGEST_MESSAGE = 32 * 1024 * 1024  # of a WebSocket; as a real API server accepts
 _LINGER_SECONDS = 0.5
 _SHUTDOWN_SECONDS = 2.0
 
 
 class PortInUse(Exception):
-    """Another program listens on the port that was asked for."""
+    """Another program listens on the requested port."""
 
 
 class _Protocol(GuardedHttp):
-    """HTTP with limits, and with the client's checked certificate in the scope."""
+    """HTTP with limits, and with the client's verified certificate in the scope."""
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -60,21 +60,22 @@ class _Protocol(GuardedHttp):
         super().on_headers_complete()
 
     def _unsupported_upgrade_warning(self) -> None:
-        """The application answers, and says what isn't supported."""
+        """No warning: the application answers that the upgrade isn't supported."""
 
     def _take_over(self, answer: bytes) -> Tunnel:
         self._leave_http()
         tunnel = Tunnel(self.transport, ended=self.connections.discard)  # type: ignore[arg-type]
         self.connections.discard(self)
         self.connections.add(tunnel)  # type: ignore[arg-type]
-        self.cycle.disconnected = True  # nothing is to be answered by HTTP any more
+        self.cycle.disconnected = True  # no HTTP response may follow
         self.transport.set_protocol(tunnel)
         self.transport.write(answer)
         return tunnel
 
 
 class _WebSocketProtocol(WSProtocol):
-    """The same for WebSockets, and a word to the application when the connection is lost while it isn't receiving."""
+    """The same for WebSockets, with a notification of the application when the connection is lost while it isn't
+    receiving."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -117,8 +118,8 @@ def _peer_certificate(scope: Scope) -> Mapping[str, Any] | None:
 class EmbeddedServer:
     """Serves one state directory. `start` returns when requests are answered; `stop` ends watches and closes.
 
-    `known_version` is a resourceVersion that the database is known to have had, and that it is compared with.
-    Raises `PortInUse` and `persistence.StateError` from `start`. `port` 0 takes a free one; `url` says which.
+    `known_version` is a resourceVersion that the database is known to have had, and that it is compared with. Raises
+    `PortInUse` and `persistence.StateError` from `start`. `port` 0 selects a free one, which `url` contains.
     """
 
     def __init__(
@@ -170,7 +171,7 @@ class EmbeddedServer:
 
     @property
     def losses(self) -> Sequence[Loss]:
-        """What the database is known to have lost; see `losses`."""
+        """The detected losses of the database; see `losses`."""
         persistence = self.kernel.persistence
         return persistence.losses if persistence is not None else ()
 
@@ -180,7 +181,7 @@ class EmbeddedServer:
         return self.kernel.api
 
     def api_as(self, user: str) -> InProcessApi:
-        """The same for a part that webhooks know by its name: an administrator of that name."""
+        """The same for a part that webhooks identify by its name: an administrator of that name."""
         return InProcessApi(self.kernel.handler, user=user)
 
     def connect_kubelet(self, kubelet: PodStreams | None) -> None:
@@ -223,7 +224,7 @@ class EmbeddedServer:
         log.info("the API server listens on %s", self.url)
 
     def _account(self, tokens: ServiceAccountTokens, token: str) -> User | None:
-        """The service account that a bearer token is of; None for nobody's."""
+        """The service account of a bearer token; None for an invalid one."""
         engine = self.kernel.engine
         try:
             return tokens.verify(token, now=engine.now(), lookup=engine.lookup).user
@@ -243,8 +244,8 @@ class EmbeddedServer:
             ws=_WebSocketProtocol,
             ws_max_size=_LARGEST_MESSAGE,
             ws_per_message_deflate=False,
-            # Pings find out that a client is gone. No time limit for the answer: it waits behind input that a command
-            # in a pod hasn't read yet.
+            # Pings detect a lost client. No time limit for the response: it waits behind input that a command in a pod
+            # hasn't read yet.
             ws_ping_interval=10.0,
             ws_ping_timeout=None,
             loop="none",
@@ -258,7 +259,7 @@ class EmbeddedServer:
             timeout_graceful_shutdown=int(_SHUTDOWN_SECONDS),
         )
         self._server = GuardedServer(config, listener, pki.server_context(), Guard(self._limits))
-        # `ended` tells whoever runs the server of its end.
+        # `ended` reports its end to the program that runs the server.
         self._serving = asyncio.create_task(self._server.serve(sockets=[listener]), name="API server")
         if self.kernel.persistence is not None:
             self.kernel.background.keep("API server: checkpoints", self._keep_log_short)
@@ -269,7 +270,7 @@ class EmbeddedServer:
             await asyncio.sleep(0.001)
 
     async def _keep_log_short(self) -> None:
-        """Fold the write-ahead log into the database now and then, in a thread, so that no request waits for it."""
+        """Checkpoint the write-ahead log periodically, in a thread, so that no request waits for it."""
         persistence = self.kernel.persistence
         while persistence is not None:
             await self._clock.sleep(_CHECKPOINT_SECONDS)
@@ -283,13 +284,13 @@ class EmbeddedServer:
             await asyncio.shield(self._serving)
 
     async def stop(self) -> None:
-        """Answer what is under way, end watches, close the state. May be called twice."""
+        """Answer the current requests, end watches, close the state. May be called twice."""
         if self._kernel:
             self._kernel.end_watches()
         if self._server and self._serving:
             self._server.should_exit = True
             await asyncio.wait((self._serving,), timeout=_LINGER_SECONDS)
-            # A client that keeps an idle connection open needn't answer the closing handshake.
+            # A client with an idle connection needn't answer the closing handshake.
             for connection in list(self._server.server_state.connections):
                 connection.transport.abort()
             await asyncio.gather(self._serving, return_exceptions=True)
@@ -301,7 +302,7 @@ class EmbeddedServer:
 
 
 def _listen(port: int) -> socket.socket:
-    # asyncio turns off Nagle's algorithm, which costs 40 ms an answer, only where the protocol is named.
+    # asyncio disables Nagle's algorithm, which costs 40 ms per response, only where the protocol is named.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

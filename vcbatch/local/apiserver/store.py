@@ -1,7 +1,7 @@
-"""The objects: encoded bytes with the few decoded facts that finding them needs, and their changes in order.
+"""The objects: encoded bytes with the few decoded fields that searching requires, and their changes in order.
 
-One resourceVersion counts all writes. A write changes memory at once, so that the next one builds on it, and reaches
-the disk with its group; nobody outside learns of it before (`settled`), and when the disk refuses, memory goes back.
+One resourceVersion counts all writes. A write changes memory at once, so that the next one builds on it, and is
+committed with its group; no client sees it before (`settled`), and when the commit fails, memory is rolled back.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ _encode = msgspec.json.Encoder().encode
 
 
 LARGEST_OBJECT = 3 * 512 * 1024
-"""The most bytes of JSON that an object is created with: 1.5 MiB, as etcd's `--max-request-bytes`."""
+"""The largest JSON of a created object in bytes: 1.5 MiB, as etcd's `--max-request-bytes`."""
 _SLACK = 4096
-"""How much larger an update may leave it, so that one of just this size can still be deleted: marks, conditions."""
+"""Bytes by which an update may exceed it, so that an object of just this size can still be deleted: marks,
+conditions."""
 
 
 def check_size(body: bytes, old: Record | None) -> None:
-    """413 for an object that is too large to be stored. One that was stored by a former version may stay as large."""
+    """413 for an object that is too large to be stored. One that a former version stored may stay as large."""
     limit = LARGEST_OBJECT if old is None else max(LARGEST_OBJECT, len(old.body) - _SLACK) + _SLACK
     if len(body) > limit:
         raise entity_too_large(
@@ -75,7 +76,7 @@ class Collection:
         return self.by_namespace.get(namespace, {}).get(name)
 
     def sorted(self, namespace: str | None) -> Iterator[Record]:
-        """In the order in which lists answer: by namespace, then name, as strings of bytes."""
+        """The objects in the order of lists: by namespace, then name, as strings of bytes."""
         namespaces = sorted(self.by_namespace) if namespace is None else [namespace]
         for one in namespaces:
             members = self.by_namespace.get(one)
@@ -98,7 +99,7 @@ class Collection:
 
 
 class Store:
-    """See the module. With `persistence` None nothing outlives the process."""
+    """See the module. With `persistence` None no state outlives the process."""
 
     def __init__(self, *, persistence: Persistence | None = None) -> None:
         self._persistence = persistence
@@ -109,7 +110,7 @@ class Store:
         self._batch: asyncio.Future[None] | None = None
         self._version = persistence.version() if persistence else 1
         self._committed = self._version
-        # A server that starts on old state doesn't know what happened before: older watches must list again.
+        # A server that starts on old state doesn't know earlier changes: older watches must list again.
         self._floor = 0 if self._version == 1 else self._version
         self._floors: dict[str, int] = {}
         if persistence:
@@ -140,7 +141,7 @@ class Store:
 
     @property
     def version(self) -> int:
-        """The newest resourceVersion that anybody outside may know of."""
+        """The newest resourceVersion that clients may see."""
         return self._committed
 
     def _collection(self, key: str) -> Collection:
@@ -159,7 +160,7 @@ class Store:
         return self.collection(resource).get(namespace or "", name)
 
     def subscribe(self, listener: Callable[[str, Change], None]) -> None:
-        """Call `listener(collection, change)` for every change, in order, after it is on disk."""
+        """Call `listener(collection, change)` for every change, in order, after it was committed."""
         self._listeners.append(listener)
 
     def dependents(self, uid: str) -> list[Record]:
@@ -180,7 +181,7 @@ class Store:
         return record
 
     def remove(self, resource: Resource, old: Record, final: Json | None = None) -> Record:
-        """Delete `old`; watchers see `final`, or the object as it was, with the deletion's resourceVersion."""
+        """Delete `old`; watchers get `final`, or the object as it was, with the deletion's resourceVersion."""
         collection = self.collection(resource)
         record = self._record(collection.key, final if final is not None else old.decode())
         collection.drop(old)
@@ -212,13 +213,13 @@ class Store:
             loop.call_soon(self.flush)
 
     async def settled(self) -> None:
-        """Return when all that was written so far is on disk; raises `StatusError` 507 or 500 when it isn't, and
-        memory is as it was."""
+        """Return when all writes so far are committed; raises `StatusError` 507 or 500 when that fails and memory is
+        rolled back."""
         if self._batch is not None:
             await asyncio.shield(self._batch)
 
     def flush(self) -> None:
-        """Commit what is pending as one group, then publish it to watches and listeners."""
+        """Commit the pending writes as one group, then publish them to watches and listeners."""
         batch, pending = self._batch, self._pending
         self._batch, self._pending = None, []
         if not pending:
@@ -230,7 +231,7 @@ class Store:
             self._undo(pending)
             if batch and not batch.done():
                 batch.set_exception(_write_refusal(error))
-                batch.exception()  # Whoever waits raises it; nobody waiting is no error.
+                batch.exception()  # Waiting callers raise it; having none is no error.
             return
         self._committed = self._version
         touched: set[History] = set()
@@ -267,7 +268,7 @@ class Store:
                     del self._dependents[uid]
 
     def forget(self, key: str) -> None:
-        """Drop an empty collection's history: its watches end and its kind is gone."""
+        """Drop an empty collection's history: its watches end and its kind is no longer served."""
         collection = self._collections.get(key)
         if collection and not collection.count:
             del self._collections[key]
@@ -286,7 +287,7 @@ class Store:
 
 
 def _rows(pending: list[tuple[Collection, Change]]) -> Iterator[StoredObject]:
-    """The last state of each object that the group touched."""
+    """The last state of each object that the group changed."""
     last: Mapping[tuple[str, str, str], StoredObject] = {
         (collection.key, change.record.namespace, change.record.name): StoredObject(
             collection.key,

@@ -1,4 +1,4 @@
-"""Table columns as `kubectl get` shows them: shared cells and the words Kubernetes prints for ages and selectors.
+"""Table columns as `kubectl get` shows them: shared cells and Kubernetes' texts for ages and selectors.
 
 Source of the columns and cells: kubernetes `pkg/printers/internalversion`, `k8s.io/apimachinery/pkg/util/duration`.
 """
@@ -57,7 +57,7 @@ def created_cell(obj: Json, _now: datetime) -> Any:
 
 
 def at(*path: str, default: Any = "") -> Cell:
-    """A cell that shows the value at `path` as it is, or `default`."""
+    """A cell with the value at `path` as it is, or `default`."""
 
     def cell(obj: Json, _now: datetime) -> Any:
         value = dig(obj, *path)
@@ -67,7 +67,7 @@ def at(*path: str, default: Any = "") -> Cell:
 
 
 def count(*path: str) -> Cell:
-    """A cell that shows how many entries the list or map at `path` has."""
+    """A cell with the number of entries of the list or map at `path`."""
     return lambda obj, _now: len(dig(obj, *path) or ())
 
 

@@ -1,4 +1,5 @@
-"""Tokens of service accounts: JSON Web Tokens (RFC 7519), signed with ES256, that end with what they are bound to.
+"""Tokens of service accounts: JSON Web Tokens (RFC 7519), signed with ES256, valid as long as the objects that they are
+bound to exist.
 
 Source: kubernetes `pkg/serviceaccount/jwt.go` and `claims.go`.
 """
@@ -28,24 +29,24 @@ Json = dict[str, Any]
 Lookup = Callable[[Resource, str | None, str], Json | None]
 
 ISSUER: Final = "https://kubernetes.default.svc.cluster.local"
-"""The issuer of all tokens, and the audience that is this server."""
+"""The issuer of all tokens, and this server's audience."""
 
 
 _ALGORITHM, _WIDTH = "ES256", 32
 _LONGEST: Final = 16_384
 _LEEWAY: Final = 60
-"""Seconds for which something counts after its deletion, and for which a clock may have been ahead."""
+"""Seconds for which an object counts after its deletion, and for which a clock may have been ahead."""
 
 _BOUND: Mapping[str, Resource] = {"pod": PODS, "secret": SECRETS, "node": NODES}
 
 
 class TokenRefused(Exception):
-    """A token that is no one's; the text is for whoever reviews it."""
+    """An invalid token; the text is for the review that requested it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """Whose a token is, and for which of the audiences asked for it is valid."""
+    """The user of a token, and the requested audiences for which it is valid."""
 
     user: User
     audiences: Sequence[str]
@@ -70,8 +71,8 @@ class ServiceAccountTokens:
         now: datetime,
         bound: Mapping[str, Json],
     ) -> str:
-        """A token of a service account for so many seconds. `bound` are the objects that it ends with, by `pod`,
-        `secret` or `node`; a pod's node is only named."""
+        """A token of a service account, valid for that many seconds. `bound` are the objects that it is bound to, by
+        `pod`, `secret` or `node`; a pod's node is only named."""
         metadata = account["metadata"]
         issued = int(now.timestamp())
         claims = {
@@ -94,8 +95,8 @@ class ServiceAccountTokens:
         return f"{signed}.{_encoded(first.to_bytes(_WIDTH, 'big') + second.to_bytes(_WIDTH, 'big'))}"
 
     def verify(self, token: str, *, audiences: Sequence[str] = (ISSUER,), now: datetime, lookup: Lookup) -> Verified:
-        """Raises `TokenRefused` for what this server has not issued, for other audiences, after its time, and once
-        the account or what the token is bound to is gone."""
+        """The user of a token. Raises `TokenRefused` for a token that this server has not issued, for other audiences,
+        after its expiry, and once the account or an object that it is bound to is deleted."""
         claims = self._claims(token)
         valid = [audience for audience in claims["aud"] if audience in audiences]
         if not valid:
@@ -110,7 +111,7 @@ class ServiceAccountTokens:
         account: Json = about["serviceaccount"]
         _check(lookup(SERVICEACCOUNTS, namespace, account["name"]), account, f"serviceaccount {account['name']}", now)
         for kind, resource in _BOUND.items():
-            # The node of a pod says where it ran; only a token without a pod is bound to its node.
+            # The node of a pod is informational; only a token without a pod is bound to its node.
             if kind in about and not (kind == "node" and "pod" in about):
                 found = lookup(resource, namespace if resource.namespaced else None, about[kind]["name"])
                 _check(found, about[kind], f"{kind} {about[kind]['name']}", now)

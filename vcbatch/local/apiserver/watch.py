@@ -1,4 +1,4 @@
-"""A watch: what one watcher sees of a collection's changes, at its own pace."""
+"""A watch: the changes of a collection for one watcher, at its own pace."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from vcbatch.local.apiserver.registry import Served
 _BOOKMARK_SECONDS = 60.0
 _WATCH_SECONDS = 1800.0
 GROUP_BYTES = 64 * 1024
-"""What a group of events has at most, but for a single larger event: as much as is encoded ahead of a slow watcher."""
+"""The largest size of a group of events, except for a single larger event: the amount that is encoded ahead of a slow
+watcher."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """An event as one watcher sees it. `change` is None for the initial state (`record` then) and for bookmarks."""
+    """An event for one watcher. `change` is None for the initial state (`record` then) and for bookmarks."""
 
     type: str
     change: Change | None = None
@@ -29,11 +30,12 @@ class Seen:
     version: int = 0
     initial_end: bool = False
     before: bool = False
-    """Whether the watcher is shown the object as it was before the change."""
+    """Whether the watcher gets the object as it was before the change."""
 
 
 class Watch:
-    """One watcher: iterate over it for groups of events. Ends by timeout, when the kind goes, or with `closed`."""
+    """One watcher: iterate over it for groups of events. Ends by timeout, when the kind is no longer served, or with
+    `closed`."""
 
     def __init__(
         self,
@@ -83,7 +85,7 @@ class Watch:
                     return
                 if self._position != before:
                     if self._position != self._history.end:
-                        await asyncio.sleep(0)  # whoever has much to catch up with delays nobody
+                        await asyncio.sleep(0)  # a watcher with many pending events must not delay others
                     continue
                 if self._history.closed:
                     return
@@ -97,8 +99,8 @@ class Watch:
             timer.cancel()
 
     async def _tick(self, ends: float) -> None:
-        """Wake the watcher for bookmarks and for its end; one timer for the whole watch. It doesn't go on after the
-        end, which a watcher that doesn't read notices late."""
+        """Wake the watcher for bookmarks and for its end; one timer for the whole watch. It stops at the end, which a
+        watcher that doesn't read notices late."""
         clock = self._engine.clock
         while (rest := ends - clock.monotonic()) > 0:
             await clock.sleep(min(_BOOKMARK_SECONDS, rest))
@@ -124,7 +126,8 @@ class Watch:
         return [event for event in seen if event]
 
     def _seen(self, change: Change) -> Seen | None:
-        """What a watcher with selectors sees: an object that comes into sight is ADDED, one that leaves DELETED."""
+        """The event for a watcher with selectors: an object that starts to match is ADDED, one that stops matching
+        DELETED."""
         record = change.record
         namespace = self._options.selection.namespace
         if namespace is not None and self._entry.resource.namespaced and record.namespace != namespace:
@@ -149,7 +152,7 @@ class Watch:
 
 
 def _groups(records: Sequence[Record]) -> Iterator[list[Seen]]:
-    """The initial state in groups of at most `GROUP_BYTES`, but for a single larger object."""
+    """The initial state in groups of at most `GROUP_BYTES`, except for a single larger object."""
     group: list[Seen] = []
     size = 0
     for record in records:

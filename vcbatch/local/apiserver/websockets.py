@@ -1,4 +1,4 @@
-"""WebSockets that carry an answer: watches and logs, and the bearer token that a browser can send with the handshake.
+"""Responses over WebSockets: watches and logs, and the bearer token that a browser can send with the handshake.
 
 Source: kubernetes `staging/src/k8s.io/apiserver/pkg/endpoints/handlers/watch.go` (`HandleWS`),
 `staging/src/k8s.io/streaming/pkg/httpstream/wsstream/stream.go` and
@@ -32,7 +32,7 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 def take_token(scope: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
     """The request without the token among its subprotocols, and the token, "" for none.
 
-    Raises 401 for a token that is malformed, given twice, or alone: a browser expects one of its protocols in return,
+    Raises 401 for a token that is malformed, sent twice, or alone: a browser expects one of its protocols in return,
     and the token is never sent back."""
     offered: Sequence[str] = scope.get("subprotocols") or ()
     tokens = [protocol for protocol in offered if protocol.startswith(_TOKEN_PREFIX)]
@@ -59,7 +59,7 @@ def _decoded(text: str) -> str:
 
 
 def negotiate(scope: Mapping[str, Any], response: Response) -> str:
-    """The protocol to carry a streamed answer with, "" for none. Raises `StatusError`.
+    """The protocol of a streamed response, "" for none. Raises `StatusError`.
 
     A watch is JSON in text frames under every protocol: the only one that the client offers is sent back."""
     offered: Sequence[str] = scope.get("subprotocols") or ()
@@ -80,7 +80,7 @@ def negotiate(scope: Mapping[str, Any], response: Response) -> str:
 async def stream(
     response: Response, body: AsyncIterator[bytes], protocol: str, *, receive: Receive, send: Send
 ) -> None:
-    """Accept the WebSocket, send the answer as messages until it ends or the client goes, and close."""
+    """Accept the WebSocket, send the response as messages until it ends or the client disconnects, and close."""
     await send({"type": "websocket.accept", "subprotocol": protocol or None})
     watching = response.content_type == JSON_TYPE
     writer = asyncio.create_task(_copy(body, _messages_of(protocol, watching=watching), send))
@@ -93,7 +93,7 @@ async def stream(
         writer.cancel()
         await asyncio.gather(gone, writer, return_exceptions=True)
     if ended:
-        with suppress(OSError, RuntimeError):  # gone already
+        with suppress(OSError, RuntimeError):  # already closed
             await send({"type": "websocket.close", "code": 1000 if writer.exception() is None else 1011})
 
 
@@ -101,7 +101,7 @@ Message = Mapping[str, bytes | str]
 
 
 def _messages_of(protocol: str, *, watching: bool) -> Callable[[bytes], Iterator[Message]]:
-    """How a piece of the answer is split into messages."""
+    """Returns a function that splits a chunk of the response into messages."""
 
     def events(chunk: bytes) -> Iterator[Message]:
         for line in chunk.splitlines(keepends=True):
@@ -123,6 +123,6 @@ async def _copy(body: AsyncIterator[bytes], messages: Callable[[bytes], Iterator
 
 
 async def _until_gone(receive: Receive) -> None:
-    """What the client sends is ignored."""
+    """Wait until the client disconnects; its messages are ignored."""
     while (await receive())["type"] != "websocket.disconnect":
         pass

@@ -36,16 +36,17 @@ encode_object = msgspec.json.Encoder().encode
 
 OTHER_NAMESPACE = "the namespace of the provided object does not match the namespace sent on the request"
 _MOST_TRIES = 5
-"""How often a write is made anew because another came in while webhooks were asked; as a real server's patches."""
+"""How often a write is retried because another one was stored while webhooks were called; as a real server's
+patches."""
 
 T = TypeVar("T")
 Made = tuple[Json, Sequence[Json] | None]
-"""An object that is to replace the stored one, and the managers of its fields after an apply."""
+"""An object that replaces the stored one, and the managers of its fields after an apply."""
 
 
 class Writer:
-    """Carries out writes on an `Engine`. Only webhooks are waited for: from their last answer on nothing comes between.
-    Callers wait for `store.settled()` before they answer."""
+    """Executes writes on an `Engine`. Waits for webhooks only: after their last response no other write runs in
+    between. Callers wait for `store.settled()` before they answer."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -54,14 +55,14 @@ class Writer:
     # -- create -----------------------------------------------------------------------------------------------------
 
     async def create(self, entry: Served, body: Body, ctx: RequestContext, *, managed: Sequence[Json] = ()) -> Record:
-        """Store a new object, with the `managed` fields of an apply; answers what is stored."""
+        """Store a new object, with the `managed` fields of an apply; returns the stored record."""
         obj: Json = body.value
         engine = self._engine
         await self._at_length(len(body.raw), lambda ctx: self._decoder.decode(entry, body, ctx), ctx)
         metadata: Json = obj["metadata"]
         self._place(entry, metadata, ctx)
         engine.require_namespace(entry, ctx, metadata.get("name") or metadata.get("generateName", ""))
-        if metadata.get("resourceVersion") and not ctx.dry_run:  # It is etcd that refuses it.
+        if metadata.get("resourceVersion") and not ctx.dry_run:  # in Kubernetes, etcd refuses it
             raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
         self._wipe(metadata)
         entry.strategy.default(obj, None, ctx)
@@ -83,8 +84,8 @@ class Writer:
         return engine.write(entry, obj, None, ctx)
 
     async def _at_length(self, size: int, work: Callable[[RequestContext], T], ctx: RequestContext) -> T:
-        """Do the work, which takes the longer the larger `size` is, in bytes; off the event loop where that is long.
-        Others may write meanwhile."""
+        """Run the work, whose duration grows with `size`, in bytes; off the event loop where that is long. Other writes
+        may run meanwhile."""
         if size < LARGE:
             try:
                 return work(ctx)
@@ -96,7 +97,7 @@ class Writer:
 
     @staticmethod
     def _wipe(metadata: Json) -> None:
-        """What a client doesn't set on an object to be made."""
+        """Remove the fields that a client can't set on a new object."""
         for key in ("deletionTimestamp", "deletionGracePeriodSeconds", "uid", "creationTimestamp", "selfLink"):
             metadata.pop(key, None)
         if metadata.get("generation", 0) >= 0:
@@ -104,7 +105,7 @@ class Writer:
         rules.tidy(metadata)
 
     def _fill(self, entry: Served, obj: Json, ctx: RequestContext) -> None:
-        """What the server sets on a new object."""
+        """Set the server's fields of a new object."""
         metadata: Json = obj["metadata"]
         self._wipe(metadata)
         prefix = metadata.get("generateName", "")
@@ -117,7 +118,7 @@ class Writer:
 
     @staticmethod
     def _place(entry: Served, metadata: Json, ctx: RequestContext) -> None:
-        """The namespace of the request becomes the object's; another one is refused, and one of what is in none is
+        """Set the namespace of the request; another one in the object is refused, and that of a cluster-scoped object
         dropped."""
         namespace = metadata.get("namespace", "")
         if not entry.resource.namespaced:
@@ -149,7 +150,7 @@ class Writer:
     # -- update -----------------------------------------------------------------------------------------------------
 
     async def update(self, entry: Served, name: str, body: Body, ctx: RequestContext) -> tuple[Record, bool]:
-        """PUT. Answers what is stored and whether it was created."""
+        """PUT. Returns the stored record and whether it was created."""
         obj: Json = body.value
         await self._at_length(len(body.raw), lambda ctx: self._decoder.decode(entry, body, ctx), ctx)
         self._check_address(entry, name, obj["metadata"], ctx)
@@ -196,7 +197,7 @@ class Writer:
     async def apply(
         self, entry: Served, name: str, body: Body, ctx: RequestContext, *, force: bool
     ) -> tuple[Record, bool]:
-        """Server-side apply. Answers what is stored and whether it was created."""
+        """Server-side apply. Returns the stored record and whether it was created."""
         config: Json = body.value
         apply.check_config(config, body.errors, entry=entry, ctx=ctx)
         namespace = ctx.namespace if entry.resource.namespaced else None
@@ -272,9 +273,9 @@ class Writer:
         *,
         size: int = 0,
     ) -> Record:
-        """Write what `make` makes of the stored object over it, after all checks; nothing is written if nothing
-        changed. An object whose last finalizer goes while it is being deleted is removed. Where another write came in
-        while webhooks were asked, all begins anew. `size`: the bytes that the client sent."""
+        """Write the result of `make` for the stored object, after all checks; nothing is written if nothing changed. An
+        object that is being deleted is removed with its last finalizer. Where another write was stored while webhooks
+        were called, all is repeated. `size`: the bytes that the client sent."""
         for _ in range(_MOST_TRIES):
             record = self._engine.find(entry, ctx.namespace, name)
             obj, managed = await self._at_length(
@@ -295,8 +296,8 @@ class Writer:
         *,
         size: int,
     ) -> Record | None:
-        """What is stored now; None where `record` isn't what is stored any more. `managed`: the fields' managers after
-        an apply; any other write makes its writer the manager of what it changed."""
+        """The record after the write; None where `record` isn't the stored one any more. `managed`: the fields'
+        managers after an apply; any other write makes its writer the manager of the fields that it changed."""
         engine = self._engine
         old = engine.decode(entry, record)
         claims = apply.given_claims(obj, old)
@@ -338,7 +339,8 @@ class Writer:
         return self.store_change(entry, record, old, obj, ctx)
 
     def store_change(self, entry: Served, record: Record, old: Json, obj: Json, ctx: RequestContext) -> Record:
-        """Write what passed the checks: not at all where it is the same, as a deletion where it is the end."""
+        """Write an object that passed the checks: not at all where it is unchanged, as a deletion where its last
+        finalizer was removed."""
         if _same(obj, old):
             return record
         if _finished(entry, obj):
@@ -346,7 +348,7 @@ class Writer:
                 return self._engine.write(entry, obj, record, ctx)
             final = self._engine.stored_form(entry, obj)
             shown = encode_object({**final, "metadata": {**final["metadata"], "resourceVersion": str(record.version)}})
-            # Watchers see the object as it was, with the version of its end, and who ended it what he made of it.
+            # Watchers get the former object, with the version of its deletion, and the writer the object that it wrote.
             removed = self._engine.remove(entry, record)
             return msgspec.structs.replace(removed, version=record.version, body=shown)
         return self._engine.write(entry, obj, record, ctx)
@@ -383,7 +385,7 @@ def _standard_finalizers(metadata: Json, old: Json) -> list[FieldError]:
 
 
 def _same(left: Json, right: Json) -> bool:
-    """Equal as JSON: Python alone would take true for 1."""
+    """Whether they are equal as JSON: in Python, true is equal to 1."""
     if left != right:
         return False
     encode = msgspec.json.Encoder(order="sorted").encode
@@ -391,7 +393,7 @@ def _same(left: Json, right: Json) -> bool:
 
 
 def _finished(entry: Served, obj: Json) -> bool:
-    """Whether an object that is being deleted has nothing left to wait for. A namespace waits for its contents too."""
+    """Whether an object that is being deleted has nothing left to wait for. A namespace also waits for its contents."""
     metadata = obj["metadata"]
     held = metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds")
     if entry.resource == NAMESPACES:

@@ -1,4 +1,4 @@
-"""YAML bodies as JSON values, in the words of Go's library; and JSON values as YAML."""
+"""YAML bodies as JSON values, with the messages of Go's library; and JSON values as YAML."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LIMITS: Final = Limits(size=64 * 1024 * 1024, depth=DEPTH_LIMIT, nodes=1_000_00
 
 
 class Unreadable(ValueError):
-    """A text that is no YAML document, in the words of Go's library."""
+    """A text that isn't a YAML document, with the message of Go's library."""
 
 
 def load(body: bytes) -> tuple[Any, list[str]]:
@@ -29,7 +29,7 @@ def load(body: bytes) -> tuple[Any, list[str]]:
 
 
 def _worded(error: YamlError) -> str:
-    """The problem with its line, which Go leaves out where it is the first."""
+    """The problem with its line, which Go omits where it is the first."""
     cause = error.__cause__
     if not isinstance(cause, yaml.MarkedYAMLError):
         return f"line {error.line}, column {error.column}: {error}"
