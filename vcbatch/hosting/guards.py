@@ -35,12 +35,12 @@ class HttpLimits:
     head_seconds: float = 15.0
     """From the first byte of a request, or from the connection, until its head is complete."""
     head_bytes: int = 1024 * 1024
-    """Of request line and headers together, as `http.Server.MaxHeaderBytes` of Kubernetes' API server."""
+    """The size of request line and headers together, as `http.Server.MaxHeaderBytes` of Kubernetes' API server."""
     headers: int = 1000
     pipelined: int = 64
     """Requests that wait for the response to another one of the same connection."""
     discarded_bytes: int = 4 * 1024 * 1024
-    """Of an unwanted body: read and dropped, so that the client receives the response."""
+    """The part of an unwanted body that is read and dropped, so that the client receives the response."""
     discarded_seconds: float = 5.0
     handshake_seconds: float = 10.0
     body_seconds: float = 30.0

@@ -254,7 +254,7 @@ class ControlPlane:
 
     def sources(self) -> list[Part]:
         """The background tasks that fill the custom resources' caches. They must run, and `listed` be set, before pods
-        are listed: a cache with older pods than jobs looks as if pods were lost."""
+        are listed: with pods older than the jobs in the caches, pods would seem to be lost."""
         return [
             Part(name="listing custom resources", run=self.custom_resources.audit),
             Part(name="watching custom resources", run=self.custom_resources.watch),

@@ -43,7 +43,7 @@ class Informer:
         return None if uid is None else self.objects.get(uid)
 
     async def run(self) -> None:
-        """Until cancelled: list, then watch; list again where the watch can't continue."""
+        """List, then watch, until cancelled; list again where the watch can't continue."""
         pause = _FIRST_PAUSE
         version = ""
         while True:

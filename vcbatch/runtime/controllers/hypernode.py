@@ -120,8 +120,8 @@ class HyperNodeController:
     # Decisions
 
     async def decide(self, key: str, now: datetime) -> Decision | None:
-        """The decision about the HyperNode of that UID, or, for the keys `_TREE` and `_DISCOVERY`, about which
-        HyperNodes to reconcile or create."""
+        """The decision about the HyperNode of that UID, or, for the keys `_TREE`, `_DISCOVERY` and `_FABRIC`, about
+        which HyperNodes to reconcile or create."""
         if key == _TREE:
             return self._reconcile_changed()
         if key == _DISCOVERY:

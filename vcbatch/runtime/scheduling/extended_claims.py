@@ -129,7 +129,7 @@ class ExtendedClaims:
         return await act()
 
     async def _forget(self, namespace: str, pod: str, claim: Json) -> None:
-        """Remove the claim from the pod's status: its kubelet would wait for it in vain."""
+        """Remove the claim from the pod's status: its kubelet would search for it in vain."""
         try:
             stored = await self._api.get(PODS, pod, namespace=namespace)
             said = (stored.get("status") or {}).get(_STATUS) or {}

@@ -25,7 +25,7 @@ _CHUNK = 64 << 10
 
 
 class HttpConsultant:
-    """One server at a time, over a connection that is kept. Not thread-safe."""
+    """Calls one server at a time, over a persistent connection. Not thread-safe."""
 
     def __init__(self, *, clock: Clock) -> None:
         self._clock = clock

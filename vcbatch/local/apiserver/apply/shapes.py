@@ -18,7 +18,7 @@ class Shape(Protocol):
 
     @property
     def whole(self) -> bool:
-        """Whether a map or list here belongs to one manager as a whole."""
+        """Whether the map or list belongs to one manager as a whole."""
         ...
 
     @property

@@ -89,7 +89,7 @@ def _cost(text: str, shape: Shape) -> int:
 
 
 def _shape(schema: Json, *, root: bool = False) -> Shape:
-    """What expressions may assume about a value of the schema."""
+    """The type and largest size that expressions may assume for a value of the schema."""
     type_ = schema.get("type")
     if type_ == "string":
         if schema.get("enum"):

@@ -20,7 +20,7 @@ from typing import Any
 from vcbatch.interfaces import interpreter
 
 _FORMAT = 1
-"""Of the file: increment it when the collected data changes."""
+"""The format of the file: increment it when the collected data changes."""
 
 Words = Mapping[str, Mapping[str, str]]
 """Type key (`core/v1.Pod`) to field name to its description; "" is the type itself."""
