@@ -57,8 +57,8 @@ def _wanted(job: Json) -> dict[str, list[Reference]]:
 
 
 def _own(job: Json) -> set[object]:
-    """The objects that the job itself creates or reads. It isn't known which objects a plugin that isn't one of
-    vcbatch's creates: with such a plugin no ConfigMap and no Secret is checked."""
+    """The objects that the job itself creates, or names in `spec.volumes`. It isn't known which objects a plugin that
+    isn't one of vcbatch's creates: with such a plugin no ConfigMap and no Secret is checked."""
     name, spec = str(part(job, "metadata").get("name", "")), part(job, "spec")
     plugins = part(spec, "plugins")
     own: set[object] = set()

@@ -243,7 +243,7 @@ class Deleter:
 
     @staticmethod
     def _set_finalizers(entry: Served, metadata: Json, options: DeleteOptions) -> None:
-        """The propagation policy is stored as a finalizer until the garbage collector has processed it."""
+        """Store the propagation policy as a finalizer, until the garbage collector has processed it."""
         finalizers = list(metadata.get("finalizers", ()))
         policy = options.propagation
         if not policy:

@@ -192,7 +192,7 @@ def _type_errors(schema: Json, path: str, role: str) -> Iterator[FieldError]:
 
 
 def _metadata_errors(schema: Json, path: str, role: str) -> Iterator[FieldError]:
-    """Of the metadata that every object has, a schema may only restrict the names."""
+    """Errors of the schemas of apiVersion, kind and metadata: of metadata, only the names may be restricted."""
     if role != "root" and schema.get("x-kubernetes-embedded-resource") is not True:
         return
     properties: Json = schema.get("properties") or {}

@@ -117,7 +117,7 @@ def _json_key_errors(data: Json, key: str) -> list[FieldError]:
 
 
 def _secret_warnings(obj: Json) -> Iterator[str]:
-    """Warns of a TLS certificate and key that can't be used together. Source: kubernetes `pkg/registry/core/secret`."""
+    """Warns of a TLS certificate or key that isn't PEM. Source: kubernetes `pkg/registry/core/secret`."""
     if obj.get("type") != "kubernetes.io/tls":
         return
     data = obj.get("data") or {}

@@ -128,7 +128,7 @@ def _take_over(target: Json, source: Json, key: str) -> None:
 
 
 def _generated_errors(spec: Json, metadata: Json) -> list[FieldError]:
-    """Errors of a selector and labels that the server generates and the client has set."""
+    """Errors of a selector and labels that differ from the generated ones, unless `manualSelector` is set."""
     uid, name = metadata.get("uid"), metadata.get("name") or ""
     if spec.get("manualSelector") or not uid or spec.get("selector") is None:
         return []

@@ -192,7 +192,7 @@ _STATEFUL_SET_FREE = [
 
 
 def stateful_set_change(obj: Json, old: Json | None, _ctx: RequestContext) -> list[FieldError]:
-    """Only some fields of a StatefulSet may change."""
+    """Errors of changes of the immutable fields of a StatefulSet."""
 
     def rest(value: Json | None) -> Json:
         return {key: item for key, item in (dig(value, "spec") or {}).items() if key not in _STATEFUL_SET_FREE}

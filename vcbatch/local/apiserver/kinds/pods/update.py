@@ -116,7 +116,7 @@ def _put_back(target: Json, source: Json, key: str) -> None:
 
 
 def _gated_errors(munged: Json, before: Json) -> list[FieldError]:
-    """A pod with scheduling gates may be restricted to fewer nodes, and not extended to more."""
+    """Errors of changed node constraints of a pod with scheduling gates: they may only allow fewer nodes."""
     found: list[FieldError] = []
     now, was = munged.get("nodeSelector") or {}, before.get("nodeSelector") or {}
     if now != was:
@@ -195,7 +195,7 @@ def status_errors(pod: Json, old: Json) -> list[FieldError]:
 def _transition_errors(
     now: list[Json], was: list[Json], path: str, spec: Json, containers: Mapping[Any, Json]
 ) -> list[FieldError]:
-    """Containers that have terminated and may not restart must stay terminated."""
+    """Errors of containers that have terminated, may not restart, and are reported as not terminated."""
     if spec.get("restartPolicy", "Always") == "Always" or restarts.may_restart_all(spec):
         return []
     running = {item.get("name") for item in now if (item.get("state") or {}).get("terminated") is None}
