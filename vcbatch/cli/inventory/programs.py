@@ -116,9 +116,9 @@ def _policy(workload: Json, arguments: Sequence[str], container: Json) -> tuple[
     path = next((each for each in flag(arguments, "scheduler-conf") if each), "")
     if not path:
         return "", ""
-    folder, _, key = path.rpartition("/")
+    directory, _, key = path.rpartition("/")
     mounts = {text(one, "mountPath").rstrip("/"): text(one, "name") for one in objects(container, "volumeMounts")}
-    volume = mounts.get(folder, "")
+    volume = mounts.get(directory, "")
     for one in objects(workload, "spec", "template", "spec", "volumes"):
         if text(one, "name") == volume and (name := text(one, "configMap", "name")):
             items = {text(item, "path"): text(item, "key") for item in objects(one, "configMap", "items")}
