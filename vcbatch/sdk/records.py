@@ -117,24 +117,3 @@ async def exit_codes_of(api: Api, job: Mapping[str, Any]) -> dict[str, int]:
     """The exit codes in `pod_ends_of`, for the pods that have one."""
     ends = await pod_ends_of(api, job)
     return {pod: end.exit_code for pod, end in ends.items() if end.exit_code is not None}
-
-
-def command_for(resource: Resource, target: Mapping[str, Any], action: str) -> Json:
-    """A Command that requests `action` for the job or queue with this UID. It is deleted with its target."""
-    metadata = part(target, "metadata")
-    owner = {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
-        "name": text_at(metadata, "name"),
-        "uid": text_at(metadata, "uid"),
-    }
-    return {
-        "apiVersion": COMMANDS.api_version,
-        "kind": COMMANDS.kind,
-        "metadata": {
-            "generateName": f"{text_at(metadata, 'name')[:200]}-{action.lower()}-",
-            "ownerReferences": [{**owner, "controller": True, "blockOwnerDeletion": True}],
-        },
-        "action": action,
-        "target": owner,
-    }

@@ -97,9 +97,9 @@ async def _carry_out(api: Api, steps: Sequence[Step]) -> None:
         try:
             await carry_out(cast("RestApi", api), step, clock=clock)
         except ApiError as error:
-            reported = f"{step.manifest.place()}: {step.title}: {error.sentence}"
+            message = f"{step.manifest.place()}: {step.title}: {error.sentence}"
             hint = f"{done} of {len(steps)} changes were applied. Run the command again to continue."
-            raise CliError(reported, hint=hint) from error
+            raise CliError(message, hint=hint) from error
         done_word = {Change.CREATE: "created", Change.RECREATE: "recreated"}.get(step.change, "configured")
         say(f"{title(step.resource, step.manifest.name)} {done_word}")
 
@@ -149,7 +149,7 @@ def _refuse(
 
 def _summary(steps: Sequence[Step]) -> str:
     counts = Counter(step.change.value for step in steps)
-    reported = ("create", "change", *(("recreate",) if counts.get("recreate") else ()))
-    return ", ".join(f"{counts.get(change, 0)} to {change}" for change in reported) + (
+    shown = ("create", "change", *(("recreate",) if counts.get("recreate") else ()))
+    return ", ".join(f"{counts.get(change, 0)} to {change}" for change in shown) + (
         f", {counts.get('unchanged', 0)} unchanged"
     )

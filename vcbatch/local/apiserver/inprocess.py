@@ -38,7 +38,7 @@ def api_error(error: StatusError) -> ApiError:
 
 
 class InProcessApi:
-    """Implements `seams.Api`. Arguments are copied, and results belong to the caller."""
+    """Implements `interfaces.Api`. Arguments are copied, and results belong to the caller."""
 
     def __init__(self, handler: Handler, *, user: str = "vcbatch", groups: Sequence[str] = (ADMINISTRATORS,)) -> None:
         self._handler = handler

@@ -42,8 +42,8 @@ _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class OneShotApi(RestApi):
-    """`vcbatch.seams.Api` except for watches, over one connection that is kept between requests. Close it, or use it as
-    a context manager. One thread at a time."""
+    """`vcbatch.interfaces.Api` except for watches, over one connection that is kept between requests. Close it, or
+    use it as a context manager. One thread at a time."""
 
     def __init__(
         self,

@@ -94,7 +94,7 @@ class _Groups(msgspec.Struct):
 
 
 class RestApi(ABC):
-    """`vcbatch.seams.Api` except for watches; a subclass implements the transport."""
+    """`vcbatch.interfaces.Api` except for watches; a subclass implements the transport."""
 
     def __init__(self, connection: Connection, *, clock: Clock, random: Random, limits: ClientLimits | None) -> None:
         self._connection = connection
