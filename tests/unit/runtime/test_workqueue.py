@@ -232,3 +232,32 @@ def test_a_queue_says_for_how_long_nothing_was_taken_from_it():
         assert queue.waiting_for() == 0
 
     run(main())
+
+
+def test_a_key_wakes_one_of_the_workers_that_wait() -> None:
+    async def main() -> None:
+        queue = make_queue()
+        waiting = [asyncio.ensure_future(queue.get()) for _ in range(3)]
+        await asyncio.sleep(0)
+        queue.add("a")
+        await asyncio.sleep(1)
+        assert [task.done() for task in waiting] == [True, False, False]
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+
+    run(main())
+
+
+def test_a_key_whose_worker_is_cancelled_goes_to_the_next_one() -> None:
+    async def main() -> None:
+        queue = make_queue()
+        first, gone, last = (asyncio.ensure_future(queue.get()) for _ in range(3))
+        await asyncio.sleep(0)
+        gone.cancel()
+        queue.add("a")
+        first.cancel()
+        assert await asyncio.wait_for(last, timeout=1) == "a"
+        await asyncio.gather(first, gone, return_exceptions=True)
+
+    run(main())

@@ -60,8 +60,8 @@ class WorkQueue(Generic[K]):
         self._due: dict[K, float] = {}  # key -> the earliest time at which it is due
         self._timers: list[tuple[float, int, K]] = []
         self._sequence = 0
-        self._has_work = asyncio.Event()
-        self._moved = clock.monotonic()  # time when a key was last taken, or the first one was queued
+        self._idle: deque[asyncio.Future[None]] = deque()  # workers that wait, the longest first
+        self._moved = clock.monotonic()  # when a key was taken last, or the first one got in line
         self._timers_changed = asyncio.Event()
 
     def __len__(self) -> int:
@@ -117,8 +117,7 @@ class WorkQueue(Generic[K]):
     async def get(self) -> K:
         """The next key. It is reserved for this worker until `done`."""
         while not len(self):
-            self._has_work.clear()
-            await self._has_work.wait()
+            await self._work_to_do()
         key = self._next()
         self._moved = self._clock.monotonic()
         self._waiting.discard(key)
@@ -135,7 +134,28 @@ class WorkQueue(Generic[K]):
             self._moved = self._clock.monotonic()
         yields = self._yields is not None and self._yields(key)
         (self._yielding if yields else self._ready).append(key)
-        self._has_work.set()
+        self._wake_one()
+
+    async def _work_to_do(self) -> None:
+        """Return once a key got in line for this worker; another may have taken it before."""
+        called = asyncio.get_running_loop().create_future()
+        self._idle.append(called)
+        try:
+            await called
+        except BaseException:
+            if called.done() and not called.cancelled() and len(self):
+                self._wake_one()  # The key is for another one, then.
+            elif called in self._idle:
+                self._idle.remove(called)
+            raise
+
+    def _wake_one(self) -> None:
+        """A key is one worker's: the others would only look and wait again."""
+        while self._idle:
+            called = self._idle.popleft()
+            if not called.done():
+                called.set_result(None)
+                return
 
     def _next(self) -> K:
         self._turns += 1
