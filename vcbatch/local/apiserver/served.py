@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from vcbatch.api.resources import Resource
 from vcbatch.local.apiserver.registry import CustomKinds, Served
 
 Json = dict[str, Any]
@@ -23,6 +24,7 @@ class ServedSet:
         self._by_collection: dict[tuple[str, str], Served] = {}
         self._by_kind: dict[tuple[str, str], Served] = {}
         self._by_group_kind: dict[tuple[str, str], Served] = {}
+        self._by_stored: dict[Resource, list[Served]] = {}
         self.refresh()
 
     def refresh(self) -> None:
@@ -31,18 +33,24 @@ class ServedSet:
         self._by_collection = {}
         self._by_kind = {}
         self._by_group_kind = {}
+        self._by_stored = {}
         for entry in self.all:
             resource = entry.resource
             self._by_path[resource.group, resource.version, resource.plural] = entry
             self._by_kind[resource.api_version, resource.kind] = entry
             self._by_group_kind[resource.group, resource.kind] = entry
             stored = entry.stored_as
-            # The entry of the stored form itself is the one that controllers read and write through.
+            self._by_stored.setdefault(stored, []).append(entry)
+            # The entry that serves the stored form itself is the one that controllers read and write through.
             if stored == resource or (stored.group, stored.plural) not in self._by_collection:
                 self._by_collection[stored.group, stored.plural] = entry
 
     def at(self, group: str, version: str, plural: str) -> Served | None:
         return self._by_path.get((group, version, plural))
+
+    def stored_as(self, resource: Resource) -> Sequence[Served]:
+        """The entries whose objects the store keeps under that resource, in the order of `all`."""
+        return self._by_stored.get(resource, ())
 
     def of_collection(self, key: str) -> Served | None:
         """The entry through which a stored collection (`GROUP/PLURAL`) is handled."""

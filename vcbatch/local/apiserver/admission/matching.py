@@ -75,7 +75,7 @@ def served_as(rules: Sequence[Rule], place: Place, served: ServedSet, *, equival
     if any(concerns(rule, place) for rule in rules):
         return own
     if equivalent:
-        others = [entry for entry in served.all if entry is not own and entry.stored_as == own.stored_as]
+        others = [entry for entry in served.stored_as(own.stored_as) if entry is not own]
         for rule in rules:
             for entry in others:
                 if concerns(rule, _moved(place, entry)):

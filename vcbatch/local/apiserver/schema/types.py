@@ -116,9 +116,9 @@ def kind_struct(*, api_version: str, kind: str) -> Struct | None:
     return None
 
 
-def merge_keys(key: str) -> dict[str, str]:
-    """The merge keys of a kind for strategic merge: dotted path of each merged list (without indexes) to its key, ""
-    for a set."""
+@functools.cache
+def merge_keys(key: str) -> Mapping[str, str]:
+    """Strategic merge of a kind: dotted path of each list that merges (without indexes) to its key, "" for a set."""
     found: dict[str, str] = {}
     _collect_merge_keys(struct(key), "", found, ())
     return found
