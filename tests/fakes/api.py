@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -24,9 +23,18 @@ def conflict(name: str) -> ApiError:
     return ApiError(409, "Conflict", f"{name} has been modified")
 
 
+def copied(value: T) -> T:
+    """A deep copy of JSON; what else it holds is shared."""
+    if isinstance(value, dict):
+        return {key: copied(each) for key, each in value.items()}  # type: ignore[return-value]
+    if isinstance(value, list):
+        return [copied(each) for each in value]  # type: ignore[return-value]
+    return value
+
+
 def merged(target: Any, patch: Any) -> Any:
     if not isinstance(patch, Mapping):
-        return copy.deepcopy(patch)
+        return copied(patch)
     result = dict(target) if isinstance(target, Mapping) else {}
     for key, value in patch.items():
         if value is None:
@@ -72,11 +80,11 @@ class FakeApi:
         self._wake()
 
     def all(self, resource: Resource) -> list[Json]:
-        return [copy.deepcopy(obj) for (kind, _, _), obj in self.objects.items() if kind == resource]
+        return [copied(obj) for (kind, _, _), obj in self.objects.items() if kind == resource]
 
     def seed(self, resource: Resource, body: Json) -> Json:
         """An object that is just there."""
-        body = copy.deepcopy(body)
+        body = copied(body)
         metadata = body.setdefault("metadata", {})
         self.uids += 1
         metadata.setdefault("uid", f"uid-{self.uids}")
@@ -94,9 +102,9 @@ class FakeApi:
         body["metadata"]["resourceVersion"] = str(self.version)
         metadata = body["metadata"]
         self.objects[(resource, metadata.get("namespace", ""), metadata["name"])] = body
-        self.history.append(Entry(self.version, event, resource, copy.deepcopy(body)))
+        self.history.append(Entry(self.version, event, resource, copied(body)))
         self._wake()
-        return copy.deepcopy(body)
+        return copied(body)
 
     def _wake(self) -> None:
         self.changed.set()
@@ -159,7 +167,7 @@ class FakeApi:
         self.writes.append(("create", resource.plural, name))
         if (resource, namespace or "", name) in self.objects:
             raise ApiError(409, "AlreadyExists", f"{name} already exists")
-        body = copy.deepcopy(body)
+        body = copied(body)
         if namespace:
             body["metadata"]["namespace"] = namespace
         return self.seed(resource, body)
@@ -173,7 +181,7 @@ class FakeApi:
         wanted = body["metadata"].get("resourceVersion")
         if wanted and wanted != stored["metadata"]["resourceVersion"]:
             raise conflict(name)
-        fresh = copy.deepcopy(body)
+        fresh = copied(body)
         fresh["metadata"]["uid"] = stored["metadata"]["uid"]
         return self._store("MODIFIED", resource, fresh)
 
@@ -198,7 +206,7 @@ class FakeApi:
                 raise conflict(name)
         fresh = merged(stored, patch)
         if fresh == stored:
-            return copy.deepcopy(stored)
+            return copied(stored)
         return self._store("MODIFIED", resource, fresh)
 
     async def delete(
@@ -252,4 +260,4 @@ class StreamingFakeApi(FakeApi):
 
 
 def convert(obj: Json, model: type[T]) -> T:
-    return copy.deepcopy(obj) if model is dict else msgspec.convert(obj, model)  # type: ignore[return-value]
+    return copied(obj) if model is dict else msgspec.convert(obj, model)  # type: ignore[return-value]

@@ -30,6 +30,7 @@ class Server(FakeApi):
         """The kinds of which nothing can be deleted."""
         self.happened: dict[int, float] = {}
         """When each version came to be."""
+        self._collected = -1
 
     def seed(self, resource: Resource, body: Json) -> Json:
         name = body["metadata"]["name"]
@@ -60,6 +61,9 @@ class Server(FakeApi):
 
     def collect(self) -> None:
         """Remove what has no owner left or whose owner goes, and owners that waited for it."""
+        if self._collected == self.version:
+            return
+        self._collected = self.version
         for (resource, namespace, name), stored in list(self.objects.items()):
             there = [self._with_uid(uid) for uid in _owners(stored)]
             if there and all(owner is None or _goes(owner) for owner in there):

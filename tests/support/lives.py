@@ -40,8 +40,12 @@ Write = tuple[str, str, str]
 """Verb, plural and name."""
 
 NAMESPACE = "ns"
-_QUIET_SECONDS = 20
-"""Longer than anything in the controllers waits before it writes what it could write now."""
+_QUIET_STEPS = (1.0, 1.0, 2.0, 4.0, 4.0, 4.0, 4.0)
+"""Seconds between two looks of the garbage collector; in all longer than anything in the controllers waits before it
+writes what it could write now."""
+_WORKERS = 4
+"""How many objects of a kind a controller looks at side by side, at most. No story has more that are busy at once; each
+life starts them all."""
 _STORM = 1000
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _LASTING_TIMES = (CRONJOB_SCHEDULED_TIMESTAMP, "lastScheduleTime")
@@ -118,8 +122,8 @@ class Stage:
         """Let time pass until nothing happens any more."""
         for _ in range(30):
             before = self.server.version, self.deaths
-            for _ in range(_QUIET_SECONDS):
-                await self._tick(1.0)
+            for seconds in _QUIET_STEPS:
+                await self._tick(seconds)
             if (self.server.version, self.deaths) == before:
                 return
         raise AssertionError(f"it doesn't come to rest: {self.writes[-10:]}")
@@ -183,6 +187,8 @@ class Stage:
         informers = Informers(api, clock=clock, random=random)
         discovery = FollowedFile(self._discovery, parse_discovery, clock=clock) if self._discovery else None
         plane = control_plane(api, informers, clock=clock, random=random, discovery=discovery)
+        for each in plane._controllers():
+            each.controller._workers = min(each.controller._workers, _WORKERS)
         supervisor = Supervisor(clock=clock, random=random)
         await supervisor.run(*plane.sources(), *plane.parts(), *informers.parts())
 
