@@ -10,6 +10,7 @@ import fnmatch
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -68,7 +69,8 @@ class Known:
         return bool(self.ask) and self.part == name and fnmatch.fnmatchcase(ask, self.ask)
 
 
-def known(suite: Suite) -> list[Known]:
+@cache
+def known(suite: Suite) -> Sequence[Known]:
     """The differences that a suite's `differences.yaml` lists."""
     found: list[Known] = []
     for entry in yaml.safe_load((suite.folder / "differences.yaml").read_text(encoding="utf-8")):

@@ -4,8 +4,9 @@ value. What a server makes of them shows its decoding, its defaults and its vali
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,8 @@ class Variant:
     object: Json
 
 
-def samples(folder: Path = OBJECTS) -> list[Sample]:
+@cache
+def samples(folder: Path = OBJECTS) -> Sequence[Sample]:
     """All samples, in the order of their files."""
     return [
         Sample(entry["name"], entry["path"], entry["object"])
