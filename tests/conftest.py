@@ -1,5 +1,5 @@
-"""What all tests share: the table of scenarios and backends, kept from run to run and told at the end of one; and a
-second chance for those that start programs."""
+"""What all tests share: the table of scenarios and backends, kept from run to run and printed at the end of one; and
+reruns of those that start programs, which the summary lists with their causes."""
 
 from __future__ import annotations
 
@@ -43,9 +43,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = properties
     elif properties and hypothesis.settings.get_current_profile_name() == "default":
         import_all_modules()
+    real = tuple(f"{folder}/" for folder in REAL)
     for item in items:
-        if any(folder in item.path.parents for folder in REAL) and not item.get_closest_marker("flaky"):
-            item.add_marker(pytest.mark.flaky(reruns=1))
+        if str(item.path).startswith(real) and not item.get_closest_marker("flaky"):
+            # One that was timed out would wait without a limit: pytest-timeout counts both tries as one.
+            item.add_marker(pytest.mark.flaky(reruns=1, rerun_except="from pytest-timeout"))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -68,16 +70,27 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 _outcomes = report.collect
 
 
-def _report_second_tries(terminalreporter: pytest.TerminalReporter) -> None:
-    """Each with what the first try said."""
-    for again in terminalreporter.stats.get("rerun", ()):
-        why = next((line for line in again.longreprtext.splitlines() if line.startswith("E ")), "")
-        terminalreporter.write_line(f"tried twice: {again.nodeid} {why.removeprefix('E ').strip()}")
+def _list_reruns(terminalreporter: pytest.TerminalReporter) -> None:
+    """Each test that was run again, with the last line of its first error. Also xdist's workers report them."""
+    again = terminalreporter.stats.get("rerun", ())
+    if again:
+        terminalreporter.section(f"run again after a failure: {len(again)}")
+    for rerun in again:
+        terminalreporter.write_line(f"{rerun.nodeid} ({rerun.when}): {_cause(rerun)}")
+
+
+def _cause(failed: pytest.TestReport) -> str:
+    """The error that ended the test, in one line and with its place."""
+    crash = getattr(failed.longrepr, "reprcrash", None)
+    if crash is not None:
+        return f"{crash.message.strip().splitlines()[0]} ({crash.path}:{crash.lineno})"
+    lines = [line.strip() for line in failed.longreprtext.splitlines() if line.strip()]
+    return lines[-1] if lines else "no error was reported"
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Says the whole table after a run on the cluster, and after others where it is."""
-    _report_second_tries(terminalreporter)
+    """The reruns; then the whole table of scenarios after a run on the cluster, and after others where it is."""
+    _list_reruns(terminalreporter)
     if not _played or hasattr(config, "workerinput"):
         return
     report.save(_played)
