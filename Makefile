@@ -36,6 +36,8 @@ VENV := .venv
 TRAINING := .venv-training
 RAY := .venv-ray
 PY := $(VENV)/bin/python
+# Tests of real programs mostly wait, so that the fast tier has one process more than the two processors it is meant for.
+FAST_JOBS := $(or $(JOBS),3)
 JOBS ?= 2
 # The Kubernetes version of the test bed; empty for the default. tests/cluster/binaries/programs.py lists what is pinned.
 KUBERNETES ?=
@@ -98,7 +100,7 @@ FAST := not (training or ray or cluster or chart or image or monitoring or nodes
 
 # Also sets have one order, so that a commit that passed once passes again.
 test: $(VENV)/.compiled
-	PYTHONHASHSEED=0 $(PY) -m pytest -n $(JOBS) --dist loadgroup -m "$(FAST)"
+	PYTHONHASHSEED=0 $(PY) -m pytest -n $(FAST_JOBS) --dist loadgroup -m "$(FAST)"
 
 # Property tests with other examples than `make test` has. What fails is kept as an @example or as a test of its own.
 explore: $(VENV)/.compiled
