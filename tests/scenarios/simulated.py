@@ -22,8 +22,8 @@ from tests.support.virtual_time import SeededRandom, VirtualClock
 from vcbatch.api.names import DEFAULT_SCHEDULER
 from vcbatch.api.queue import DEFAULT, QueueState
 from vcbatch.api.resources import CRDS, NAMESPACES, NODES, PODS, QUEUES
-from vcbatch.cli.admission import admission_services, ensure_webhooks
-from vcbatch.cli.definitions import ensure_definitions
+from vcbatch.cli.local.admission import admission_services, ensure_webhooks
+from vcbatch.cli.local.definitions import ensure_definitions
 from vcbatch.core.jobflow import Probe
 from vcbatch.hosting.health import Health
 from vcbatch.hosting.supervise import Part, Supervisor
