@@ -1,6 +1,6 @@
-"""The main job, start to end: a PyTorch model trained by three pods on this machine.
+"""Run the main example from start to end: a PyTorch model trained by three pods on this machine.
 
-Run by `make demo`, which puts a Python with PyTorch first on the PATH: the pods' `python` is that one.
+`make demo` runs it, with a Python that has PyTorch first on the PATH: the pods use that `python`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ BY_KIND = {"ConfigMap": CONFIGMAPS, "Job": JOBS}
 
 
 class DemoError(Exception):
-    """What went wrong, said to the person at the screen."""
+    """An error with a message for the user."""
 
 
 def heading(text: str) -> None:
@@ -59,7 +59,7 @@ def vcbatch(*arguments: str) -> str:
 
 
 async def submit(api: Api, kubeconfig: Path) -> None:
-    """With the user's own kubectl where there is one; otherwise with vcbatch's client."""
+    """Apply the manifest with the user's kubectl if there is one, otherwise with vcbatch's client."""
     shown = MANIFEST.relative_to(HERE.parent)
     kubectl = shutil.which("kubectl")
     if kubectl:
@@ -143,8 +143,8 @@ def job_phase(job: dict) -> str:
 async def show_training(api: HttpApi, screen: Screen) -> None:
     """Print the log of rank 0 as it is written, until its container has terminated.
 
-    The end of a stream isn't the end of the log: a pod without a node answers with an empty log, and a connection may
-    break. So the log is read again, without the lines that are on the screen, until the pod has ended.
+    The end of a stream isn't the end of the log: a pod without a node returns an empty log, and a connection can break.
+    Therefore the log is read again, without the lines that were printed already, until the pod has terminated.
     """
     shown: dict[str, int] = {}  # lines of each pod by UID: a restarted job has a new pod of the same name
     while True:
@@ -206,7 +206,7 @@ def summarise(screen: Screen, pods: list[dict]) -> None:
 
 
 def exit_code_and_duration(pod: dict) -> tuple[str, str]:
-    """Both are empty for a pod whose container hasn't terminated."""
+    """The exit code and the run time of the pod's container; both are empty if it hasn't terminated."""
     for container in pod["status"].get("containerStatuses") or []:
         if ended := container["state"].get("terminated"):
             began, finished = (datetime.fromisoformat(ended[key]) for key in ("startedAt", "finishedAt"))

@@ -1,4 +1,4 @@
-"""A scheduler plugin: nodes labelled `reserve=yes` take nobody."""
+"""A scheduler plugin: no pods are placed on nodes with the label `reserve=yes`."""
 
 import numpy as np
 

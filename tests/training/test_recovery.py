@@ -45,7 +45,7 @@ def test_a_killed_worker_comes_back_and_training_goes_on_from_the_checkpoint(
 ) -> None:
     shorter = {"/tmp/vcbatch-resume": str(checkpoints), '"STEPS", "120"': '"STEPS", "80"'}
     config, _ = documents("pytorch-resume.yaml", replace=shorter)
-    said = type_section(running, "Go on after a worker was killed", tmp_path, replace=shorter)
+    said = type_section(running, "Recovery from a worker failure", tmp_path, replace=shorter)
     assert said.startswith("1 [")
 
     status = to_the_end(running, "resume")["status"]
@@ -66,7 +66,7 @@ def test_an_elastic_training_takes_a_worker_in_and_outlives_its_death(
 ) -> None:
     shorter = {"/tmp/vcbatch-elastic": str(checkpoints), '"STEPS", "300"': '"STEPS", "200"'}
     objects = documents("pytorch-elastic.yaml", replace=shorter)
-    type_section(running, "More or fewer workers while it trains", tmp_path, replace=shorter)
+    type_section(running, "Elastic training", tmp_path, replace=shorter)
 
     status = to_the_end(running, "elastic")["status"]
     assert [(lost["pod"], lost["exitCode"]) for lost in status["ledger"]["losses"]] == [("elastic-worker-1", 137)]
