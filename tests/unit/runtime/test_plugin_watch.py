@@ -42,7 +42,7 @@ def _watched(monkeypatch: pytest.MonkeyPatch, extensions: Extensions, *, after: 
 
 
 def test_who_is_waited_for_is_named_while_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    [(name, where)] = _watched(monkeypatch, Extensions(plugins={"slow": Slow}), after=0.01)
+    [(name, where)] = _watched(monkeypatch, Extensions(plugins={"slow": Slow}), after=0.5)
     assert name == "slow"
     assert where == f"slow.open ({__file__}:{Slow._wait.__code__.co_firstlineno + 1})"
 
