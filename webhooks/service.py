@@ -191,7 +191,7 @@ def _broken(path: Path) -> Answer:
     """The answer to an internal error. Pods are allowed; our own kinds aren't stored without validation."""
     if path.resource == PODS:
         return Answer(allowed=True, warnings=[f"{path.url} failed on this pod, which is let through unjudged"])
-    message = f"{path.url} failed on this object, which is a fault of vcbatch; its log has the details"
+    message = f"{path.url} failed on this object, which is a bug in vcbatch; its log has the details"
     return Answer(allowed=False, message=message, code=500, reason="InternalError")
 
 

@@ -251,7 +251,7 @@ class Applier:
             raise ApiError(
                 409,
                 "Conflict",
-                f"{ensure.resource.kind} {metadata['name']} is being deleted; it is made anew after that",
+                f"{ensure.resource.kind} {metadata['name']} is being deleted; it is recreated after that",
             )
         patch = strip_unchanged(stored=stored, decided=ensure.update)
         if not patch:

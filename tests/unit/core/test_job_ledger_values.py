@@ -104,7 +104,7 @@ def test_the_end_of_an_attempt() -> None:
 def test_a_fresh_start_and_one_that_goes_on() -> None:
     stored = {**WHOLE, "restartingJob": False}
     anew, resumed = ledger(stored), ledger(stored)
-    anew.begin_anew()
+    anew.restart_all()
     resumed.begin_resumed()
     rest = {key: value for key, value in WHOLE.items() if key != "tasks"}
     assert anew.dump() == rest

@@ -18,5 +18,5 @@ def page() -> str:
 
 
 def test_the_page_is_the_tables() -> None:
-    wanted = "write it anew: python -c 'from tests.unit.core.test_states_page import *; PAGE.write_text(page())'"
+    wanted = "update the page: python -c 'from tests.unit.core.test_states_page import *; PAGE.write_text(page())'"
     assert PAGE.read_text(encoding="utf-8") == page(), wanted

@@ -179,7 +179,7 @@ _LEDGER: Final[Mapping[type[Model], Mapping[str, Facet]]] = {
         "resumes": _of("How many of retryCount were resumes."),
         "not_before": _time("Until when the job waits after losses by the infrastructure."),
         "ran_seconds": _of("How long the job was Running before its present phase."),
-        "infrastructure_retries": _of("How many of retryCount were no fault of the job's own."),
+        "infrastructure_retries": _of("The restarts in retryCount that the infrastructure caused."),
         "delayed": _of("What happened and has a policy whose timeout still runs."),
         "commands": _of("UIDs of Commands that were taken."),
         "losses": _of("The last pods that were lost or failed, and why."),

@@ -46,4 +46,4 @@ def sentence(errors: Iterable[ValidationError]) -> str:
     if len(text) > LONGEST_REPORTED:
         text = f"{text[:LONGEST_REPORTED]}..."
     more = len(texts) - MOST_REPORTED
-    return f"{text}; and {more} more faults" if more > 0 else text
+    return f"{text}; and {more} more errors" if more > 0 else text

@@ -33,15 +33,19 @@ class Field:
 FILLED_CLAIM_NAME: Final = "volumes[*].volumeClaimName"
 """May change only together with a `volumeClaim`: the controller sets it there, as Volcano's does."""
 
-_NEW_JOB: Final = "make a new job"
-_NEXT_CYCLE: Final = "holds from the next scheduling cycle"
-_NEXT_SLOT: Final = "holds from the next slot; jobs that were made stay as they are"
+_NEW_JOB: Final = "create a new job"
+_NEXT_CYCLE: Final = "takes effect in the next scheduling cycle"
+_NEXT_SLOT: Final = "takes effect at the next scheduled run; existing jobs are not changed"
 
 FIELDS: Final[dict[Resource, tuple[Field, ...]]] = {
     JOBS: (
-        Field("minAvailable", Change.CHECKED, "0 to the sum of replicas; the gang's minimum from then on"),
-        Field("priorityClassName", Change.CHECKED, "exists; the gang and new pods have it, running pods keep theirs"),
-        Field("tasks[*].replicas", Change.CHECKED, "pods are made or deleted from the highest index"),
+        Field("minAvailable", Change.CHECKED, "0 to the sum of replicas; changes the minimum of the gang"),
+        Field(
+            "priorityClassName",
+            Change.CHECKED,
+            "must exist; applies to the gang and to new pods",
+        ),
+        Field("tasks[*].replicas", Change.CHECKED, "pods are created, or deleted from the highest index"),
         Field("tasks[*].minAvailable", Change.CHECKED, "0 to the task's replicas"),
         Field(FILLED_CLAIM_NAME, Change.YES, "beside a volumeClaim only, where Volcano's controller fills it in"),
         Field("tasks", Change.NO, "tasks can't be added, removed or renamed; " + _NEW_JOB),
@@ -86,8 +90,8 @@ FIELDS: Final[dict[Resource, tuple[Field, ...]]] = {
         Field("subGroupPolicy", Change.YES, _NEXT_CYCLE),
     ),
     JOBFLOWS: (
-        Field("flows", Change.CHECKED, "an order without circles; jobs that were made stay as they are"),
-        Field("jobRetainPolicy", Change.YES, "holds when the flow ends"),
+        Field("flows", Change.CHECKED, "must have no cycle; existing jobs are not changed"),
+        Field("jobRetainPolicy", Change.YES, "takes effect when the flow ends"),
     ),
     CRONJOBS: (
         Field("schedule", Change.CHECKED, _NEXT_SLOT),
@@ -96,13 +100,13 @@ FIELDS: Final[dict[Resource, tuple[Field, ...]]] = {
         Field("concurrencyPolicy", Change.YES, _NEXT_SLOT),
         Field("suspend", Change.YES, _NEXT_SLOT),
         Field("jobTemplate", Change.CHECKED, _NEXT_SLOT),
-        Field("successfulJobsHistoryLimit", Change.YES, "holds when the next job ends"),
-        Field("failedJobsHistoryLimit", Change.YES, "holds when the next job ends"),
+        Field("successfulJobsHistoryLimit", Change.YES, "takes effect when the next job ends"),
+        Field("failedJobsHistoryLimit", Change.YES, "takes effect when the next job ends"),
     ),
     HYPERNODES: (
         Field("tier", Change.YES, _NEXT_CYCLE),
         Field("tierName", Change.YES, _NEXT_CYCLE),
-        Field("members", Change.CHECKED, "at least one; patterns are patterns"),
+        Field("members", Change.CHECKED, "at least one; patterns must be valid"),
     ),
 }
 """Every field of the specs. Metadata is mutable, as long as the annotations of vcbatch are valid."""

@@ -8,10 +8,10 @@ from typing import Final
 from vcbatch.core.batchjob.decide import TABLE, Standing, Verb
 
 _HEAD: Final = """\
-## The standings of a Kubernetes Job in local mode
+## States of a Kubernetes Job in local mode
 
-Generated from the table in `vcbatch/core/batchjob/decide.py`. A standing is read from the Job's spec and conditions; of
-several that fit, the upper one counts.
+Generated from the table in `vcbatch/core/batchjob/decide.py`. The state is derived from the Job's spec and conditions;
+if several match, the first row applies.
 
 """
 _WHEN: Final[Mapping[Standing, str]] = {
@@ -21,20 +21,20 @@ _WHEN: Final[Mapping[Standing, str]] = {
     Standing.FAILING: "condition FailureTarget",
     Standing.SUCCEEDING: "condition SuccessCriteriaMet",
     Standing.FINISHED: "condition Complete or Failed",
-    Standing.DELETING: "it is being deleted",
+    Standing.DELETING: "`deletionTimestamp` is set",
 }
 _WHAT: Final[Mapping[Verb, str]] = {
     Verb.IGNORE: "nothing",
-    Verb.RUN: "count what ended; judge; have as many pods as are wanted",
-    Verb.PAUSE: "count what ended; judge; have no pods",
-    Verb.END: "delete what runs; count what ended; once no pod is left, Complete or Failed",
-    Verb.LET_GO: "count what ended; take all finalizers off",
-    Verb.EXPIRE: "delete it when `ttlSecondsAfterFinished` is over",
+    Verb.RUN: "count finished pods; apply the policies; create or delete pods to match the spec",
+    Verb.PAUSE: "count finished pods; apply the policies; delete all pods",
+    Verb.END: "delete running pods; count finished pods; when no pod is left, Complete or Failed",
+    Verb.LET_GO: "count finished pods; remove all finalizers",
+    Verb.EXPIRE: "delete the Job after `ttlSecondsAfterFinished`",
 }
 
 
 def render() -> str:
     """The section, in Markdown."""
-    lines = [_HEAD, "| standing | when | what is done |\n", "|---|---|---|\n"]
+    lines = [_HEAD, "| state | condition | operation |\n", "|---|---|---|\n"]
     lines += [f"| **{standing}** | {_WHEN[standing]} | {_WHAT[verb]} |\n" for standing, verb in TABLE.items()]
     return "".join(lines)

@@ -8,16 +8,16 @@ from vcbatch.api.cronjob import ConcurrencyPolicy
 from vcbatch.core.cronjob.concurrency import Verb, verb_for
 
 _VERBS: Final = {
-    Verb.START: "its job is made",
-    Verb.WAIT: "it waits, and is lost when the next slot comes or its deadline passes",
-    Verb.REPLACE: "the jobs that run are deleted, and its job is made",
+    Verb.START: "the job is created",
+    Verb.WAIT: "the run waits, and is missed at the next scheduled run or after its deadline",
+    Verb.REPLACE: "running jobs are deleted, and the job is created",
 }
 _HEAD: Final = """\
-## A slot of a CronJob
+## Scheduled runs of a CronJob
 
-Generated from the table in `vcbatch/core/cronjob/concurrency.py`: what becomes of a slot that is due.
+Generated from the table in `vcbatch/core/cronjob/concurrency.py`: the effect of a scheduled run.
 
-| `concurrencyPolicy` | no job of an earlier slot runs | one does |
+| `concurrencyPolicy` | no earlier job is running | an earlier job is running |
 |---|---|---|
 """
 

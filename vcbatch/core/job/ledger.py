@@ -136,7 +136,7 @@ class Ledger:
         for record in self.tasks.values():
             record.seen = set()
 
-    def begin_anew(self) -> None:
+    def restart_all(self) -> None:
         """Restart every index."""
         self.restarting_job = True
         self.tasks = {name: TaskRecord() for name in self.tasks}

@@ -52,7 +52,7 @@ def perform(context: JobContext, cell: Cell, stimulus: Stimulus) -> Acts:
                 if cell.charge is Charge.RESUME:
                     ledger.begin_resumed()
                 elif cell.retain is Retain.NOTHING:
-                    ledger.begin_anew()
+                    ledger.restart_all()
             return kill_pods(context, cell.retain)
 
 

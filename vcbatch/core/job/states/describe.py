@@ -23,30 +23,31 @@ _COLUMNS: Final = (
 _HEAD: Final = """\
 # The phases of a job
 
-Generated from the table in `vcbatch/core/job/states/` (a test finds drift and says how to write it anew).
+Generated from the table in `vcbatch/core/job/states/`. A test fails when the page is out of date, and prints the
+command that updates it.
 
-A row is the phase that a job is in, a column what a policy, a Command or the controller itself asks for. A cell says
-what is done to the pods and which phase follows:
+A row is the current phase of a job, a column the action that a policy, a Command or the controller requests. A cell
+gives the operation on the pods and the next phase:
 
 | | |
 |---|---|
-| S | SyncJob: make the pods what the spec asks for |
+| S | SyncJob: create and delete pods to match the spec |
 | K(none) K(succeeded) K(soft) | KillJob: delete the PodGroup and all pods, but keep none, the succeeded, the finished |
 | T | KillTarget: delete the pods of one task, of one partition, or one pod |
-| D | go on deleting what is being restarted, create nothing |
-| → | the phase that follows, at once or when the condition holds |
+| D | continue to delete the pods of the restart, create none |
+| → | the next phase, immediately or when the condition is met |
 | · | the same as the last column |
 
 """
 
 _TAIL: Final = f"""
-A restart is paid for before anything is killed. The job's own failures use up `maxRetry`; evictions, preemptions, lost
-nodes and pods deleted by people have a budget of their own ({INFRASTRUCTURE_RETRIES}); resumes are free. When the
-budget is used up, the restart becomes {{exhausted}}: the job fails and its last failed pods remain.
+A restart is counted before any pod is deleted. Failures of the job count against `maxRetry`; evictions, preemptions,
+lost nodes and pods deleted by users have a separate limit ({INFRASTRUCTURE_RETRIES}); resumes are not counted. When no
+retries are left, the restart becomes {{exhausted}}: the job fails and its last failed pods remain.
 
-A job that becomes Completed or Failed by the rules of Running has its remaining pods killed, K(soft), in the same step.
-`status.version` counts attempts: it grows whenever an attempt ends (with every K that leaves a phase), and pods of
-older versions concern no policy.
+When a job becomes Completed or Failed by the rules of Running, its remaining pods are deleted, K(soft), in the same
+step. `status.version` counts attempts: it increases whenever an attempt ends (with every K that leaves a phase). No
+policy applies to pods of older versions.
 """
 
 

@@ -19,25 +19,25 @@ _VERBS: Final = {
     Verb.FOLLOW: "",
     Verb.SUSPEND: "suspend",
     Verb.RESUME: "resume",
-    Verb.RETRY: "discard what failed",
+    Verb.RETRY: "discard failed jobs",
 }
 _HEAD: Final = """\
 ## The phases of a JobFlow
 
-Generated from the table in `vcbatch/core/jobflow/states/`. A row is the phase that a flow is in, a column what a
-Command asks for; SyncJob is what happens without one. "·" is refused.
+Generated from the table in `vcbatch/core/jobflow/states/`. A row is the current phase of a flow, a column
+the action of a Command; SyncJob applies without a Command. "·" is refused.
 
 """
 _TAIL: Final = """
-What is done to the jobs follows from the phase that results:
+The resulting phase determines the operation on the jobs:
 
 | phase | jobs |
 |---|---|
-| Pending, Running | those that are due are made; discarded ones are deleted, and made again once they are gone |
-| the same, suspended | none is made; those that run are suspended, to be resumed with the flow |
-| Failed | none is made; those that run go on |
-| Terminating | none is made; those that run are terminated |
-| Succeed | deleted where `jobRetainPolicy` is `delete` |
+| Pending, Running | jobs that are due are created; discarded jobs are deleted and then recreated |
+| the same, suspended | no job is created; running jobs are suspended, and resumed with the flow |
+| Failed | no job is created; running jobs continue |
+| Terminating | no job is created; running jobs are terminated |
+| Succeed | deleted if `jobRetainPolicy` is `delete` |
 """
 
 

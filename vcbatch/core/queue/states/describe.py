@@ -11,13 +11,13 @@ _COLUMNS: Final = (Action.OPEN_QUEUE, Action.CLOSE_QUEUE, Action.SYNC_QUEUE)
 _HEAD: Final = """\
 ## The states of a Queue
 
-Generated from the table in `vcbatch/core/queue/states/`. A row is the state that a queue is in, a column what a Command
-asks for; SyncQueue is what happens without one, and instead of what a state has no rule for ("·").
+Generated from the table in `vcbatch/core/queue/states/`. A row is the current state of a queue, a column the action of
+a Command; SyncQueue applies without a Command, and for actions without a rule ("·").
 
 """
 _TAIL: Final = """
-A queue without a state is treated as Open. Closing a queue closes those below it; they open again with it, but for
-those that were closed by hand.
+A queue without a state is treated as Open. Closing a queue closes its child queues; they open again with it, except
+those that were closed by a user.
 """
 
 

@@ -64,7 +64,7 @@ def _errors_of(encoded: bytes, path: str) -> Sequence[FieldError]:
     schema: Json = msgspec.json.decode(encoded)
     found = [*_declared_errors(schema, path, root=True)]
     structural = sorted(_structural_errors(schema, path, "root"), key=str)
-    return (*found, *structural) or (*cost_errors(schema, path), *_default_faults(schema, path))
+    return (*found, *structural) or (*cost_errors(schema, path), *_default_errors(schema, path))
 
 
 def _size(schema: Any, depth: int) -> int | None:
@@ -322,7 +322,7 @@ def _relative(path: str) -> str:
     return path[found.start() + 1 :] if found else path
 
 
-def _default_faults(schema: Json, path: str) -> Iterator[FieldError]:
+def _default_errors(schema: Json, path: str) -> Iterator[FieldError]:
     default = schema.get("default")
     if default is not None:
         for error in validate_schema(default, compile_schema(schema)):
@@ -332,7 +332,7 @@ def _default_faults(schema: Json, path: str) -> Iterator[FieldError]:
                 message=error.message,
             )
     for name, sub in sorted((schema.get("properties") or {}).items()):
-        yield from _default_faults(sub, f"{path}.properties[{name}]")
+        yield from _default_errors(sub, f"{path}.properties[{name}]")
     for key in ("items", "additionalProperties"):
         if isinstance(schema.get(key), dict):
-            yield from _default_faults(schema[key], f"{path}.{key}")
+            yield from _default_errors(schema[key], f"{path}.{key}")
