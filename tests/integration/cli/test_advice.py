@@ -157,9 +157,9 @@ def _claim_of_the_job(person: Person) -> Callable[[], None]:
 
 
 STATES: dict[str, tuple[Callable[[Person], Callable[[], None]], str, dict[str, str]]] = {
-    "start-cordoned": (_cordoned, "Where that is yours to decide", {}),
-    "start-selected": (_selected, "Or label nodes", {"KEY=VALUE": "disk=fast"}),
-    "start-tainted": (_tainted, "Or take the taint off", {}),
+    "start-cordoned": (_cordoned, "As an administrator: kubectl uncordon", {}),
+    "start-selected": (_selected, "Or, as an administrator, label nodes", {"KEY=VALUE": "disk=fast"}),
+    "start-tainted": (_tainted, "Or, as an administrator, remove the taint", {}),
     "start-claim": (_claim_of_the_job, "Create PersistentVolumeClaim given", {}),
 }
 

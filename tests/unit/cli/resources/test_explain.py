@@ -50,7 +50,7 @@ def test_one_that_keeps_room_and_never_starts_is_named_once() -> None:
     limit = Limit(queue="q", short_by={"cpu": parse_quantity("2")})
     said = screen(waiting(WaitReason.QUEUE_LIMIT, ahead=[stuck], holders=[stuck], enough=[stuck], limit=limit))
     assert "Starts:   once n/stuck ends\n" in said
-    assert "n/stuck keeps room, and can't start as things are:\n    vcbatch job explain stuck -n n\n" in said
+    assert "n/stuck has reserved capacity and can't start: vcbatch job explain stuck -n n\n" in said
     assert "Ahead of it" not in said
     assert (
         "Held in queue q\n  JOB       PHASE     PODS   AGE   REQUESTS\n  n/stuck   Inqueue      2   5m    cpu 4" in said
@@ -61,24 +61,24 @@ def test_a_job_whose_gang_is_refused_is_led_to_its_queue() -> None:
     refused = replace(waiting(WaitReason.IMPOSSIBLE), reason=JobReason.POD_GROUP_ERROR, gang=None, position=0)
     said = " ".join(screen(refused).split())
     assert "mine is Pending for 0s: PodGroupError said" in said
-    assert "Where that is for the queue, open it: vcbatch queue open q" in said
+    assert "If the queue is the reason, open it: vcbatch queue open q" in said
 
 
 def test_what_can_never_start_is_told_whose_limit_it_is() -> None:
     limit = Limit(queue="top", short_by={"cpu": parse_quantity("2")}, ever=False)
     for reason in (WaitReason.IMPOSSIBLE, WaitReason.QUEUE_LIMIT):
         said = screen(waiting(reason, limit=limit))
-        assert "more than queue top may ever hold" in said
+        assert "more than the limit of queue top" in said
         assert "Too large: cpu 2, above the capability of queue top\nStarts:    never, as things are\n" in said
     of_nodes = screen(waiting(WaitReason.IMPOSSIBLE))
-    assert "for nodes that there are" in of_nodes and "may ever hold" not in of_nodes
+    assert "can't start on this cluster" in of_nodes and "more than the limit" not in of_nodes
     assert "Starts: never" in of_nodes
 
 
 def test_a_command_to_type_is_in_one_piece() -> None:
     long = Limit(queue="q" * 40, short_by={"cpu": parse_quantity("2")}, ever=False)
     said = explained(JOB, waiting(WaitReason.QUEUE_LIMIT, limit=long), Terminal(width=80), now=NOW)
-    assert f"if it is yours:\n    vcbatch queue describe {'q' * 40}\n" in said
+    assert f"raise the queue's capability:\n    vcbatch queue describe {'q' * 40}\n" in said
 
 
 def test_columns_in_which_all_are_alike_are_left_out() -> None:
@@ -109,7 +109,7 @@ def test_one_that_others_may_not_be_evicted_for_yet_is_told_from_when_on() -> No
     kept = waiting(WaitReason.VICTIMS_PROTECTED, evictable_from=NOW + timedelta(minutes=4))
     said = screen(kept)
     assert "Starts: from 2026-06-01 12:04:00 UTC (in 4m) on others may be evicted\n" in said
-    assert "room is made for it once the policy lets those pods go" in " ".join(said.split())
+    assert "pods are evicted for it when the scheduler configuration allows it" in " ".join(said.split())
 
 
 def test_one_that_stands_behind_the_first_of_its_queue_is_told_so() -> None:
@@ -118,11 +118,11 @@ def test_one_that_stands_behind_the_first_of_its_queue_is_told_so() -> None:
     held = replace(waiting(WaitReason.QUEUE_LIMIT, ahead=[first], held_up_by=first), message=message)
     said = screen(held)
     assert "Behind: queue q is first in, first out: n/first is first\nStarts: not before n/first has started\n" in said
-    assert "it has its turn once n/first has started" in said
+    assert "it is next when n/first has started" in said
     assert "vcbatch job explain first -n n\n" in said
     assert "REASON" in said and "holds it up" in said
     for_room = screen(replace(held, message="cpu 4 of 4"))
-    assert "it starts once enough of the queue has ended" in for_room, "it waits for room itself"
+    assert "it starts when enough jobs of the queue have finished" in for_room, "it waits for room itself"
 
 
 def test_one_behind_a_gang_with_an_expected_start_may_start_before_that() -> None:

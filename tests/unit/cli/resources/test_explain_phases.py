@@ -17,7 +17,7 @@ from vcbatch.core.waiting import Surroundings, waiting_of
 
 Json = dict[str, Any]
 
-NOBODY = "Nobody has looked"
+NOBODY = "Not reconciled yet"
 HELD = f"{WAITS_UNTIL_GONE}pod j-a-0 (held by finalizer example.com/hold)"
 
 
@@ -90,6 +90,6 @@ def test_who_is_waited_for_is_told_with_what_can_be_done(phase: str) -> None:
 def test_a_name_that_is_taken_is_to_be_freed() -> None:
     message = "ConfigMap n/j-svc can't be made: the name is taken by an object without a controller"
     said = " ".join(advice(job("Pending", "PluginError", message)))
-    assert "Delete the object that has the name" in said
+    assert "Delete the object with that name" in said
     assert "spec.plugins" not in said
-    assert "Correct spec.plugins" in " ".join(advice(job("Pending", "PluginError", "task w: plugin x failed")))
+    assert "Fix spec.plugins" in " ".join(advice(job("Pending", "PluginError", "task w: plugin x failed")))

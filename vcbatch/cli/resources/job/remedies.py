@@ -16,51 +16,51 @@ from vcbatch.core.waiting import QUEUE_GONE, Waiting, phase_of
 
 Json = dict[str, Any]
 
-_MOVE: Final = "Or let it wait elsewhere: vcbatch job move {job} QUEUE"
-_DESCRIBE: Final = "Events say which: vcbatch job describe {job}"
-_CLAIMS: Final = "What its claims lack: kubectl describe pvc -n {namespace}"
-_ASK_FOR_LESS: Final = "Waiting won't help. Ask for less, or for nodes that there are, and resubmit it: vcbatch cluster"
+_MOVE: Final = "Or move it to another queue: vcbatch job move {job} QUEUE"
+_DESCRIBE: Final = "See the events: vcbatch job describe {job}"
+_CLAIMS: Final = "See the events of its claims: kubectl describe pvc -n {namespace}"
+_ASK_FOR_LESS: Final = "It can't start on this cluster. Reduce the request and resubmit it. Capacity: vcbatch cluster"
 
 _AT_NODES: Final = (
-    "Nothing, if it may wait: it starts once pods that keep it from nodes have ended.",
-    "Or change what its pods ask for there, and resubmit it.",
+    "No action needed: it starts when the pods that conflict with it have finished.",
+    "Or change the conflicting fields of its pods and resubmit it.",
 )
 
 _FOR: Final[Mapping[WaitReason | JobReason, tuple[str, ...]]] = {
     WaitReason.NOT_ENOUGH_PODS: (
-        "Its pods are still being made. If that lasts, something refuses them: vcbatch job describe {job}",
+        "Its pods are being created. If that takes long, see the events: vcbatch job describe {job}",
     ),
     WaitReason.POD_GROUP_MISSING: (
-        "Create the PodGroup that its pods name. Those that exist: kubectl get podgroups -n {namespace}",
+        "Create the PodGroup that its pods name. Existing PodGroups: kubectl get podgroups -n {namespace}",
     ),
-    WaitReason.QUEUE_MISSING: ("Make the queue: vcbatch queue create {queue}", _MOVE),
+    WaitReason.QUEUE_MISSING: ("Create the queue: vcbatch queue create {queue}", _MOVE),
     WaitReason.QUEUE_NOT_OPEN: ("Open the queue: vcbatch queue open {queue}", _MOVE),
     WaitReason.QUEUE_INVALID: (
-        "Use a queue that has none below it, or put this one in its place: vcbatch queue tree",
+        "Use a leaf queue, or fix the parent of this one: vcbatch queue tree",
         _MOVE,
     ),
     WaitReason.QUEUE_LIMIT: (
-        "Nothing, if it may wait: it starts once enough of the queue has ended.",
-        "Or raise the limit, if it is yours: vcbatch queue describe {limit}",
+        "No action needed: it starts when enough jobs of the queue have finished.",
+        "Or, as an administrator, raise the queue's limit: vcbatch queue describe {limit}",
         _MOVE,
     ),
     WaitReason.RESOURCE_QUOTA: (
-        "It starts once the namespace's quota has room: kubectl describe resourcequota -n {namespace}",
+        "It starts when the namespace's quota allows it: kubectl describe resourcequota -n {namespace}",
     ),
-    WaitReason.ADMISSION_REFUSED: ("A plugin of the scheduler's policy refuses it; its administrator can say why.",),
+    WaitReason.ADMISSION_REFUSED: ("A scheduler plugin rejects it; ask your cluster administrator.",),
     WaitReason.CLUSTER_OVERCOMMITTED: (
-        "It starts once enough of what was admitted before it has ended: vcbatch cluster",
-        "If it asks for more than the whole cluster has, ask for less and resubmit it.",
+        "It starts when enough of the jobs admitted before it have finished: vcbatch cluster",
+        "If it requests more than the whole cluster has, reduce the request and resubmit it.",
     ),
     WaitReason.IMPOSSIBLE: (_ASK_FOR_LESS,),
     WaitReason.INSUFFICIENT: (
-        "Nothing, if it may wait: it starts once enough nodes have room at the same time.",
-        "Or ask for less in each pod and resubmit it. What there is: vcbatch cluster",
+        "No action needed: it starts when enough nodes have free capacity at the same time.",
+        "Or reduce the request of each pod and resubmit it. Free capacity: vcbatch cluster",
     ),
-    WaitReason.TOO_MANY_PODS: ("Nothing, if it may wait: it starts once enough pods on the nodes have ended.",),
+    WaitReason.TOO_MANY_PODS: ("No action needed: it starts when enough pods on the nodes have finished.",),
     WaitReason.NODE_UNSCHEDULABLE: (),
     WaitReason.TAINT_TOLERATION: (),
-    WaitReason.NODE_AFFINITY: ("Nothing, if it may wait: nodes are being added whose labels aren't there yet.",),
+    WaitReason.NODE_AFFINITY: ("No action needed: nodes are being added that don't have their labels yet.",),
     WaitReason.NODE_PORTS: _AT_NODES,
     WaitReason.INTER_POD_AFFINITY: _AT_NODES,
     WaitReason.POD_TOPOLOGY_SPREAD: _AT_NODES,
@@ -70,87 +70,91 @@ _FOR: Final[Mapping[WaitReason | JobReason, tuple[str, ...]]] = {
     WaitReason.NODE_VOLUME_LIMITS: _AT_NODES,
     WaitReason.DYNAMIC_RESOURCES: (
         *_AT_NODES,
-        "What its claims lack: kubectl describe resourceclaims -n {namespace}",
+        "See the events of its claims: kubectl describe resourceclaims -n {namespace}",
     ),
     WaitReason.DEVICE_SHARE: _AT_NODES,
     WaitReason.NUMA: _AT_NODES,
     WaitReason.NODE_GROUP: (*_AT_NODES, _MOVE),
-    WaitReason.NODE_USAGE: ("Nothing, if it may wait: it starts once less of the nodes is in use. vcbatch cluster",),
+    WaitReason.NODE_USAGE: ("No action needed: it starts when the nodes are less loaded: vcbatch cluster",),
     WaitReason.REVOCABLE_ZONE: (
-        "Nothing, if its pods may be evicted: it starts once the nodes are lent to such pods.",
-        'Or say so by the annotation volcano.sh/revocable-zone: "*" of its pods, and resubmit it.',
+        "No action needed if its pods may be evicted: it starts when the nodes take such pods.",
+        'Or allow it with the annotation volcano.sh/revocable-zone: "*" on its pods, and resubmit it.',
     ),
     WaitReason.PROPORTIONAL: _AT_NODES,
-    WaitReason.EXTENDER: ("The server of the policy's extender refuses the nodes; its administrator can say why.",),
-    WaitReason.NODES_REFUSED: ("A plugin of the scheduler's policy refuses the nodes that have room.",),
-    WaitReason.WAITING_FOR_RELEASE: ("Nothing: it starts as soon as the pods that are ending are gone.",),
+    WaitReason.EXTENDER: ("The scheduler extender rejects the nodes; ask your cluster administrator.",),
+    WaitReason.NODES_REFUSED: (
+        "A scheduler plugin rejects the nodes that have capacity; ask your cluster administrator.",
+    ),
+    WaitReason.WAITING_FOR_RELEASE: ("No action needed: it starts when the terminating pods are deleted.",),
     WaitReason.VICTIMS_PROTECTED: (
-        "Nothing, if it may wait: room is made for it once the policy lets those pods go.",
-        "Or ask for less, so that fewer have to go, and resubmit it.",
+        "No action needed: pods are evicted for it when the scheduler configuration allows it.",
+        "Or reduce the request, so that fewer pods have to be evicted, and resubmit it.",
     ),
     WaitReason.RECLAIM_BLOCKED: (
-        "Nothing, if it may wait: it starts once pods of that gang have ended.",
-        "Or lower what that queue deserves by what it would be short of (spec.deserved).",
+        "No action needed: it starts when pods of that gang have finished.",
+        "Or lower spec.deserved of that queue by the missing amount.",
     ),
-    WaitReason.UNSUPPORTED: ("Leave out what its pods ask for that this scheduler doesn't know, and resubmit it.",),
+    WaitReason.UNSUPPORTED: ("Remove the fields that this scheduler doesn't support and resubmit it.",),
     WaitReason.VOLUMES: (_CLAIMS,),
-    WaitReason.DEVICES: ("What its claims lack: kubectl describe resourceclaims -n {namespace}",),
+    WaitReason.DEVICES: ("See the events of its claims: kubectl describe resourceclaims -n {namespace}",),
     WaitReason.RESERVED: (
-        "Nothing, if it may wait. A job with a time limit (annotation vcbatch.dev/max-run-seconds) may start before.",
+        "No action needed. A job with a time limit (annotation vcbatch.dev/max-run-seconds) can start earlier.",
     ),
-    WaitReason.GATED: ("Its pods have spec.schedulingGates; who put them there has to take them off.",),
-    WaitReason.PLUGIN_FAILED: ("Tell whoever keeps the scheduler's plugins; its log says where it failed.",),
+    WaitReason.GATED: (
+        "Its pods have spec.schedulingGates; the controller or user that added them has to remove them.",
+    ),
+    WaitReason.PLUGIN_FAILED: ("Tell your cluster administrator; the scheduler's log says where the plugin failed.",),
     WaitReason.TOPOLOGY: (
-        "Nothing, if it may wait. Or allow a higher tier (spec.networkTopology) and resubmit it.",
-        "The domains: vcbatch hypernode tree",
+        "No action needed. Or allow a higher tier (spec.networkTopology) and resubmit it.",
+        "Topology domains: vcbatch hypernode tree",
     ),
-    WaitReason.TOPOLOGY_INCONSISTENT: ("Mend the HyperNodes, or the tier that it names: vcbatch hypernode tree",),
-    JobReason.QUEUE_NOT_FOUND: ("Make the queue: vcbatch queue create {queue}", _MOVE),
-    JobReason.BACK_OFF: ("Nothing: it starts again by itself after the time that is said.",),
+    WaitReason.TOPOLOGY_INCONSISTENT: ("Fix the HyperNodes or the requested tier: vcbatch hypernode tree",),
+    JobReason.QUEUE_NOT_FOUND: ("Create the queue: vcbatch queue create {queue}", _MOVE),
+    JobReason.BACK_OFF: ("No action needed: it restarts after the back-off.",),
     JobReason.PVC_ERROR: (_CLAIMS, _DESCRIBE),
     JobReason.FAILED_CREATE: (
-        "The server refuses its pods; fix what the message names and submit the job again.",
+        "The server rejects its pods; fix the named field and submit the job again.",
         _DESCRIBE,
     ),
-    JobReason.PLUGIN_ERROR: ("Correct spec.plugins and submit the job again.", _DESCRIBE),
+    JobReason.PLUGIN_ERROR: ("Fix spec.plugins and submit the job again.", _DESCRIBE),
     JobReason.POD_GROUP_ERROR: (
-        "The server refuses its PodGroup. Where that is for the queue, open it: vcbatch queue open {queue}",
+        "The server rejects its PodGroup. If the queue is the reason, open it: vcbatch queue open {queue}",
         _DESCRIBE,
     ),
     JobReason.POD_TERMINATING: (_DESCRIBE,),
-    JobReason.DEPENDENCY_NOT_READY: ("Nothing: the task starts once those that it depends on are there.",),
-    JobReason.POD_NOT_STARTED: ("It has its nodes. What keeps a container from starting: vcbatch job describe {job}",),
-    JobReason.UNSUPPORTED: ("Leave out what isn't supported and resubmit it.", _DESCRIBE),
+    JobReason.DEPENDENCY_NOT_READY: (
+        "No action needed: the task starts when the tasks that it depends on have started.",
+    ),
+    JobReason.POD_NOT_STARTED: ("Its pods have nodes. Why a container doesn't start: vcbatch job describe {job}",),
+    JobReason.UNSUPPORTED: ("Remove the unsupported fields and resubmit it.", _DESCRIBE),
 }
 
 
 _RESUME: Final = ("It is suspended: vcbatch job resume {job}",)
-_UNSEEN: Final = "Nobody has looked at it yet. If that lasts, the controllers don't run: vcbatch doctor"
-_WITHOUT_GANG: Final = (
-    "The controllers have seen it, and its PodGroup is made next. If that lasts: vcbatch job describe {job}"
-)
+_UNSEEN: Final = "Not reconciled yet. If that takes long, the controllers aren't running: vcbatch doctor"
+_WITHOUT_GANG: Final = "Its PodGroup is about to be created. If that takes long: vcbatch job describe {job}"
 _NAME_IN_USE: Final = "can't be made: the "
 _FREE_THE_NAME: Final = (
-    "Delete the object that has the name: the job starts by itself within a minute. Or submit it under another name.",
-    "What there is: kubectl get configmaps,services,secrets,networkpolicies -n {namespace}",
+    "Delete the object with that name: the job then starts within a minute. Or submit it under another name.",
+    "Existing objects: kubectl get configmaps,services,secrets,networkpolicies -n {namespace}",
 )
 _HELD: Final = (
-    "What holds them: kubectl describe pods -n {namespace} -l {selector}",
-    "Who put a finalizer there takes it off. Where that program is gone: kubectl edit pod POD -n {namespace}",
-    "Where the node is lost and doesn't come back: kubectl delete pod POD -n {namespace} --force",
+    "See their events and finalizers: kubectl describe pods -n {namespace} -l {selector}",
+    "The program that added a finalizer removes it. If it no longer runs: kubectl edit pod POD -n {namespace}",
+    "If the node is lost for good: kubectl delete pod POD -n {namespace} --force",
 )
 
 
 _LARGER_THAN_QUEUE: Final = (
-    "Waiting won't help: it asks for more than queue {limit} may ever hold. Ask for less and resubmit it.",
-    "Or raise the queue's capability, if it is yours: vcbatch queue describe {limit}",
+    "It requests more than the limit of queue {limit}. Reduce the request and resubmit it.",
+    "Or, as an administrator, raise the queue's capability: vcbatch queue describe {limit}",
     _MOVE,
 )
 
 
 _BEHIND_FIRST: Final = (
-    "Nothing, if it may wait: it has its turn once {first} has started.",
-    "Why that one waits: vcbatch job explain {first_name} -n {first_namespace}",
+    "No action needed: it is next when {first} has started.",
+    "Why that job is pending: vcbatch job explain {first_name} -n {first_namespace}",
     _MOVE,
 )
 
@@ -183,8 +187,7 @@ _REPORTED_MISSING: Final = (
 """Sentences of servers, kubelets, schedulers and ours that name an object which doesn't exist."""
 
 _LOST_CLAIM: Final = (
-    "Nothing brings back what it held. To start with an empty claim, submit the job again after this: "
-    "vcbatch job delete {job}"
+    "Its data is lost. To start with an empty claim, submit the job again after: vcbatch job delete {job}"
 )
 _UNREADY: Final = ("not-ready", "unreachable", "network-unavailable", "uninitialized", "out-of-service")
 _TAINT: Final = re.compile(r"untolerated taint \{([^:}]+)")
@@ -204,8 +207,7 @@ def remedies(job: Json, waiting: Waiting) -> Iterator[str]:
     for gang in waiting.enough:
         if gang.reason is WaitReason.IMPOSSIBLE:
             yield (
-                f"{gang.key} keeps room, and can't start as things are: "
-                f"vcbatch job explain {gang.name} -n {gang.namespace}"
+                f"{gang.key} has reserved capacity and can't start: vcbatch job explain {gang.name} -n {gang.namespace}"
             )
     for sentence in _sentences(job, waiting):
         yield sentence.format_map(words)
@@ -213,7 +215,7 @@ def remedies(job: Json, waiting: Waiting) -> Iterator[str]:
 
 def _sentences(job: Json, waiting: Waiting) -> tuple[str, ...]:
     if part(job, "metadata").get("deletionTimestamp"):
-        return ("It is being deleted, and is gone once its pods are: kubectl get pods -n {namespace} -l {selector}",)
+        return ("It is being deleted, together with its pods: kubectl get pods -n {namespace} -l {selector}",)
     phase = phase_of(job)
     if waits_until_gone(waiting.message):
         return (*_HELD, *(_RESUME if phase is JobPhase.ABORTING else ()))
@@ -221,15 +223,13 @@ def _sentences(job: Json, waiting: Waiting) -> tuple[str, ...]:
         case JobPhase.ABORTED:
             return (*_RESUME, *_then_queue(waiting))
         case JobPhase.ABORTING:
-            return ("It is suspended once its pods are gone.", *_RESUME)
+            return ("It is suspended when its pods are deleted.", *_RESUME)
         case JobPhase.RESTARTING:
-            return (
-                "Nothing: pods of the attempt before are being deleted, and new ones are created once they are gone.",
-            )
+            return ("No action needed: pods of the previous attempt are being deleted, then new ones are created.",)
         case JobPhase.FAILED | JobPhase.TERMINATED:
-            return ("What its pods said at last: vcbatch job describe {job}", *_again(waiting))
+            return ("The last log lines of its pods: vcbatch job describe {job}", *_again(waiting))
         case JobPhase.COMPLETING | JobPhase.TERMINATING:
-            return ("Nothing: it is over once its pods are gone.",)
+            return ("No action needed: it finishes when its pods are deleted.",)
         case JobPhase.COMPLETED:
             return ()
         case JobPhase.RUNNING if not waiting.message:
@@ -255,7 +255,7 @@ def _sentences(job: Json, waiting: Waiting) -> tuple[str, ...]:
     if waiting.gang is None and not waiting.message:
         return (_UNSEEN if _is_unseen(job) else _WITHOUT_GANG,)
     if not waiting.message:
-        return ("The scheduler hasn't said anything yet. If that lasts, it doesn't run: vcbatch doctor",)
+        return ("The scheduler hasn't reported a reason yet. If that takes long, it isn't running: vcbatch doctor",)
     return (_DESCRIBE,)
 
 
@@ -264,12 +264,12 @@ def _again(waiting: Waiting) -> tuple[str, ...]:
     elsewhere = "vcbatch job requeue {job} --queue QUEUE"
     if waiting.queue_state == QUEUE_GONE:
         return (
-            f"Its queue {{queue}} is gone. Run it again from the beginning in another: {elsewhere}",
+            f"Its queue {{queue}} was deleted. Run it again from the beginning in another: {elsewhere}",
             "Or create the queue, and then requeue the job: vcbatch queue create {queue}",
         )
     if waiting.queue_state in _QUEUE_SHUT:
         return (
-            f"Its queue {{queue}} takes no jobs. Run it again from the beginning in another: {elsewhere}",
+            f"Its queue {{queue}} isn't open. Run it again from the beginning in another: {elsewhere}",
             "Or open the queue, and then requeue the job: vcbatch queue open {queue}",
         )
     return ("Run it again from the beginning: vcbatch job requeue {job}",)
@@ -279,7 +279,7 @@ def _then_queue(waiting: Waiting) -> tuple[str, ...]:
     """What a job that is suspended needs beside being resumed."""
     if waiting.queue_state == QUEUE_GONE:
         return (
-            "Its queue {queue} is gone, so that it waits then. Create the queue: vcbatch queue create {queue}",
+            "Its queue {queue} was deleted, so it stays pending. Create the queue: vcbatch queue create {queue}",
             _MOVE,
         )
     return ()
@@ -296,8 +296,8 @@ def _missing(waiting: Waiting) -> Iterator[str]:
     if found:
         whose = "its name" if len(found) == 1 else "their names"
         kinds = ",".join(dict.fromkeys(_PLURALS.get(kind, kind.lower()) for kind, _ in found))
-        yield "The job goes on by itself once that is done."
-        yield f"Or correct {whose} and submit the job again. What there is: kubectl get {kinds} -n {{namespace}}"
+        yield "The job then continues automatically."
+        yield f"Or correct {whose} and submit the job again. Existing objects: kubectl get {kinds} -n {{namespace}}"
 
 
 def _reported_missing(message: str) -> Iterator[tuple[str, str]]:
@@ -312,19 +312,19 @@ def _reported_by_nodes(message: str, *, barred: bool) -> Iterator[str]:
     taints = list(dict.fromkeys(_TAINT.findall(message)))
     unready = [taint for taint in taints if taint.rpartition("/")[2] in _UNREADY]
     if "were unschedulable" in message or "node.kubernetes.io/unschedulable" in taints:
-        yield "Nodes are cordoned (SchedulingDisabled). It starts once enough of them are uncordoned: kubectl get nodes"
-        yield "Where that is yours to decide: kubectl uncordon NODE"
+        yield "Nodes are cordoned (SchedulingDisabled). It starts when enough of them are uncordoned: kubectl get nodes"
+        yield "As an administrator: kubectl uncordon NODE"
     if unready:
-        yield "Nodes aren't ready; it starts once enough of them are: kubectl describe nodes"
+        yield "Nodes aren't ready; it starts when enough of them are: kubectl describe nodes"
     if not barred:
         return
     for taint in taints:
         if taint not in unready and taint != "node.kubernetes.io/unschedulable":
             yield f"Submit it again with a toleration of the taint {_plain(taint)}, if its pods may run on such nodes."
-            yield f"Or take the taint off, if the nodes are yours: kubectl taint nodes NODE {_plain(taint)}-"
+            yield f"Or, as an administrator, remove the taint: kubectl taint nodes NODE {_plain(taint)}-"
     if "didn't match Pod's node affinity/selector" in message:
-        yield "Correct spec.nodeSelector or affinity of its pods, and resubmit it: kubectl get nodes --show-labels"
-        yield "Or label nodes, if they are yours, and it starts by itself: kubectl label node NODE KEY=VALUE"
+        yield "Fix spec.nodeSelector or affinity of its pods and resubmit it: kubectl get nodes --show-labels"
+        yield "Or, as an administrator, label nodes: kubectl label node NODE KEY=VALUE"
 
 
 def _reported_by_others(waiting: Waiting) -> Iterator[str]:
@@ -334,20 +334,20 @@ def _reported_by_others(waiting: Waiting) -> Iterator[str]:
         if "is gone with what it held" in message:
             yield _LOST_CLAIM
         if "is being deleted" in message:
-            yield "Who uses a claim that is being deleted, and so holds it: kubectl describe pvc -n {namespace}"
+            yield "Which pods use a claim that is being deleted: kubectl describe pvc -n {namespace}"
         if "the name is taken by a claim of somebody else" in message:
-            yield "Delete the claim that has the name, or leave volumeClaimName out of spec.volumes and resubmit it."
+            yield "Delete the claim with that name, or remove volumeClaimName from spec.volumes and resubmit it."
     if waiting.reason is JobReason.FAILED_CREATE:
         if "exceeded quota" in message:
-            yield "It goes on once the namespace's quota has room: kubectl describe resourcequota -n {namespace}"
+            yield "It continues when the namespace's quota allows it: kubectl describe resourcequota -n {namespace}"
         if "failed calling webhook" in message:
-            yield "It is tried again until the webhook answers: kubectl get mutatingwebhookconfigurations"
+            yield "It is retried until the webhook responds: kubectl get mutatingwebhookconfigurations"
     if waiting.reason is JobReason.POD_NOT_STARTED and (found := _UNSTARTED.match(message)):
         container, pod, why = map(_plain, found.groups())
         if why in ("ErrImagePull", "ImagePullBackOff", "InvalidImageName"):
-            yield "Correct the image's name, or give its pods imagePullSecrets, and resubmit it."
+            yield "Fix the image name, or add imagePullSecrets to its pods, and resubmit it."
         elif why == "CrashLoopBackOff":
-            yield f"What it said before it ended: kubectl logs {pod} -c {container} -n {{namespace}} --previous"
+            yield f"Its log before it exited: kubectl logs {pod} -c {container} -n {{namespace}} --previous"
 
 
 def _plain(text: str) -> str:
