@@ -120,7 +120,7 @@ def _reason(why: Explanation) -> Iterator[str]:
         yield from _wrapped(f"would start if you: {'; '.join(map(sentence_of, why.remedies))}", indent=4, hang=6)
     if why.position > 1:
         yield from _wrapped(
-            f"number {why.position} of those that wait in queue {why.queue}, behind {', '.join(why.ahead)}",
+            f"position {why.position} in queue {why.queue}, behind {', '.join(why.ahead)}",
             indent=4,
             hang=6,
         )

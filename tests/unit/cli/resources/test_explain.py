@@ -49,11 +49,12 @@ def test_one_that_keeps_room_and_never_starts_is_named_once() -> None:
     stuck = gang("stuck", phase="Inqueue", reason=WaitReason.IMPOSSIBLE)
     limit = Limit(queue="q", short_by={"cpu": parse_quantity("2")})
     said = screen(waiting(WaitReason.QUEUE_LIMIT, ahead=[stuck], holders=[stuck], enough=[stuck], limit=limit))
-    assert "Starts:   once n/stuck ends\n" in said
+    assert "Starts:   when n/stuck has finished\n" in said
     assert "n/stuck has reserved capacity and can't start: vcbatch job explain stuck -n n\n" in said
-    assert "Ahead of it" not in said
+    assert "Jobs ahead" not in said
     assert (
-        "Held in queue q\n  JOB       PHASE     PODS   AGE   REQUESTS\n  n/stuck   Inqueue      2   5m    cpu 4" in said
+        "Jobs using queue q\n  JOB       PHASE     PODS   AGE   REQUESTS\n  n/stuck   Inqueue      2   5m    cpu 4"
+        in said
     )
 
 
@@ -69,7 +70,7 @@ def test_what_can_never_start_is_told_whose_limit_it_is() -> None:
     for reason in (WaitReason.IMPOSSIBLE, WaitReason.QUEUE_LIMIT):
         said = screen(waiting(reason, limit=limit))
         assert "more than the limit of queue top" in said
-        assert "Too large: cpu 2, above the capability of queue top\nStarts:    never, as things are\n" in said
+        assert "Too large: cpu 2, above the capability of queue top\nStarts:    never on this cluster\n" in said
     of_nodes = screen(waiting(WaitReason.IMPOSSIBLE))
     assert "can't start on this cluster" in of_nodes and "more than the limit" not in of_nodes
     assert "Starts: never" in of_nodes
@@ -108,7 +109,7 @@ def test_when_it_starts_is_foreseen_for_the_first_of_a_queue() -> None:
 def test_one_that_others_may_not_be_evicted_for_yet_is_told_from_when_on() -> None:
     kept = waiting(WaitReason.VICTIMS_PROTECTED, evictable_from=NOW + timedelta(minutes=4))
     said = screen(kept)
-    assert "Starts: from 2026-06-01 12:04:00 UTC (in 4m) on others may be evicted\n" in said
+    assert "Starts: from 2026-06-01 12:04:00 UTC (in 4m), when other pods may be evicted\n" in said
     assert "pods are evicted for it when the scheduler configuration allows it" in " ".join(said.split())
 
 
@@ -117,10 +118,10 @@ def test_one_that_stands_behind_the_first_of_its_queue_is_told_so() -> None:
     message = behind_first(queue="q", first="n/first-group")
     held = replace(waiting(WaitReason.QUEUE_LIMIT, ahead=[first], held_up_by=first), message=message)
     said = screen(held)
-    assert "Behind: queue q is first in, first out: n/first is first\nStarts: not before n/first has started\n" in said
+    assert "Behind: queue q is first in, first out: n/first is first\nStarts: after n/first has started\n" in said
     assert "it is next when n/first has started" in said
     assert "vcbatch job explain first -n n\n" in said
-    assert "REASON" in said and "holds it up" in said
+    assert "REASON" in said and "blocks it" in said
     for_room = screen(replace(held, message="cpu 4 of 4"))
     assert "it starts when enough jobs of the queue have finished" in for_room, "it waits for room itself"
 
@@ -136,4 +137,4 @@ def test_one_behind_a_gang_with_an_expected_start_may_start_before_that() -> Non
 def test_the_first_of_a_line_is_told_whom_it_holds_up() -> None:
     others = [gang(f"g{number}", phase="Pending") for number in range(7)]
     said = " ".join(screen(waiting(WaitReason.INSUFFICIENT, holds_up=others)).split())
-    assert "Holds up: n/g0, n/g1, n/g2, n/g3, n/g4 and 2 more: queue q is first in, first out" in said
+    assert "Blocks: n/g0, n/g1, n/g2, n/g3, n/g4 and 2 more: queue q is first in, first out" in said

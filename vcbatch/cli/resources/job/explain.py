@@ -47,11 +47,11 @@ _SHOWN = 5
 @setup_options
 @access_options
 def command(name: str, output: str, access: Access, setup: SetupOptions) -> int:
-    """Say why a job waits, who is before it, and what would let it start.
+    """Explain why a job is pending, which jobs are ahead of it, and how to unblock it.
 
-    The reason and its numbers are the scheduler's own. Who is before it, in its queue and among the queues, is what
-    the scheduler goes by now, found by its own code from what the server holds: where the scheduler says its policy to
-    you, or you name one. All nodes and pods are read for that. Else the order in the queue is by priority and then age.
+    The reason and its numbers are those of the scheduler. The order of queues and jobs is computed with the scheduler's
+    code from the objects on the server, if you may read the scheduler configuration or pass one; this reads all nodes
+    and pods. Otherwise, jobs are ordered by priority and then age.
     """
 
     async def fetch(api: Api) -> tuple[Json, Waiting, Order]:
@@ -95,9 +95,9 @@ def explained(
         [
             "\n".join(_headline(job, waiting, terminal, now=now)),
             facts(_facts(waiting, order, now), terminal),
-            section("Queues before its own", queues_table(waiting, order, terminal), terminal),
-            section("Ahead of it", gangs(ahead, queue=waiting.queue, last=True, why=_why(waiting, order)), terminal),
-            section(f"Held in queue {holding}", gangs(waiting.holders, queue=holding), terminal),
+            section("Queues ahead", queues_table(waiting, order, terminal), terminal),
+            section("Jobs ahead", gangs(ahead, queue=waiting.queue, last=True, why=_why(waiting, order)), terminal),
+            section(f"Jobs using queue {holding}", gangs(waiting.holders, queue=holding), terminal),
             section("Would start if", "\n".join(_would_start(waiting, terminal)), terminal),
             section("What to do", "\n".join(_advice(job, waiting, terminal, complete)), terminal),
         ]
@@ -110,7 +110,7 @@ def _headline(job: Json, waiting: Waiting, terminal: Terminal, *, now: datetime)
     why = f": {terminal.paint(waiting.reason, Tone.STRONG)}" if waiting.reason is not None else ""
     yield f"{name_of(job)} is {terminal.paint(phase.text, phase.tone)}{since}{why}"
     if phase_of(job) in (JobPhase.RUNNING, JobPhase.COMPLETED):
-        yield f"  {job_pods(job)} of its pods run or have succeeded"
+        yield f"  {job_pods(job)} pods running or succeeded"
     yield from wrap(waiting.message, width_of(terminal), indent="  ", hang="  ")
 
 
@@ -126,7 +126,7 @@ def _facts(waiting: Waiting, order: Order, now: datetime) -> Iterator[tuple[str,
     if first is not None:
         yield "Behind", behind_first(queue=waiting.queue, first=first.key, expected=first.expected_start)
     if waiting.holds_up:
-        yield "Holds up", f"{_and([one.key for one in waiting.holds_up])}: queue {waiting.queue} is first in, first out"
+        yield "Blocks", f"{_and([one.key for one in waiting.holds_up])}: queue {waiting.queue} is first in, first out"
     limit = waiting.limit
     if limit is not None:
         title, how = ("Short by", "below") if limit.ever else ("Too large", "above")
@@ -134,17 +134,17 @@ def _facts(waiting: Waiting, order: Order, now: datetime) -> Iterator[tuple[str,
     if waiting.expected_start is not None:
         yield "Starts", f"by {moment_text(waiting.expected_start, now)}"
     elif waiting.evictable_from is not None:
-        yield "Starts", f"from {moment_text(waiting.evictable_from, now)} on others may be evicted"
+        yield "Starts", f"from {moment_text(waiting.evictable_from, now)}, when other pods may be evicted"
     elif waiting.missing:
-        yield "Starts", Cell(f"not before {'those are' if len(waiting.missing) > 1 else 'that is'} created", Tone.BAD)
+        yield "Starts", Cell(f"after {'those are' if len(waiting.missing) > 1 else 'that is'} created", Tone.BAD)
     elif waiting.enough:
         others = any(gang not in waiting.holders for gang in waiting.ahead)
-        turn = ", and those ahead of it had their turn" if others else ""
-        yield "Starts", f"once {_and([gang.key for gang in waiting.enough])} {_end(waiting.enough)}{turn}"
+        turn = ", after the jobs ahead" if others else ""
+        yield "Starts", f"when {_and([gang.key for gang in waiting.enough])} {_end(waiting.enough)}{turn}"
     elif waiting.reason is WaitReason.IMPOSSIBLE or (limit is not None and not limit.ever):
-        yield "Starts", Cell("never, as things are", Tone.BAD)
+        yield "Starts", Cell("never on this cluster", Tone.BAD)
     elif first is not None and first.expected_start is None:
-        yield "Starts", f"not before {first.key} has started"
+        yield "Starts", f"after {first.key} has started"
     elif waiting.position > 1:
         yield "Starts", "unknown: it is estimated only for the first job of a queue"
     else:
@@ -156,20 +156,18 @@ def _why(waiting: Waiting, order: Order) -> Mapping[str, str]:
     why = dict(reasons(waiting, order))
     first = waiting.held_up_by
     if first is not None:
-        why[first.uid] = "; ".join(filter(None, (why.get(first.uid), "holds it up")))
+        why[first.uid] = "; ".join(filter(None, (why.get(first.uid), "blocks it")))
     return why
 
 
 def _place(waiting: Waiting) -> str:
     if not waiting.position:
         return waiting.queue
-    if waiting.position == 1:
-        return f"{waiting.queue}, where it is the first of those that wait"
-    return f"{waiting.queue}, where it is number {waiting.position} of those that wait"
+    return f"{waiting.queue} (position {waiting.position})"
 
 
 def _end(gangs: Sequence[Gang]) -> str:
-    return "ends" if len(gangs) == 1 else "end"
+    return "has finished" if len(gangs) == 1 else "have finished"
 
 
 def _and(words: Sequence[str]) -> str:
