@@ -106,15 +106,15 @@ def _strays(outcome: Outcome) -> Iterator[str]:
     for pod, group in outcome.strays.items():
         by_group.setdefault(group, []).append(pod.partition("/")[2])
     for group, pods in by_group.items():
-        yield f"  waits: {WaitReason.POD_GROUP_MISSING}"
+        yield f"  pending: {WaitReason.POD_GROUP_MISSING}"
         yield from _wrapped(f"{_names(pods)}: {no_pod_group(group)}", indent=4, hang=6)
 
 
 def _reason(why: Explanation) -> Iterator[str]:
-    yield from _wrapped(f"waits: {why.reason}", indent=2, hang=4)
+    yield from _wrapped(f"pending: {why.reason}", indent=2, hang=4)
     yield from _wrapped(why.message, indent=4, hang=4)
     for short in why.shortages:
-        text = f"{short.resource}: {short.requested} asked for, {short.available} to be had, short by {short.short_by}"
+        text = f"{short.resource}: {short.requested} requested, {short.available} available, short by {short.short_by}"
         yield from _wrapped(text, indent=4, hang=6)
     if why.remedies:
         yield from _wrapped(f"would start if you: {'; '.join(map(sentence_of, why.remedies))}", indent=4, hang=6)

@@ -230,7 +230,7 @@ def _difference_text(before: Outcome, after: Outcome) -> str:
     changes = [line for gang in gangs for line in _gang_change(before, after, gang)]
     still = [gang for gang in gangs if _waits_otherwise(before, after, gang)]
     for gang in still[:_STILL_SHOWN]:
-        changes += [gang, f"  waits: {_why(after, gang)} (unchanged)", f"    {_cause(after, gang)}"]
+        changes += [gang, f"  pending: {_why(after, gang)} (unchanged)", f"    {_cause(after, gang)}"]
     if len(still) > _STILL_SHOWN:
         changes.append(f"... and {len(still) - _STILL_SHOWN} more pending for the same reason, with other numbers")
     return "\n".join([*lines, *(changes or ["no changes"])])
@@ -272,7 +272,7 @@ def _gang_change(before: Outcome, after: Outcome, gang: str) -> list[str]:
             reported.append(f"  {word}: {was} → {_pods(now)}")
     was, now = _why(before, gang), _why(after, gang)
     if was != now:
-        reported.append(f"  waits: {was or 'no'} → {now or 'no'}")
+        reported.append(f"  pending: {was or 'no'} → {now or 'no'}")
         if now:
             reported.append(f"    {_cause(after, gang)}")
     return [gang, *reported] if reported else []

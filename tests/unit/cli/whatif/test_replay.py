@@ -65,7 +65,7 @@ def test_a_snapshot_is_scheduled_as_the_cluster_would_be(snapshot: Path):
     found = reported(run(snapshot, "-o", "json"))
     assert found["binds"] == {"ns/a-0": "n1", "ns/a-1": "n1"}
     assert list(found["reasons"]) == ["ns/b"]
-    assert "waits: InsufficientResources" in run(snapshot).stdout
+    assert "pending: InsufficientResources" in run(snapshot).stdout
 
 
 def test_what_if_there_were_another_node(snapshot: Path):
@@ -80,7 +80,7 @@ def test_what_if_there_were_another_node(snapshot: Path):
         "\n"
         "ns/b\n"
         "  bound: 0 → 2 pods\n"
-        "  waits: InsufficientResources → no\n"
+        "  pending: InsufficientResources → no\n"
     )
 
 
@@ -91,7 +91,7 @@ def test_what_if_somebody_submitted_too_much(snapshot: Path):
     assert text.startswith(
         "before: 2 pods bound, 0 evicted, 1 gang pending\nafter:  2 pods bound, 0 evicted, 2 gangs pending\n"
     )
-    assert "ns/c\n  waits: no → Impossible\n    c-0: 0/1 nodes are unavailable: 1 Insufficient nvidia.com/gpu." in text
+    assert "ns/c\n  pending: no → Impossible\n    c-0: 0/1 nodes are unavailable: 1 Insufficient nvidia.com/gpu." in text
 
 
 def test_what_if_somebody_submitted_more(snapshot: Path):
@@ -317,7 +317,7 @@ def test_who_waits_still_is_told_how_much_nearer_it_came(tmp_path: Path):
     }
     save(saved, Settings(taken=NOW), [obj for _, obj in World.read(lists).objects])
     text = run(saved, "--what-if", added(saved, node("n3"))).stdout
-    assert "ns/w0\n  waits: Impossible (unchanged)\n    the gang needs nvidia.com/gpu 16" in text
+    assert "ns/w0\n  pending: Impossible (unchanged)\n    the gang needs nvidia.com/gpu 16" in text
     assert text.count(" (unchanged)\n") == 5
     assert text.endswith("... and 1 more pending for the same reason, with other numbers\n")
     assert "nothing changes" not in text

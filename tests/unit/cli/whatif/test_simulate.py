@@ -177,12 +177,12 @@ def test_what_people_read_fits_a_narrow_terminal(write: Any):
         "1 round: 4 pods bound, 1 gang pending\n"
         "\n"
         "default/big  Inqueue  queue default  3 Pending\n"
-        "  waits: Impossible\n"
+        "  pending: Impossible\n"
         "    3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3\n"
         "    minAvailable; Pending: 3 Unschedulable. Origin reason is Impossible: the\n"
         "    gang needs nvidia.com/gpu 9 with 0 held of 4 in the whole cluster (queue\n"
         "    default): short by nvidia.com/gpu 5\n"
-        "    nvidia.com/gpu: 9 asked for, 4 to be had, short by 5\n"
+        "    nvidia.com/gpu: 9 requested, 4 available, short by 5\n"
         "\n"
         "default/train  Inqueue  queue default  4 Binding\n"
         "  bound:\n"
@@ -457,7 +457,7 @@ def test_pods_whose_podgroup_is_not_there_are_told_of(write: Any):
     world = write(node("n"), there, *lost)
     [found] = reported(run(world, "-o", "json"))
     assert found["strays"] == {"default/a": "default/g", "default/b": "default/g"}
-    text = "pods without a gang\n  waits: PodGroupMissing\n    a b: PodGroup default/g doesn't exist\n"
+    text = "pods without a gang\n  pending: PodGroupMissing\n    a b: PodGroup default/g doesn't exist\n"
     assert text in run(world).stdout
     [found] = reported(run(write(node("n"), pod("alone")), "-o", "json"))
     assert "strays" not in found
