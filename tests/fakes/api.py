@@ -1,4 +1,4 @@
-"""An API server in a dictionary: versions, UIDs, preconditions and watches as the real one has them, and no more."""
+"""An in-memory API server with the resourceVersions, UIDs, preconditions and watches of the real one, and no more."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Entry:
 
 
 class FakeApi:
-    """`vcbatch.interfaces.Api`, with the history of writes to look at in `writes` as `(verb, plural, name)`."""
+    """Implements `vcbatch.interfaces.Api`. `writes` is the history of writes as `(verb, plural, name)`."""
 
     def __init__(self) -> None:
         self.objects: dict[tuple[Resource, str, str], Json] = {}
@@ -66,16 +66,16 @@ class FakeApi:
         self.changed = asyncio.Event()
         self.closed_streams = 0
 
-    # What a test does to the world
+    # Operations of tests
 
     def forget_history(self) -> None:
-        """Watches from any version before now get 410."""
+        """Watches from any earlier resourceVersion now get 410."""
         self.history.clear()
         self.oldest = self.version
         self._wake()
 
     def break_watches(self) -> None:
-        """Every open watch ends, as when a server restarts."""
+        """End every open watch, as a restart of the server does."""
         self.closed_streams += 1
         self._wake()
 
@@ -83,7 +83,7 @@ class FakeApi:
         return [copied(obj) for (kind, _, _), obj in self.objects.items() if kind == resource]
 
     def seed(self, resource: Resource, body: Json) -> Json:
-        """An object that is just there."""
+        """Store an object as it is."""
         body = copied(body)
         metadata = body.setdefault("metadata", {})
         self.uids += 1
@@ -239,7 +239,7 @@ class FakeApi:
 
 
 class StreamingFakeApi(FakeApi):
-    """One that tells what exists by a watch, as streaming lists do."""
+    """An API that also lists objects by a watch (streaming lists)."""
 
     def __init__(self) -> None:
         super().__init__()

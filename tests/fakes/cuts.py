@@ -1,4 +1,4 @@
-"""An API whose watches are cut, and that is away for a while."""
+"""An API whose watches can be cut, and that can be unavailable for a while."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ _READS = ("get", "list", "watch")
 
 
 class CutApi:
-    """`vcbatch.interfaces.Api` around another. `cut` ends every open watch, with an error or without one; while `away`
-    nothing is read; `forgets` has every watch that is begun anew answer that its history is gone, once for each
-    kind."""
+    """Wraps another `vcbatch.interfaces.Api`. `cut` ends every open watch, with an error or without one; while `away`
+    is set all reads fail; after `forget` the next watch of each kind is answered with 410, once."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -33,7 +32,7 @@ class CutApi:
         self._end = asyncio.Event()
 
     def forget(self) -> None:
-        """What happened until now is gone from the server's history."""
+        """Drop the server's history of changes so far."""
         self._forgotten = set()
 
     def __getattr__(self, verb: str) -> Callable[..., Any]:
@@ -70,7 +69,7 @@ class CutApi:
 
 
 async def _first(coming: Awaitable[WatchEvent[Any] | None], ended: asyncio.Future[Any]) -> WatchEvent[Any] | None:
-    """The next event; None where the watch is over first."""
+    """The next event; None where the watch ends first."""
     event = asyncio.ensure_future(coming)
     try:
         await asyncio.wait((event, ended), return_when=asyncio.FIRST_COMPLETED)

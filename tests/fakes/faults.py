@@ -1,4 +1,4 @@
-"""An API that fails as networks and servers do, by a plan or by chance from a seed."""
+"""An API with fault injection, by a plan or at random from a seed."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from vcbatch.interfaces.api import Api, ApiError, WatchEvent
 
 class Fault(StrEnum):
     NONE = "none"
-    REFUSED = "no connection"  # nothing was done
-    LOST = "answer lost"  # it was done, and nobody hears of it
+    REFUSED = "no connection"  # the request had no effect
+    LOST = "answer lost"  # the request took effect, but its response is lost
     CONFLICT = "conflict"
     BUSY = "429"
     BROKEN = "500"
@@ -34,7 +34,8 @@ def by_chance(seed: int, share: float, faults: tuple[Fault, ...] = tuple(Fault))
 
 
 class FaultyApi:
-    """`vcbatch.interfaces.Api` around another; `plan` gives the fault of each call to a verb in `verbs`."""
+    """Wraps another `vcbatch.interfaces.Api`; `plan` yields the injected error, if any, for each call of a verb in
+    `verbs`."""
 
     def __init__(self, api: Api, plan: Iterator[Fault], *, verbs: tuple[str, ...] = WRITES) -> None:
         self._api = api
@@ -86,9 +87,9 @@ def refuse(fault: Fault) -> None:
 
 
 class CrashingApi:
-    """Kills the program (`Crash`) at the `at`-th write, before it is made, or after it where `after` says so; never
-    where `at` is None. A program that is dead reads and writes nothing more, whatever of it still runs. Kinds in
-    `uncounted` are written without a thought of death."""
+    """Kills the program (`Crash`) at the `at`-th write, before its effect, or after it with `after`; never where `at`
+    is None. Once dead, all further reads and writes of the program raise `Crash`. Writes of kinds in `uncounted` don't
+    count."""
 
     def __init__(
         self, api: Api, *, at: int | None, after: bool = False, uncounted: frozenset[Resource] = frozenset()
@@ -99,7 +100,7 @@ class CrashingApi:
         self._uncounted = uncounted
         self.dead = False
         self.tried: list[tuple[str, str, str]] = []
-        """The writes that were counted, the deadly one included, as `(verb, plural, name)`."""
+        """The counted writes, including the one of the crash, as `(verb, plural, name)`."""
 
     def __getattr__(self, verb: str) -> Callable[..., Any]:
         real = getattr(self._api, verb)
@@ -124,7 +125,7 @@ class CrashingApi:
 
 
 def _about(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, str]:
-    """The kind and name that a write is about."""
+    """The plural and the name of a write's object."""
     if not args:  # a binding
         return PODS.plural, kwargs["name"]
     resource, what = args[:2]

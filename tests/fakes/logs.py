@@ -1,4 +1,4 @@
-"""Pods with logs in a dictionary, and connections to them that break as connections do."""
+"""Pods with logs in memory, with log connections that fail as real ones do."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Cut(StrEnum):
     """How a log connection fails."""
 
     ERROR = "error"  # reset in the middle
-    CLOSE = "close"  # ended as if all had been said, which happens only to one that is followed
-    SILENCE = "silence"  # nothing comes any more, until the client gives up
+    CLOSE = "close"  # closed as if the log were complete, which happens only to followed logs
+    SILENCE = "silence"  # no more data, until the client times out
 
 
 @dataclass
@@ -32,7 +32,7 @@ class Run:
 
 
 class GangApi(FakeApi):
-    """`LogApi` with one job. `cuts` gives the fate of each log connection: after how many lines it fails, and how."""
+    """`LogApi` with one job. `cuts` says for each log connection after how many lines it fails, and how."""
 
     def __init__(self, cuts: Iterable[tuple[int, Cut] | None] = ()) -> None:
         super().__init__()
@@ -44,13 +44,13 @@ class GangApi(FakeApi):
         self.runs: dict[tuple[str, str], list[Run]] = {}
         self.job = self.seed(JOBS, {"metadata": {"name": "train", "namespace": "default"}, "status": {}})
 
-    # What a test does
+    # Operations of tests
 
     def phase(self, phase: str) -> None:
         self._store("MODIFIED", JOBS, {**self.job, "status": {"state": {"phase": phase}}})
 
     def pod(self, index: int, *, task: str = "worker", retry: int = 0, containers: tuple[str, ...] = ("main",)) -> str:
-        """A new pod that waits; its name."""
+        """Create a waiting pod; returns its name."""
         name = f"train-{task}-{index}"
         owner = {"kind": "Job", "name": "train", "uid": self.job["metadata"]["uid"], "controller": True}
         self.seed(
@@ -76,7 +76,7 @@ class GangApi(FakeApi):
         self._report(pod)
 
     def print(self, pod: str, *texts: str, container: str = "main", seconds: float = 0.0) -> None:
-        """Lines `seconds` after the last, all in the same microsecond of it."""
+        """Print lines `seconds` after the last ones, all with the same timestamp."""
         self.time += timedelta(seconds=seconds)
         self.runs[pod, container][-1].lines.extend((self.time, text) for text in texts)
         self._wake()

@@ -1,4 +1,4 @@
-"""The API of `api` with what a cluster does by itself, and one that tells of it late."""
+"""The API of `api` with the automatic behaviour of a cluster, and an API with delayed watches."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _FOREGROUND = "foregroundDeletion"
 
 
 class Server(FakeApi):
-    """With creation times, generations and the garbage collector, whose part `collect` does. UIDs are alike in every
-    telling: they say which of the objects of its name it is."""
+    """Adds creation times, generations and the garbage collector, whose work `collect` does. UIDs are the same in every
+    run of a history: they number the objects of a name."""
 
     def __init__(self, clock: Clock) -> None:
         super().__init__()
         self._clock = clock
         self._named: Counter[tuple[Resource, str]] = Counter()
         self.stillborn: set[str] = set()
-        """UIDs of what was made for an owner that was gone already: nobody can know before, and it is collected."""
+        """UIDs of objects whose owner was deleted before they were created; they are garbage-collected."""
         self.kept: set[Resource] = set()
-        """The kinds of which nothing can be deleted."""
+        """The kinds whose objects can't be deleted."""
         self.happened: dict[int, float] = {}
-        """When each version came to be."""
+        """resourceVersion -> the time when it was written."""
         self._collected = -1
 
     def seed(self, resource: Resource, body: Json) -> Json:
@@ -60,7 +60,8 @@ class Server(FakeApi):
             self._store("MODIFIED", resource, {**stored, "metadata": {**stored["metadata"], **marks}})
 
     def collect(self) -> None:
-        """Remove what has no owner left or whose owner goes, and owners that waited for it."""
+        """Remove objects without a remaining owner or with an owner that is being deleted, and owners that waited for
+        them."""
         if self._collected == self.version:
             return
         self._collected = self.version
@@ -89,8 +90,8 @@ class Server(FakeApi):
 
 
 class LateApi:
-    """`vcbatch.interfaces.Api` that reports each kind in `lags` (by plural) so many seconds late, in lists and
-    watches. Reads of one object, and answers to writes, are as they are."""
+    """Implements `vcbatch.interfaces.Api` and delays each kind in `lags` (by plural) by so many seconds, in lists and
+    watches. Reads of single objects and responses to writes aren't delayed."""
 
     def __init__(self, server: Server, lags: Mapping[str, float]) -> None:
         self._server = server

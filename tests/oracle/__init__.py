@@ -1,1 +1,2 @@
-"""An independent, slow statement of what the scheduler decides, and worlds to compare on."""
+"""An independent, slow implementation of the scheduler's rules, and random cluster states to compare the
+decisions on."""

@@ -1,4 +1,4 @@
-"""What an evicting action changes, and policies that have tiers, switches and quotas of queues."""
+"""The state that an evicting action changes, and the tiers, switches and queue quotas of a policy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HELD = (*ALLOCATED, "Pipelined")
 
 @dataclass(frozen=True)
 class Saved:
-    """A copy of all that a decision changes."""
+    """A copy of all state that a decision changes."""
 
     tasks: dict[str, tuple[str, str]]
     nodes: list[list[Task]]
@@ -26,7 +26,7 @@ class Saved:
 
 
 class Books(NearOracle):
-    """The world of one cycle, of which copies are kept and brought back, and who may have what of it."""
+    """The state of one cycle, with copies that can be restored, and the quotas of queues."""
 
     def __init__(self, world: Json, document: Json) -> None:
         self.tiers: Sequence[Sequence[Json]] = [tier["plugins"] for tier in document["tiers"]]
@@ -78,13 +78,14 @@ class Books(NearOracle):
         self.pushed.add((actor.key, victim.job.key))
 
     def _relieved(self, job: Job) -> bool:
-        """Whether others went for the gang in this cycle, who would have gone for nothing if it lost somebody now."""
+        """Whether pods of other gangs were evicted for this gang in this cycle. Those evictions would be useless if it
+        lost a pod now."""
         return any(actor == job.key != lost for actor, lost in self.pushed)
 
     # Switches --------------------------------------------------------------------------------------------------------
 
     def _deciding(self, switch: str, names: Sequence[str]) -> list[list[str]]:
-        """Tier by tier, those of these plugins that the policy has and whose switch isn't off."""
+        """Tier by tier, the given plugins that are in the policy and whose switch isn't off."""
         return [[p["name"] for p in tier if p["name"] in names and p.get(switch, True)] for tier in self.tiers]
 
     # Quotas ----------------------------------------------------------------------------------------------------------
@@ -141,7 +142,7 @@ class Books(NearOracle):
         return self._quota().enqueueable(job.queue.name, no_pods(job.min_resources))
 
     def _preemptive(self, queue: Queue, request: Amounts) -> bool:
-        """Whether the queue may have pods of other queues evicted for this."""
+        """Whether pods of other queues may be evicted for this request of the queue."""
         if "capacity" not in self.plugins:
             return self._room_for(queue, request)
         return queue.open and self._quota().preemptive(queue.name, no_pods(request))

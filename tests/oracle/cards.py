@@ -18,7 +18,8 @@ UNSET = 101
 
 
 class Use(NamedTuple):
-    """What a container has of a card; `part` is where the card is cut: which way, and which of the parts."""
+    """The share of a card that a container uses; `part` identifies the geometry and the part of a partitioned
+    (MIG) card."""
 
     memory: float
     cores: float = 0.0
@@ -27,8 +28,8 @@ class Use(NamedTuple):
 
 @dataclass
 class Card:
-    """A card, and what each of its users has of it: memory, and per cent of its cores. `cuts` are the ways to cut it:
-    the memory of each part, by name."""
+    """A card and the shares of its users: memory, and per cent of its cores. `cuts` are the possible partitionings: the
+    memory of each part, by name."""
 
     uuid: str
     memory: float
@@ -46,7 +47,7 @@ class Card:
         return sum(use.cores for _, use in self.uses)
 
     def share(self, memory: float, cores: float) -> Use | None:
-        """What somebody who wants so much would get, None where the card hasn't got it."""
+        """The share that a user with this request would get; None where the card lacks capacity."""
         if len(self.uses) >= self.places or self.free < memory or self.cores + cores > 100:
             return None
         if (cores == 100 and self.uses) or (self.cores >= 100 and cores == 0):
@@ -81,7 +82,7 @@ class Cards(Rules):
             for task in node.tasks:
                 self._remember(task, self._cards[node.name])
 
-    # What there is ---------------------------------------------------------------------------------------------------
+    # Cards ---------------------------------------------------------------------------------------------------------
 
     def _read(self, node: Json) -> list[Card]:
         notes, capacity = node["metadata"].get("annotations") or {}, node["status"]["capacity"]
@@ -104,7 +105,7 @@ class Cards(Rules):
         }
 
     def _remember(self, task: Task, cards: Sequence[Card]) -> None:
-        """What a pod that runs was given."""
+        """Record the shares that a running pod was allocated."""
         notes = self._pods[task.uid]["metadata"]["annotations"]
         by_uuid = {card.uuid: card for card in cards}
         for record in filter(None, notes.get(f"{PREFIX}vgpu-ids-new", "").replace(";", ":").split(":")):
@@ -117,11 +118,11 @@ class Cards(Rules):
     def _asked(self, task: Task, name: str) -> int:
         return sum(_limits(container).get(name, 0) for container in self._pods[task.uid]["spec"]["containers"])
 
-    # Who gets what ---------------------------------------------------------------------------------------------------
+    # Allocation ----------------------------------------------------------------------------------------------------
 
     def _try(self, node: Node, task: Task) -> float | None:
-        """Put the pod on cards of the node, container by container; the points of these cards. None, and nothing is
-        taken, where not all of its containers find enough."""
+        """Allocate cards of the node to the pod, container by container; returns the points of these cards. None,
+        without any allocation, where one of its containers doesn't find enough."""
         points = 0.0
         for container in self._pods[task.uid]["spec"]["containers"]:
             number, cards = self._wanted(node, task, container)
@@ -136,7 +137,8 @@ class Cards(Rules):
         return points
 
     def _wanted(self, node: Node, task: Task, container: Json) -> tuple[int, list[tuple[Card, Use]]]:
-        """How many cards the container wants, and those that it may have with what it would get, the best first."""
+        """The number of cards that the container requests, and the cards that suit it with the share of each, the best
+        first."""
         cards, limits = self._cards[node.name], _limits(container)
         first = container is self._pods[task.uid]["spec"]["containers"][0]
         if self._mode == "GPUSharing":
@@ -205,7 +207,7 @@ def _matches(rule: Json, labels: Mapping[str, str]) -> bool:
 
 
 def _memory(card: Card, limits: Mapping[str, int]) -> float:
-    """How much of the card is asked for; all where nothing is said."""
+    """The requested memory of the card; all of it without a request."""
     share, amount = limits.get("vgpu-memory-percentage", UNSET), limits.get("vgpu-memory")
     if share == UNSET and amount is None:
         share = 100

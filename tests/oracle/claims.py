@@ -1,4 +1,4 @@
-"""Where a pod's claims let it go, node by node and volume by volume, in the plainest way there is."""
+"""The placement constraints of a pod's claims, evaluated node by node and volume by volume in the simplest way."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class User(Protocol):
 
 
 class Claims:
-    """The claims, volumes and classes of a world, and which volume an unbound claim was given in this cycle: its name,
-    or "" where it is yet to be made."""
+    """The claims, volumes and classes, and the volume that an unbound claim was assigned in this cycle: its name, or ""
+    where it is to be provisioned."""
 
     def __init__(self, world: Json) -> None:
         self._claims = {c["metadata"]["name"]: c for c in world.get("pvcs") or ()}
@@ -24,8 +24,8 @@ class Claims:
         self._given: dict[str, str] = {}
 
     def volumes(self, task: User, node: str, others: Mapping[str, Sequence[User]]) -> dict[str, str] | None:
-        """What the unbound claims of a pod on this node would be given, None where it can't be there. `others` are the
-        pods on each node."""
+        """The volumes that the unbound claims of a pod on this node would be assigned; None where the pod can't be
+        placed there. `others` are the pods on each node."""
         found: dict[str, str] = {}
         waiting: list[str] = []
         for name in task.claims:
@@ -45,7 +45,7 @@ class Claims:
         self._given |= volumes
 
     def take_back(self, task: User, others: Mapping[str, Sequence[User]]) -> None:
-        """The pod has left its node: a claim that nobody uses now is as it was."""
+        """Undo the assignments of a pod that has left its node, for claims without another user."""
         for name in task.claims:
             if not any(name in pod.claims for pods in others.values() for pod in pods):
                 self._given.pop(name, None)

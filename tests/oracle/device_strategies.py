@@ -1,4 +1,4 @@
-"""Random worlds whose nodes have cards that pods share."""
+"""Random cluster states whose nodes have cards that pods share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.oracle.thin import thin_policy, thin_world
 
 Json = dict[str, Any]
 COUNTED = ("volcano.sh/gpu-memory", "volcano.sh/gpu-number", "volcano.sh/vgpu-number")
-"""What a node has of these is a sum that pods take part of, as of any resource, besides what each card takes."""
+"""Resources that are both a sum that pods use parts of, as any resource, and tracked for each card."""
 
 
 def _cut(group: str, *parts: tuple[int, int]) -> Json:
@@ -33,7 +33,7 @@ CONFIG: Json = {
         )
     },
 }
-"""Cards of one type are cut in one of two ways; how to cut the others isn't known."""
+"""Cards of one type can be partitioned in two ways; for the other types there is no configuration."""
 
 
 KINDS = (("T4", "hami-core"), ("A100", "hami-core"), ("A100", "mig"), ("A100", "mig"), ("T4", "mig"))
@@ -44,8 +44,8 @@ AMOUNTS: tuple[Json, ...] = ({}, *({"memory": size} for size in "23457"), {"memo
 
 @st.composite
 def carded(draw: st.DrawFn) -> tuple[Json, Json]:
-    """Cards that are handed out in one of the ways, of which pods that run may have some already. In some worlds all
-    vGPUs are cut."""
+    """Cards that are shared in one of the modes, some already allocated to running pods. In some states all vGPUs are
+    partitioned."""
     mode = draw(st.sampled_from(["GPUSharing", "GPUNumber", "VGPU", "VGPU", "VGPU"]))
     world = thin_world(draw, cpus=("8",), most_nodes=3, most_pods=5)
     world["configMaps"] = [CONFIG]
@@ -74,7 +74,7 @@ def carded(draw: st.DrawFn) -> tuple[Json, Json]:
 
 
 def _cards(draw: st.DrawFn, node: Json, mode: str, kinds: Sequence[tuple[str, str]]) -> list[str]:
-    """Give the node cards; those that are known by UUID, or else by number, and can be in use already."""
+    """Add cards to the node; returns those that can be in use already, by UUID or by number."""
     status, number = node["status"], draw(st.integers(0, 1 if kinds is CUT else 3))
     status["capacity"] = status["allocatable"]
     if mode == "VGPU":
@@ -97,7 +97,7 @@ def _cards(draw: st.DrawFn, node: Json, mode: str, kinds: Sequence[tuple[str, st
 
 
 def _given(draw: st.DrawFn, mode: str, cards: list[str]) -> Json:
-    """What a pod that runs has."""
+    """The annotations for the cards of a running pod."""
     card = draw(st.sampled_from(cards))
     if mode != "VGPU":
         return {"volcano.sh/gpu-index": card}
@@ -116,7 +116,7 @@ def _containers(draw: st.DrawFn, mode: str) -> list[Json]:
 
 @st.composite
 def _shares(draw: st.DrawFn, mode: str) -> Json:
-    """What a container wants of cards."""
+    """The requests of a container for cards."""
     if draw(st.integers(0, 5)) == 0:
         return {}
     if mode == "GPUSharing":
@@ -132,7 +132,7 @@ def _shares(draw: st.DrawFn, mode: str) -> Json:
 
 
 def _requests(draw: st.DrawFn) -> Json:
-    """Which cards a pod would have."""
+    """The annotations of a pod that restrict its cards by type or UUID, or spread its gang over nodes."""
     return draw(
         st.sampled_from(
             [

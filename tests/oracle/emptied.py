@@ -1,7 +1,7 @@
-"""Whether a gang could start on nodes without other pods, by trying every order and place of its pods.
+"""Decides whether a gang could start on nodes without other pods, by trying every order and placement of its pods.
 
-kube-scheduler's rules on mappings, one pod after the other: resources, pod slots, node selector, host ports, affinity,
-anti-affinity and topology spread.
+kube-scheduler's rules on mappings, pod by pod: resources, pod slots, node selector, host ports, affinity, anti-affinity
+and topology spread.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class Node:
 
 @dataclass(frozen=True)
 class Pod:
-    """`apart` and `near` are topology keys under which the pod isn't, or is, with pods of the same label `a`;
-    `spread` is a topology key, a skew and the least number of domains."""
+    """`apart` and `near` are topology keys of anti-affinity and affinity to pods with the same label `a`; `spread` is a
+    topology key, a maximum skew and the minimum number of domains."""
 
     cpu: int
     a: str = ""
@@ -39,7 +39,7 @@ Places = dict[int, str]
 
 
 def could_start(nodes: Sequence[Node], pods: Sequence[Pod], least: int) -> bool:
-    """Whether some `least` of the pods find a place each, in some order."""
+    """Whether at least `least` of the pods can be placed, in some order."""
     known: set[frozenset[tuple[int, str]]] = set()
 
     def go_on(places: Places) -> bool:

@@ -1,4 +1,4 @@
-"""Pods that are evicted one at a time for a pod that waits: `preempt` in its own queue, `reclaim` in others."""
+"""Evictions of single pods for a pending pod: `preempt` in its own queue, `reclaim` in others."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Evictions(Victims):
         queues = {j.queue.name: j.queue for j in jobs}.values()
         return [(q, [j for j in jobs if j.queue is q]) for q in sorted(queues, key=self._queue_key)]
 
-    # In the own queue ------------------------------------------------------------------------------------------------
+    # In the same queue ------------------------------------------------------------------------------------------------
 
     def _preempt(self) -> None:
         for _, jobs in self._by_queue([j for j in self._starved() if not self._near(j)]):
@@ -52,13 +52,14 @@ class Evictions(Victims):
         self._settle(job, saved, hopeless=hopeless, reclaim=False)
 
     def _settle(self, job: Job, saved: Saved, *, hopeless: bool, reclaim: bool) -> None:
-        """Leave it at that where the gang can start by it, and nobody goes for nothing."""
+        """Roll back unless the gang can start by these evictions and none of them would be useless."""
         in_vain = hopeless and len(self.evicted) > len(saved.evicted)
         if in_vain or not self._pipelined(job) or self._struck_back(job, saved, reclaim=reclaim):
             self._restore(saved)
 
     def _struck_back(self, job: Job, saved: Saved, *, reclaim: bool) -> bool:
-        """Whether one of those that went could at once have pods of the gang evicted in its turn, where that counts."""
+        """Whether one of the victims could at once have pods of the gang evicted in return, where the configuration
+        prevents that."""
         if ("reclaim" if reclaim else "preempt") not in self.prevents_take_back:
             return False
         places = [t for t in job.tasks if t.status == "Pipelined" and self._preemptable(t)]
@@ -144,7 +145,7 @@ class Evictions(Victims):
     # One node --------------------------------------------------------------------------------------------------------
 
     def _curable(self, node: Node, task: Task) -> bool:
-        """Whether the node would do if nothing ran there."""
+        """Whether the node would pass the filters if it were empty."""
         here, node.tasks = node.tasks, []
         try:
             return self._passes(node, task)
@@ -152,7 +153,7 @@ class Evictions(Victims):
             node.tasks = here
 
     def _passes(self, node: Node, task: Task) -> bool:
-        """Who is evicted is in nobody's way but for the resources that it has."""
+        """For filters a victim blocks no other pod; only its resources remain in use."""
         here = node.tasks
         node.tasks = [t for t in here if t.uid not in self.evicted]
         try:
@@ -161,7 +162,7 @@ class Evictions(Victims):
             node.tasks = here
 
     def _nodeorder(self, node: Node, task: Task, arguments: Json) -> float:
-        """To these scores who is evicted is gone."""
+        """These scores ignore victims."""
         here = node.tasks
         node.tasks = [t for t in here if t.uid not in self.evicted]
         try:
@@ -186,7 +187,7 @@ class Evictions(Victims):
                 self._restore(saved)
                 return False
             self._evict(victims.pop(0), task.job)
-            # A gang that lost somebody may be before others now.
+            # A gang that lost a pod may be ahead of others now.
             victims = self._in_order(victims, task.job.queue)
         self._place(task, node, free=False, cleared=len(self.evicted) > len(saved.evicted))
         return True

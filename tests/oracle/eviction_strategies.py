@@ -1,4 +1,4 @@
-"""Random worlds in which nodes are full and somebody has to go, and the policies under which that may be."""
+"""Random cluster states with full nodes, where pods must be evicted, and the policies that allow evictions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CPUS = (1, 1, 2, 3)
 
 
 def _tiers(*tiers: tuple[str, ...]) -> list[Json]:
-    """`-name` is a plugin that has no say about who may go, `name+` one with a hierarchy."""
+    """`-name` is a plugin whose eviction switches are off, `name+` one with a hierarchy of queues."""
     out: list[Json] = []
     for tier in tiers:
         plugins: list[Json] = []
@@ -45,7 +45,7 @@ TIERS = {
     "hierarchy": _tiers(("priority", "-gang", "conformance"), ("predicates", "capacity+", "nodeorder")),
 }
 WINDOWS = {"now": "00:00-06:00", "later": "10:00-11:00"}
-"""Zones of nodes that are lent, at midnight and afterwards."""
+"""Time windows of revocable zones, at midnight and later."""
 SHUFFLE = _tiers(("gang", "conformance"), ("tdm", "pdb"), ("cdp", "predicates"))
 ACTIONS = (
     "enqueue, allocate, preempt, reclaim, backfill",
@@ -74,7 +74,7 @@ def policies(draw: st.DrawFn) -> Json:
 
 @st.composite
 def shuffles(draw: st.DrawFn) -> Json:
-    """Policies of which plugins want pods elsewhere, whoever waits."""
+    """Policies for `shuffle`, whose plugins evict pods even if no pod is pending."""
     tiers = [
         {"plugins": [dict(p) for p in tier["plugins"] if p["name"] == "tdm" or draw(st.booleans())]} for tier in SHUFFLE
     ]
@@ -87,7 +87,7 @@ def shuffles(draw: st.DrawFn) -> Json:
 
 @st.composite
 def worlds(draw: st.DrawFn) -> Json:
-    """Gangs that run wherever they found room, some of whose pods are leaving, and gangs that wait."""
+    """Gangs that run where capacity was free, some of whose pods are terminating, and pending gangs."""
     world: Json = {
         "nodes": [_node(draw, i) for i in range(draw(st.integers(1, 4)))],
         "queues": _queues(draw),
@@ -132,13 +132,13 @@ def _node(draw: st.DrawFn, i: int) -> Json:
 
 
 def _room(node: Json) -> list[int]:
-    """Cpus, GiB and pods."""
+    """The capacity of a node: CPUs, GiB and pods."""
     allocatable = node["status"]["allocatable"]
     return [int(allocatable["cpu"]), 16, int(allocatable["pods"])]
 
 
 def _queues(draw: st.DrawFn) -> list[Json]:
-    """Leaves, some of which are below a queue of their own; without a hierarchy that one is a queue like any other."""
+    """Leaf queues, some of them below a parent queue; without a hierarchy the parent is a queue like any other."""
     out: list[Json] = []
     above = draw(st.booleans())
     for i in range(draw(st.integers(1, 3))):
@@ -246,7 +246,7 @@ def _pod(
 
 
 def _takes(room: list[int], template: Json) -> bool:
-    """Takes the pod's part off the room of a node, if there is so much."""
+    """Subtract the pod's requests from the capacity of a node; False where it isn't sufficient."""
     asked = template["containers"][0]["resources"]["requests"]
     needs = [int(asked.get("cpu", 0)), int(asked.get("memory", "0Gi").removesuffix("Gi")), 1]
     if any(a > b for a, b in zip(needs, room, strict=True)):

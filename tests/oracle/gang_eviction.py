@@ -1,4 +1,4 @@
-"""Pods that are evicted for a gang as a whole, domain by domain, and phases when the cycle ends."""
+"""Evictions for a whole gang, domain by domain, and the phases at the end of the cycle."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tests.oracle.model import ALLOCATED, READY, Amounts, Job, Part, Task, plus
 from tests.oracle.near import Domain
 
 DOMAINS = 8
-"""In how many domains a gang is looked for room at most."""
+"""Maximum number of domains that are tried for a gang."""
 
 
 @dataclass
 class Bundle:
-    """Pods of a gang that go together: such as it can spare, or `whole` all others, wherever they are. `here` are those
-    that are where they are of use; a gang that was `broken` before loses nothing by it."""
+    """Pods of a gang that are evicted together: those above its minimum, or with `whole` all others, on any node.
+    `here` are those on nodes where their eviction helps; the eviction costs a gang that is `broken` already nothing."""
 
     job: Job
     tasks: list[Task]
@@ -28,7 +28,7 @@ class Bundle:
 
 
 class EvictionOracle(Evictions):
-    """One cycle of a policy with any of the actions that evict."""
+    """One cycle of a policy with any of the evicting actions."""
 
     def _known_actions(self) -> dict[str, Callable[[], None]]:
         return super()._known_actions() | {
@@ -60,7 +60,7 @@ class EvictionOracle(Evictions):
                 return
 
     def _asking(self, job: Job) -> dict[Part | None, list[Task]]:
-        """Part by part those that wait for room; only the first part of a gang that could do without."""
+        """Subgroup by subgroup, the pending tasks; only the first subgroup of a gang that is ready already."""
         parts: dict[Part | None, list[Task]] = {}
         for task in self._task_order(self._pending(job)):
             parts.setdefault(job.part_of(task), []).append(task)
@@ -86,7 +86,8 @@ class EvictionOracle(Evictions):
         return False
 
     def _let_go(self, bundles: list[Bundle], *, reclaim: bool) -> list[Bundle]:
-        """The bundles that may go after those before them. A gang goes whole with all that it could spare."""
+        """The bundles that may be evicted after the previous ones. A gang is evicted as a whole only after all pods
+        above its minimum."""
         agreed: list[Task] = []
         out: list[Bundle] = []
         partly: set[str] = set()
@@ -97,7 +98,7 @@ class EvictionOracle(Evictions):
                 continue
             if len(rest) < len(bundle.tasks):
                 partly.add(bundle.job.key)
-            # A pod that is kept counts for what is asked of those after it, where its gang may lose others.
+            # A pod that is kept counts when plugins evaluate the later ones, where its gang may lose others.
             agreed += bundle.tasks
             if rest:
                 out.append(Bundle(bundle.job, rest, bundle.whole, rest, bundle.broken))
@@ -111,7 +112,8 @@ class EvictionOracle(Evictions):
         return all(v <= room.get(n, 0.0) + 0.1 for n, v in need.items())
 
     def _trial(self, job: Job, parts: Mapping[Part | None, list[Task]], victims: list[Task], domain: Domain) -> bool:
-        """With these gone, whether parts of the gang that it can start with find places, each whole."""
+        """Whether, after these evictions, subgroups with which the gang can start can be placed, each of them
+        completely."""
         saved = self._save()
         grown = self._ready(job)
         for victim in victims:
@@ -143,7 +145,7 @@ class EvictionOracle(Evictions):
         return True
 
     def _comes_back(self, tasks: list[Task], victims: list[Task]) -> bool:
-        """Whether a gang that lost pods could have some of the tasks evicted in its turn."""
+        """Whether a gang that lost pods could have some of the tasks evicted in return."""
         for of in {v.job.key: v.job for v in victims if v.job is not None}.values():
             lost = [v for v in victims if v.job is of]
             if self._preemptive(of.queue, _sum(lost)) and self._unified(tasks, reclaim=True):
@@ -220,7 +222,8 @@ class EvictionOracle(Evictions):
         return sorted(bundles, key=key)
 
     def _unified(self, candidates: list[Task], *, reclaim: bool) -> list[Task]:
-        """Those that all plugins with an opinion let go; each is asked of those that the ones before it let go."""
+        """The victims that all plugins with an opinion accept; each plugin evaluates those that the previous ones
+        accepted."""
         known: dict[str, Callable[[list[Task]], list[Task]]] = {
             "conformance": self._not_the_systems,
             "pdb": self._within_budgets,
@@ -238,14 +241,14 @@ class EvictionOracle(Evictions):
         given = [(v.job.queue.name, no_pods(v.request)) for v in candidates if v.job is not None]
         return [candidates[i] for i in self._quota().victims_of_gang(given)]
 
-    # The outcome -----------------------------------------------------------------------------------------------------
+    # Results --------------------------------------------------------------------------------------------------------
 
     @property
     def phases(self) -> dict[str, str]:
         return {job.key: self._phase(job) for job in self.jobs.values()}
 
     def _phase(self, job: Job) -> str:
-        """When the cycle ends, what was only held for a gang is given back."""
+        """The phase at the end of the cycle, when reservations of the gang are released."""
         there = sum(1 for t in job.tasks if t.status == "Releasing" and t.node)
         scheduled = job.count("Running", "Bound", "Failed", "Succeeded") + there
         ends = scheduled >= job.minimum and not job.count("Pending", "Pipelined")
@@ -271,7 +274,7 @@ def _sum(tasks: list[Task]) -> Amounts:
 
 
 def _worth(bundle: Bundle, need: Amounts) -> float:
-    """How much of what is needed the bundle gives, for what its end costs."""
+    """The share of the need that the bundle frees, relative to the cost of evicting it."""
     if not bundle.whole or bundle.broken:
         return inf
     asked = {n: v for n, v in need.items() if v > 0}

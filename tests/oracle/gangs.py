@@ -1,4 +1,4 @@
-"""Gangs: who is before whom, and what is enough for one. The plugins priority, gang and drf."""
+"""The order of gangs, and when a gang is ready. The plugins priority, gang and drf."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class Gangs(JobContext):
         return sum(1 for t in job.tasks if t.status == "Pending" and t.best_effort and (role is None or t.role == role))
 
     def _suffices(self, job: Job, *statuses: str, hope: bool = True) -> bool:
-        """Whether those in these states are enough for the gang, its roles and the gangs inside it. Pods that ask for
-        nothing and wait are counted with them; without `hope` not towards the minimum of the whole."""
+        """Whether the tasks in these states satisfy the minimum of the gang, of its roles and of its subgroups. Pending
+        best-effort pods are counted too; without `hope` they don't count for the minimum of the whole gang."""
         if "gang" not in self.plugins:
             return True
         known = "Pending" in statuses

@@ -1,4 +1,4 @@
-"""usage: nodes by what is really in use, and by what was placed since that was measured."""
+"""usage: nodes by their measured usage, and by the pods placed since the measurement."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ CPU_AND_MEMORY = ("cpu", "memory")
 
 
 class Load(Rules):
-    """What was placed on a node and can't be measured yet counts by an estimate, which is made when it is placed. What
-    is only promised doesn't."""
+    """Pods that were placed after the measurement count by an estimate, which is computed when they are placed.
+    Pipelined pods don't count."""
 
     def __init__(self, oracle: NearOracle, world: Json, given: Json) -> None:
         super().__init__(oracle, world, given)
@@ -45,7 +45,7 @@ class Load(Rules):
         return [weight * (1 - self._load(node)) if node.name in self._fresh else 0.0 for node in nodes]
 
     def _load(self, node: Node) -> float:
-        """The weighted mean of what is in use of both, measured or estimated, as parts of what there is."""
+        """The weighted mean of the utilization of CPU and memory, measured or estimated."""
         weights = {"cpu": self.given.get("cpu.weight", 1), "memory": self.given.get("memory.weight", 1)}
         total = 0.0
         for name, weight in weights.items():

@@ -1,4 +1,4 @@
-"""What the slow oracle knows of the objects of a world, and how it adds amounts up: plain numbers, no arrays."""
+"""The oracle's model of the objects, and its arithmetic on quantities: plain numbers, no arrays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EPS = 0.1
 ALLOCATED = ("Allocated", "Binding", "Bound", "Running")
 READY = (*ALLOCATED, "Succeeded")
 Part = tuple[int, tuple[str, ...]]
-"""A gang inside a gang: the rule that makes it, and the values of the labels by which it does."""
+"""A subgroup of a gang: the index of its rule, and the values of the labels that define it."""
 
 
 def amounts(given: Json | None) -> Amounts:
@@ -54,7 +54,7 @@ class Task:
     affinity: Json = field(default_factory=dict)
     claims: Sequence[str] = ()
     cleared: bool = False
-    """Whether others were evicted for the place that it is promised."""
+    """Whether pods were evicted for the node that it is pipelined on."""
 
     @property
     def best_effort(self) -> bool:
@@ -77,7 +77,7 @@ class Job:
     tasks: list[Task] = field(default_factory=list)
 
     def part_of(self, task: Task) -> Part | None:
-        """The gang inside the gang that the task is of."""
+        """The subgroup of the task, or None."""
         for i, rule in enumerate(self.rules):
             wanted, keys = rule["labelSelector"]["matchLabels"], rule["matchLabelKeys"]
             if all(task.labels.get(k) == v for k, v in wanted.items()) and all(k in task.labels for k in keys):
@@ -85,7 +85,7 @@ class Job:
         return None
 
     def in_part(self, part: Part, *statuses: str) -> int:
-        """Those of it in these states, or that ask for nothing and wait."""
+        """The number of its tasks in these states, or pending and best-effort."""
         return sum(
             1
             for t in self.tasks

@@ -1,4 +1,4 @@
-"""Random worlds for plugins beyond the default policy's: what nodes, queues and pods say besides."""
+"""Random cluster states for plugins beyond the default policy, with the additional fields of nodes, queues and pods."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ GROUP = "volcano.sh/nodegroup-name"
 LIMITS = "volcano.sh/nodegroup-resource-limits"
 GROUPS = ("a", "b", "c")
 LOADS = (0.0713, 0.1337, 0.2219, 0.2641, 0.3127, 0.3559, 0.4373, 0.5, 0.8311)
-"""Near each other, so that what was placed since turns their order round, and with odd differences, so that no two
-nodes come out alike but for rounding."""
+"""Similar values, so that recent placements change their order, with irregular differences, so that two nodes never
+differ only by rounding."""
 RISKY = (0, 0.151, 0.253, 0.307, 0.407, 0.5, 2)
-"""Among the loads, which some nodes reach by what is placed there; never by so little that rounding decides."""
+"""Values between the loads, which some nodes reach by placements; never so close that rounding decides."""
 
 
 @st.composite
 def _policies(draw: st.DrawFn) -> Json:
-    """Any policy of the others, or one in which little else than the plugin that is looked at decides."""
+    """Any policy of the others, or one in which the tested plugin decides nearly everything."""
     if draw(st.integers(0, 2)) == 0:
         return draw(policies())
     plugins: list[Json] = [{"name": "gang"}, {"name": "predicates"}]
@@ -37,7 +37,7 @@ def _policies(draw: st.DrawFn) -> Json:
 
 @st.composite
 def grouped(draw: st.DrawFn) -> tuple[Json, Json]:
-    """A world with groups of nodes, and a policy that goes by them."""
+    """Nodes in groups, and a policy that uses them."""
     world, policy = draw(worlds()), draw(_policies())
     for node in world["nodes"]:
         group = draw(st.sampled_from([*GROUPS, *GROUPS, None]))
@@ -65,8 +65,8 @@ def _some(names: Iterable[str], *, least: int = 0, most: int = 2) -> st.SearchSt
 
 @st.composite
 def measured(draw: st.DrawFn) -> tuple[Json, Json]:
-    """A world in which it is known what nodes really use, and a policy that goes by it. Nothing is being released: the
-    rules don't say whether what is promised counts as placed."""
+    """Nodes with measured usage, and a policy that uses it. No pod is being released: the rules don't say whether
+    pipelined pods count as placed."""
     world, policy = (draw(worlds()), draw(_policies())) if draw(st.integers(0, 3)) == 0 else _few(draw)
     now = NOW.timestamp()
     world["moment"], world["young"], world["nodeUsages"] = now, [], []
@@ -105,15 +105,15 @@ def measured(draw: st.DrawFn) -> tuple[Json, Json]:
 
 
 def _few(draw: st.DrawFn) -> tuple[Json, Json]:
-    """Few nodes, and gangs with more pods, so that what was placed decides where the next go."""
+    """Few nodes, and gangs with more pods, so that earlier placements decide the later ones."""
     return thin_world(draw, most_nodes=3, most_pods=7), thin_policy(draw)
 
 
 @st.composite
 def networked(draw: st.DrawFn) -> tuple[Json, Json]:
-    """A world with a network, and a policy that fills its domains. Gangs that go by it need all their pods, and there
-    are no nodes outside of HyperNodes then: the rules don't say whether domains get points for pods that a gang could
-    do without, and how near such nodes are."""
+    """A network topology, and a policy that fills its domains. Gangs with a topology constraint need all their pods
+    then, and all nodes are in HyperNodes: the rules define neither whether domains get points for pods above a gang's
+    minimum, nor the distance of nodes outside."""
     world, policy = _wired(draw) if draw(st.booleans()) else _tree(draw)
     if not any(plugin["name"] == "gang" for plugin in policy["tiers"][0]["plugins"]):
         policy["tiers"][0]["plugins"].append({"name": "gang"})
@@ -148,8 +148,8 @@ def _wired(draw: st.DrawFn) -> tuple[Json, Json]:
 
 
 def _tree(draw: st.DrawFn) -> tuple[Json, Json]:
-    """Gangs without a topology on two spines with racks of one node or two each, so that a full rack may be below an
-    empty spine."""
+    """Gangs without a topology constraint on two spines with racks of one or two nodes, so that a full rack may be
+    below an empty spine."""
     world = thin_world(draw, cpus=("2", "4", "7"), most_nodes=6, guests=True)
     racks: dict[str, list[str]] = {}
     for node in world["nodes"]:
@@ -172,7 +172,7 @@ def _tree(draw: st.DrawFn) -> tuple[Json, Json]:
 
 
 def _add_rack(world: Json) -> None:
-    """One with the nodes that are in none."""
+    """Add a HyperNode for the nodes that are in none."""
     known = {m["selector"]["exactMatch"]["name"] for h in world["hyperNodes"] for m in h["spec"]["members"]}
     others = [node["metadata"]["name"] for node in world["nodes"] if node["metadata"]["name"] not in known]
     members = [{"type": "Node", "selector": {"exactMatch": {"name": name}}} for name in others]

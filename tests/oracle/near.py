@@ -1,7 +1,7 @@
-"""Gangs that are to be near together: every domain of the network is tried by brute force, the nearest first.
+"""Gangs with topology constraints: every domain is tried by brute force, the nearest first.
 
-Of the domains of one tier the first by name that takes a gang is the one, where no plugin gives them points; where none
-has the room now, one that will have it is.
+Unless a plugin scores domains, the first one by name within a tier that fits the gang is chosen. If none has enough
+idle capacity, one whose capacity is being released is chosen.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ HELD = (*[status for status in READY if status != "Succeeded"], "Pipelined")
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """A HyperNode as a place for pods, by the names of its nodes; the whole cluster is above all."""
+    """A HyperNode as a domain for pods, by the names of its nodes; the root is the whole cluster."""
 
     tier: int
     name: str
@@ -29,12 +29,12 @@ class Domain:
 
     @property
     def path(self) -> list[Domain]:
-        """From here up to the whole cluster."""
+        """The domains from this one up to the whole cluster."""
         return [self, *(self.above.path if self.above is not None else ())]
 
 
 def domains_of(world: Json) -> list[Domain]:
-    """By tier and name; the whole cluster last."""
+    """All domains by tier and name; the whole cluster last."""
     members: dict[str, list[Mapping[str, str]]] = {
         h["metadata"]["name"]: [{"type": m["type"], "name": m["selector"]["exactMatch"]["name"]} for m in of]
         for h in world.get("hyperNodes") or ()
@@ -58,7 +58,7 @@ def domains_of(world: Json) -> list[Domain]:
 
 
 class NearOracle(Oracle):
-    """One cycle over a world with HyperNodes."""
+    """One cycle on a cluster with HyperNodes."""
 
     def _read(self, world: Json) -> None:
         self.domains = domains_of(world)
@@ -66,13 +66,14 @@ class NearOracle(Oracle):
         self._whole: Domain | None = None
         super()._read(world)
 
-    # Where a gang may be ---------------------------------------------------------------------------------------------
+    # Allowed domains
+    # ---------------------------------------------------------------------------------------------------
 
     def _near(self, job: Job) -> bool:
         return bool(job.topology) or any(rule.get("networkTopology") for rule in job.rules)
 
     def _confined(self, job: Job) -> bool:
-        """Whether there are domains that it may not be in."""
+        """Whether a topology constraint excludes domains."""
         given = [job.topology, *(rule.get("networkTopology") for rule in job.rules)]
         return any(_tier(one, 0) for one in given)
 
@@ -81,7 +82,7 @@ class NearOracle(Oracle):
         return whole if part is None else _tier(job.rules[part[0]].get("networkTopology"), whole)
 
     def _around(self, job: Job, part: Part | None) -> Domain | None:
-        """The lowest domain around the places that are held."""
+        """The lowest domain that contains all nodes in use by the gang or subgroup."""
         held = {t.node for t in job.tasks if t.status in HELD and part in (None, job.part_of(t))}
         return next(d for d in self.domains if held <= d.nodes) if held else None
 
@@ -104,7 +105,7 @@ class NearOracle(Oracle):
 
     @contextmanager
     def _in(self, domain: Domain | None) -> Iterator[None]:
-        """Only nodes of the domain are taken."""
+        """Restrict placements to nodes of the domain."""
         before = self._only
         if domain is not None:
             self._only = domain.nodes
@@ -116,10 +117,11 @@ class NearOracle(Oracle):
     def _open(self) -> list[Node]:
         return [n for n in super()._open() if self._only is None or n.name in self._only]
 
-    # Room, one kind of task at a time --------------------------------------------------------------------------------
+    # Capacity, one kind of task at a time
+    # ------------------------------------------------------------------------------
 
     def _slots(self, task: Task, domain: Domain, most: int) -> int:
-        """How many such tasks find a place that is free now, if they were alone; as if there were enough of them."""
+        """The number of such tasks that fit on idle capacity, for that kind alone, up to `most`."""
         found = 0
         for node in [n for n in self.nodes if n.name in domain.nodes]:
             before = list(node.tasks)
@@ -144,7 +146,7 @@ class NearOracle(Oracle):
         return max(job.minimum - job.count(*READY) - self._hoped(job), 1)
 
     def _now(self, job: Job, tasks: Sequence[Task], domain: Domain, part: Part | None = None) -> bool:
-        """Whether by count the domain has room for what is needed."""
+        """Whether by count the domain has idle capacity for the required tasks."""
         if part is not None:
             mine = [t for t in tasks if job.part_of(t) == part]
             return self._roomy(mine, domain) >= max(job.rules[part[0]]["subGroupSize"] - job.in_part(part, *READY), 1)
@@ -169,12 +171,12 @@ class NearOracle(Oracle):
     def _tiers(
         self, job: Job, tasks: Sequence[Task], part: Part | None = None, within: Domain | None = None
     ) -> Iterator[list[Domain]]:
-        """Near ones first; of a tier those that have the room now before the others."""
+        """The domains by tier, the nearest first; within a tier those with idle capacity first."""
         for _, of in groupby(self._domains_for(job, part, within), key=lambda d: d.tier):
             yield sorted(of, key=lambda d: (not self._now(job, tasks, d, part), -self._fullness(job, tasks, d)))
 
     def _fullness(self, job: Job, tasks: Sequence[Task], domain: Domain) -> float:
-        """The fuller ones are tried first."""
+        """Domains with a higher value are tried first."""
         return 0.0
 
     def _serve(self, job: Job, sheet: list[Task]) -> list[Task]:
@@ -200,7 +202,7 @@ class NearOracle(Oracle):
         return []
 
     def _again(self, placed: Sequence[Task]) -> Callable[[], list[Task]]:
-        """Places the tasks where they are now once more."""
+        """A function that places the tasks again as they are placed now."""
         there = [(t, next(n for n in self.nodes if n.name == t.node), t.status == "Allocated") for t in placed]
 
         def place() -> list[Task]:
@@ -221,7 +223,7 @@ class NearOracle(Oracle):
                     return done, got
         return list(mine), []
 
-    # Those that ask for nothing --------------------------------------------------------------------------------------
+    # Best-effort tasks ------------------------------------------------------------------------------------------------
 
     def _fill_in(self, job: Job) -> list[Task]:
         if not self._near(job):
@@ -246,7 +248,8 @@ class NearOracle(Oracle):
         return placed
 
     def _home(self, job: Job, waiting: Sequence[Task], part: Part | None, within: Domain | None) -> Domain | None:
-        """Around what the gang holds, as far as it may be; else the nearest that takes those that are needed."""
+        """The domain around the gang's running pods, as far as allowed; else the nearest one that fits the
+        required tasks."""
         allowed = self._domains_for(job, part, within)
         if not allowed or self._around(job, part) is not None:
             return allowed[-1] if allowed else None
@@ -258,14 +261,14 @@ class NearOracle(Oracle):
 
 
 def _tier(topology: Json | None, otherwise: int) -> int:
-    """The highest tier that this allows."""
+    """The highest allowed tier."""
     if not topology or topology.get("mode", "hard") != "hard" or "highestTierAllowed" not in topology:
         return otherwise
     return int(min(topology["highestTierAllowed"], inf))
 
 
 def _copy(task: Task, node: Node) -> Task:
-    """Another task that is just the same, and has a place on the node."""
+    """A copy of the task, placed on the node."""
     made = Task(**{name: getattr(task, name) for name in task.__dataclass_fields__})
     made.status, made.node = "Allocated", node.name
     return made

@@ -1,4 +1,4 @@
-"""Random worlds of pods that want some others near and some far."""
+"""Random cluster states with inter-pod affinity and anti-affinity."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ _WHERE: list[Json] = [
 
 @st.composite
 def related(draw: st.DrawFn) -> tuple[Json, Json]:
-    """Nodes of which some lack labels, gangs in several namespaces, and of each gang terms of up to two kinds. In some
-    worlds one gang is there already, and what it wants draws the others."""
+    """Nodes of which some lack labels, gangs in several namespaces, and for each gang terms of up to two kinds. In some
+    states one gang runs already, and its preferred terms attract the others."""
     guests = draw(st.integers(0, 2)) == 0
     world = thin_world(draw, guests=guests)
     world["namespaces"] = [{"metadata": {"name": name, "labels": labels}} for name, labels in SPACES.items()]

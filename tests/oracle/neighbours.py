@@ -1,4 +1,4 @@
-"""Inter-pod affinity, of the filters and of the scores: which pods a pod wants near, and which not."""
+"""Inter-pod affinity and anti-affinity, for filters and scores."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Neighbours:
         friends = [(there, other) for there, other in others if all(self._means(task, t, other) for t in wanted)]
         if all(any(_same(there, node, term) for there, _ in friends) for term in wanted):
             return True
-        # The first of those that want each other may be anywhere.
+        # The first pod of a group with affinity to itself may be on any node.
         known = any(term["topologyKey"] in there.labels for there, _ in friends for term in wanted)
         return not known and all(self._means(task, term, task) for term in wanted)
 
@@ -54,7 +54,7 @@ class Neighbours:
         return [float(100 * (r - low) // (high - low)) if high > low else 0.0 for r in raw]
 
     def _means(self, owner: Task, term: Json, other: Task) -> bool:
-        """Whether a term of the owner is about the other pod."""
+        """Whether a term of the owner matches the other pod."""
         home, space = (task.name.partition("/")[0] for task in (owner, other))
         named, by_label = term.get("namespaces") or [], term.get("namespaceSelector")
         if by_label is None:
@@ -103,6 +103,6 @@ def _selects(selector: Json, labels: Json) -> bool:
 
 
 def _same(one: Node, other: Node, term: Json) -> bool:
-    """Whether the two nodes are in the same place, as the term has it."""
+    """Whether the two nodes are in the same domain of the term's topology key."""
     key = term["topologyKey"]
     return key in one.labels and one.labels[key] == other.labels.get(key)

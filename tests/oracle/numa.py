@@ -1,4 +1,4 @@
-"""numa-aware: pods that get cpus of their own, on nodes where the kubelet could give them cpus near each other."""
+"""numa-aware: pods with exclusive CPUs, on nodes whose kubelet could allocate CPUs near each other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NONE = ("", "none")
 
 
 class Board:
-    """The cpus of one node by what was reported of it, and which of them are free."""
+    """The CPUs of one node from its report, and those of them that are free."""
 
     def __init__(self, spec: Json) -> None:
         self.at = {
@@ -29,7 +29,8 @@ class Board:
         return {self.at[cpu][0] for cpu in cpus}
 
     def take(self, free: Cpus, count: int) -> Cpus:
-        """So many, in whole sockets as far as these are free and needed, then in whole cores, then one by one."""
+        """Allocate `count` CPUs: whole sockets as far as they are free and needed, then whole cores, then single
+        ones."""
         taken: set[int] = set()
         for width in (1, 2):
             groups = {self.at[cpu][1 : 1 + width] for cpu in free}
@@ -50,7 +51,8 @@ class Board:
         return -with_taken, sum(place[1] == socket for place in left), in_core, socket, core, cpu
 
     def given(self, counts: Sequence[int], policy: str) -> Cpus | None:
-        """What containers that want so many cpus would get, one after the other."""
+        """The CPUs that containers with these counts would get, one after the other; None where the policy doesn't
+        allow it."""
         free, out = self.free - self.kept, set[int]()
         for count in filter(None, counts):
             preferred, where = min(self._hints(free, count, policy), key=lambda h: (not h[0], len(h[1]), _bits(h[1])))
@@ -65,7 +67,8 @@ class Board:
         return frozenset(out)
 
     def _hints(self, free: Cpus, count: int, policy: str) -> Iterator[tuple[bool, tuple[int, ...]]]:
-        """Which NUMA nodes together have enough free cpus, and whether fewer could never do."""
+        """The sets of NUMA nodes that together have enough free CPUs, with whether no smaller set could ever
+        suffice."""
         every = sorted({numa for numa, _, _ in self.at.values()})
         masks = [mask for size in range(1, len(every) + 1) for mask in combinations(every, size)]
 
@@ -92,7 +95,7 @@ class Numa(Rules):
         self._held: dict[str, tuple[str, Cpus]] = {}
 
     def _request(self, task: Task) -> tuple[str, list[int]] | None:
-        """The policy and how many cpus each container gets of its own; None for who gets none anyway."""
+        """The policy, and the number of exclusive CPUs of each container; None for a pod without exclusive CPUs."""
         pod = self._pods[task.uid]
         counts: list[int] = []
         for container in pod["spec"]["containers"]:
@@ -104,7 +107,7 @@ class Numa(Rules):
         return pod["metadata"]["annotations"].get("volcano.sh/numa-topology-policy", ""), counts
 
     def _cpus(self, node: Node, task: Task) -> Cpus | None:
-        """What the pod would get there of its own; None where it can't go there."""
+        """The exclusive CPUs that the pod would get there; None where it can't be placed there."""
         request, board = self._request(task), self._boards.get(node.name)
         if request is None:
             return frozenset()

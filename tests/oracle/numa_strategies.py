@@ -1,4 +1,4 @@
-"""Random worlds in which nodes report their cpus, and pods want some of their own."""
+"""Random cluster states in which nodes report their CPUs, and pods request exclusive ones."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ Json = dict[str, Any]
 POLICIES = ("none", "best-effort", "restricted", "single-numa-node")
 
 SHAPES = ((1, 4, 1), (2, 2, 2), (2, 3, 1), (2, 4, 1), (2, 4, 2), (4, 1, 2), (4, 2, 1), (4, 3, 1))
-"""NUMA nodes, cores of each, and threads of each core."""
+"""Number of NUMA nodes, cores of each, and threads of each core."""
 CPUS = ("1", "2", "3", "3", "4", "1500m")
 
 
 @st.composite
 def aligned(draw: st.DrawFn) -> tuple[Json, Json]:
-    """Nodes of several shapes, part of whose cpus are taken. A node has no more to offer than there are free cpus, so
-    that whoever fits gets some. In most worlds all nodes and pods go by one policy."""
+    """Nodes of several shapes, some of whose CPUs are in use. A node's allocatable CPUs are at most its free ones, so
+    that a pod that fits gets exclusive ones. In most states all nodes and pods have the same policy."""
     usual = draw(st.sampled_from(POLICIES[1:]))
     mixed = draw(st.integers(0, 3)) == 0
     world = thin_world(draw, most_pods=3)
@@ -55,7 +55,7 @@ def _container(name: str, cpu: str, *, guaranteed: bool) -> Json:
 
 @st.composite
 def _reports(draw: st.DrawFn, usual: str, mixed: bool) -> Json:
-    """What is reported of one node: up to four NUMA nodes, one or two a socket."""
+    """The report of one node: up to four NUMA nodes, one or two for each socket."""
     numas, cores, threads = draw(st.sampled_from(SHAPES))
     of_a_socket = draw(st.integers(1, 2))
     places = [

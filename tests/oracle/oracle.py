@@ -1,9 +1,9 @@
-"""What the scheduler should decide, said a second time: one task after the other, plain numbers, no arrays, no caches.
+"""A second implementation of the scheduler's decisions: one task after the other, plain numbers, no arrays, no caches.
 
-Written from the rules and from nothing of the scheduler's code, so that a mistake has to be made twice to pass. It
-reads the same objects. What it is made of, each on top of the one before: `snapshot`, `gangs`, `queues` and `places`
-with the plugins of the default policy, and the actions, here; gangs that are near together (`near`), and other plugins
-(`plugins`) or who is evicted (`books` to `shuffle`).
+It is written from the rules and not from the scheduler's code, so that a bug has to occur in both to stay undetected.
+It reads the same objects. Its classes build on each other: `snapshot`, `gangs`, `queues` and `places` with the plugins
+of the default policy, and the actions, here; topology constraints (`near`); and other plugins (`plugins`) or evictions
+(`books` to `shuffle`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tests.oracle.places import Places
 
 
 class Oracle(Places):
-    """One cycle over a world."""
+    """One cycle on a cluster state."""
 
     def _known_actions(self) -> dict[str, Callable[[], None]]:
         return {"enqueue": self._enqueue, "allocate": self._allocate, "backfill": self._backfill}
@@ -90,7 +90,7 @@ class Oracle(Places):
             del waiting[job.key]
 
     def _serve(self, job: Job, sheet: list[Task]) -> list[Task]:
-        """One turn of a gang; what it placed. What stays on the sheet is for another turn."""
+        """One turn of a gang; returns the placed tasks. Tasks that stay on the sheet are for another turn."""
         return (self._attempt_parts if job.rules else self._attempt)(job, sheet)
 
     def _hope(self, job: Job) -> bool:
@@ -120,8 +120,8 @@ class Oracle(Places):
         return placed
 
     def _attempt_parts(self, job: Job, sheet: list[Task]) -> list[Task]:
-        """Part by part: those that are still needed first, each with what it lacks or with nothing; and again, one task
-        a turn, those that have tasks left while the gang isn't ready."""
+        """Subgroup by subgroup: required ones first, each with the tasks that it lacks or with none; then, one task a
+        turn, those with tasks left while the gang isn't ready."""
         parts = list(dict.fromkeys(map(job.part_of, sheet)))
         missing = [r["minSubGroups"] - job.whole_parts(i, *READY) for i, r in enumerate(job.rules)]
         needed: list[Part | None] = []
@@ -148,12 +148,12 @@ class Oracle(Places):
                 turns.append(part)
             if self._ready(job):
                 break
-        # What is left for another turn stays sorted by part.
+        # The tasks for another turn stay sorted by subgroup.
         sheet[:] = [t for part in parts for t in sheet if job.part_of(t) == part]
         return placed
 
     def _whole_part(self, job: Job, part: Part, mine: list[Task]) -> tuple[list[Task], list[Task]]:
-        """What is through with, and what was placed."""
+        """The tasks that are done with, and those that were placed."""
         short = max(job.rules[part[0]]["subGroupSize"] - job.in_part(part, *READY), 1)
         got: list[Task] = []
         skipped: list[Task] = []
@@ -176,7 +176,7 @@ class Oracle(Places):
         return [*got, *skipped], got
 
     def _some_of(self, job: Job, tasks: list[Task]) -> list[Task]:
-        """All of these alike tasks where the queue has room for all, as many as find a node."""
+        """As many of these equal tasks as find a node, where the queue's quota suffices for all of them."""
         asked: Amounts = {}
         for task in tasks:
             asked = plus(asked, task.request)

@@ -1,4 +1,4 @@
-"""Nodes: which take a task, and which of these is the best. The plugins predicates, nodeorder and binpack."""
+"""Filters and scores of nodes. The plugins predicates, nodeorder and binpack."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Places(Queues):
         return all(at_most(v, free.get(n, 0.0)) for n, v in asked.items())
 
     def _open(self) -> list[Node]:
-        """The nodes that are looked at."""
+        """The candidate nodes."""
         return self.nodes
 
     def _choose(self, task: Task) -> tuple[Node, bool] | None:
-        """The node, and whether it is free now."""
+        """The chosen node, and whether its capacity is idle now."""
         passing = [n for n in self._open() if self._passes(n, task)]
         if task.best_effort:
             groups = [(passing, True)]

@@ -1,4 +1,4 @@
-"""Plugins of the oracle beyond the default policy's, each read from its section of the rules."""
+"""Plugins of the oracle beyond the default policy, each implemented from its section of the rules."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tests.oracle.rules import HARD, SOFT, Rules
 
 
 class NodeGroups(Rules):
-    """nodegroup: which group of nodes a queue may use, and how much of it."""
+    """nodegroup: the groups of nodes that a queue may use, and its limits on them."""
 
     def __init__(self, oracle: NearOracle, world: Json, given: Json) -> None:
         super().__init__(oracle, world, given)
         self._queues = {q["metadata"]["name"]: q for q in world["queues"]}
 
     def _affinity(self, queue: str) -> Json | None:
-        """Its own, or where queues inherit, that of the nearest queue above which has one."""
+        """The affinity of the queue; with inheritance that of the nearest ancestor that has one."""
         found = self._queues[queue]["spec"].get("affinity")
         above = self._queues[queue]["spec"].get("parent")
         if found or not above or not self.given.get("enableHierarchy"):
@@ -48,7 +48,7 @@ class NodeGroups(Rules):
         return self._within(amounts(limits.get(group)), queue, group, task)
 
     def _limits(self, queue: str) -> Json | None:
-        """By group; None where what the queue says of them can't be read."""
+        """The limits by group; None where the annotation of the queue is invalid."""
         notes = self._queues[queue]["metadata"].get("annotations") or {}
         try:
             return json.loads(notes.get("volcano.sh/nodegroup-resource-limits", "{}"))
@@ -82,8 +82,8 @@ class NodeGroups(Rules):
 
 
 class Network(Rules):
-    """network-topology-aware, for gangs without gangs inside them: full domains before empty ones, and nodes near the
-    pods of the gang."""
+    """network-topology-aware, for gangs without subgroups: full domains before empty ones, and nodes near the pods of
+    the gang."""
 
     def _weights(self, asked: Amounts) -> Amounts:
         found = {name: self.given.get(f"hypernode.binpack.{name}", 1) for name in ("cpu", "memory")}
@@ -92,7 +92,7 @@ class Network(Rules):
         return {name: weight for name, weight in found.items() if weight and asked.get(name, 0.0) > 0}
 
     def full(self, domain: Domain, asked: Amounts) -> float:
-        """How full the domain is with what is asked for, 0 where that is more than it has."""
+        """The utilization of the domain with the requests, 0 where they exceed its capacity."""
         weights, total = self._weights(asked), 0.0
         for name, weight in weights.items():
             nodes = [node for node in self.oracle.nodes if node.name in domain.nodes]
@@ -157,7 +157,7 @@ RULES = {
 
 
 class FullOracle(NearOracle):
-    """One cycle, with pods that ask about other pods, and the plugins above."""
+    """One cycle with inter-pod affinity and the plugins above."""
 
     def __init__(self, world: Json, actions: Sequence[str], options: Sequence[tuple[str, Json]]) -> None:
         super().__init__(world, actions, options)

@@ -1,4 +1,4 @@
-"""Points of a node, each 0 to 100, by what it has, what is used of it and what a pod asks for."""
+"""Scores of a node, each from 0 to 100, by its capacity, its usage and the requests of a pod."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ GPU = "nvidia.com/gpu"
 
 
 def least(alloc: Amounts, asked: Amounts) -> float:
-    """The emptier the better. `asked` is what all pods there would count for."""
+    """LeastAllocated: the emptier the better. `asked` is the sum of all pods there, with default requests."""
     return _mean(alloc, lambda name: max(alloc[name] - asked[name], 0.0))
 
 
 def most(alloc: Amounts, asked: Amounts) -> float:
-    """The fuller the better."""
+    """MostAllocated: the fuller the better."""
     return _mean(alloc, lambda name: min(asked[name], alloc[name]))
 
 
@@ -27,7 +27,7 @@ def _mean(alloc: Amounts, amount: Callable[[str], float]) -> float:
 
 
 def balanced(alloc: Amounts, used: Amounts, request: Amounts) -> float:
-    """How much more evenly resources are used with the pod."""
+    """How much more balanced the usage of resources is with the pod."""
     if not any(request.get(n, 0.0) > 0 for n in (*CPU_AND_MEMORY, GPU)):
         return 0
     counted = (*CPU_AND_MEMORY, GPU) if request.get(GPU, 0.0) > 0 else CPU_AND_MEMORY
@@ -48,14 +48,14 @@ def _evenness(fractions: Sequence[float]) -> float:
 
 
 def packed(alloc: Amounts, used: Amounts, request: Amounts, weights: Mapping[str, float], *, weight: float) -> float:
-    """binpack: the fuller the better, in what is asked for."""
+    """binpack: the fuller the better, for the requested resources."""
     return fit(alloc, used, request, {n: ("MostAllocated", w) for n, w in weights.items()}, weight=weight)
 
 
 def fit(
     alloc: Amounts, used: Amounts, request: Amounts, strategies: Mapping[str, tuple[str, float]], *, weight: float
 ) -> float:
-    """resource-strategy-fit: of each resource that is asked for, the fuller or the emptier the better."""
+    """resource-strategy-fit: for each requested resource, the fuller or the emptier the better."""
     asked = {name: rule for name, rule in strategies.items() if request.get(name, 0.0) > 0 and rule[1] > 0}
     if not asked:
         return 0.0
@@ -70,6 +70,6 @@ def fit(
 
 
 def fewest(raw: Sequence[float]) -> list[float]:
-    """All points for none, none for the most."""
+    """100 points for a count of zero, 0 for the highest count."""
     highest = max(raw)
     return [100.0 - math.floor(100.0 * count / highest) if highest else 100.0 for count in raw]

@@ -1,4 +1,4 @@
-"""Queues: what each may have, and which gangs are let in. The plugins proportion and overcommit."""
+"""The shares of queues, and the admission of gangs. The plugins proportion and overcommit."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Queues(Gangs):
         return True
 
     def _room_for(self, queue: Queue, asked: Amounts) -> bool:
-        """Whether the queue may have so much more."""
+        """Whether the queue may use that much more."""
         if "proportion" not in self.plugins:
             return True
         held = plus(queue.allocated, asked)

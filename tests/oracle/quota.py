@@ -1,7 +1,7 @@
-"""Quotas of queues read from the document, in plain Python: one queue, one resource, one task at a time.
+"""Queue quotas, implemented from the documentation in plain Python: one queue, one resource, one task at a time.
 
-Amounts are integers by resource name: milli-cores of cpu, bytes of memory, thousandths of anything else. A name that is
-missing is told from one that is zero.
+Quantities are integers by resource name: millicores of cpu, bytes of memory, thousandths of anything else. A missing
+name differs from a quantity of zero.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ EPS = 0.1
 
 @dataclass
 class Gang:
-    """What it holds already, its admission quantity where it has one, and whether that was granted."""
+    """A gang: its current usage, its admission quantity if it has one, and whether it was admitted."""
 
     held: list[Amounts] = field(default_factory=list)
     minimum: Amounts | None = None
@@ -27,7 +27,7 @@ class Gang:
 
 @dataclass
 class Spec:
-    """One queue as its object says."""
+    """One queue, as its object describes it."""
 
     parent: str = ""
     priority: int = 0
@@ -100,11 +100,11 @@ class Quota:
         if not self.hierarchy:
             out = {n: min(a, self.most(queue, n)) if n in self.total else a for n, a in out.items()}
         for name, amount in self.queues[queue].guarantee.items():
-            if amount > 0:  # zero: none is guaranteed, as if it weren't there
+            if amount > 0:  # zero means no guarantee, as if it were missing
                 out[name] = max(out.get(name, 0), amount)
         return out
 
-    # What is held
+    # Usage
 
     def held(self, queue: str, name: str) -> float:
         return sum(t.get(name, 0) for q in self.below(queue) for g in self.queues[q].gangs for t in g.held)
@@ -121,7 +121,7 @@ class Quota:
     # Decisions
 
     def before(self, one: str, other: str, age: dict[str, int]) -> bool:
-        """Whether the first queue is served before the other; `age` decides what nothing else does."""
+        """Whether the first queue is served before the other; `age` breaks ties."""
         a, b = self.queues[one], self.queues[other]
         if a.priority != b.priority:
             return a.priority > b.priority
@@ -178,7 +178,8 @@ class Quota:
         return any(self.held(q, n) + request[n] < self.deserved(q).get(n, 0) + EPS for q in chain for n in asked)
 
     def victims(self, queue: str, request: Amounts, candidates: Sequence[tuple[str, Amounts]]) -> list[int]:
-        """Which of the candidates, each a queue and what the task takes, may go for a task of `queue`."""
+        """The indexes of candidates, each a queue and the task's requests, that may be evicted for a task of
+        `queue`."""
         running = {q: {n: self.held(q, n) for n in self.names} for q in self.queues}
         out: list[int] = []
         for index, (of, task) in enumerate(candidates):
@@ -203,7 +204,8 @@ class Quota:
         return out
 
     def victims_of_gang(self, candidates: Sequence[tuple[str, Amounts]]) -> list[int]:
-        """Which of them may go for a whole gang of another queue, whatever it asks for."""
+        """The indexes of candidates that may be evicted for a whole gang of another queue, whatever its requests
+        are."""
         running = {q: {n: self.held(q, n) for n in self.names} for q in self.queues}
         out: list[int] = []
         for index, (of, task) in enumerate(candidates):
@@ -216,11 +218,11 @@ class Quota:
         return out
 
     def _ancestors(self, queue: str) -> dict[int, str]:
-        """By level, as far up as counts, without the root."""
+        """The ancestors by level, as far up as they count, without the root."""
         return {level: q for level, q in enumerate(self.chain(queue)) if 1 <= level <= self.levels and q != ROOT}
 
     def _lent(self, queue: str, amounts: Amounts) -> bool:
-        """Whether the queue deserves nothing of what these are of."""
+        """Whether the queue has no deserved share of any of these resources."""
         return not any(a >= EPS and self.deserved(queue).get(n, 0) >= EPS for n, a in amounts.items())
 
     def _beyond(self, queue: str, task: Amounts, running: dict[str, Amounts]) -> bool:

@@ -1,5 +1,4 @@
-"""What a plugin of the oracle can say: whether a node takes a task, and what points nodes get that are candidates
-together."""
+"""The interface of the oracle's plugins: whether a node passes for a task, and the points of candidate nodes."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ class Rules:
         return 0.0
 
     def placed(self, node: Node, task: Task) -> None:
-        """The task goes to the node."""
+        """The task was placed on the node."""
 
     def gone(self, node: Node, task: Task) -> None:
-        """It is taken back."""
+        """The placement was undone."""

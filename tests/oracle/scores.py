@@ -1,7 +1,7 @@
-"""What each score of a node should be, said a second time: one node after the other, plain numbers.
+"""A second implementation of each node score: one node after the other, plain numbers.
 
-Written from the rules and from nothing of the scheduler's code. All nodes are candidates. Objects are mappings as they
-are on the wire; a `Place` is a node with the pods that are on it.
+It is written from the rules and not from the scheduler's code. All nodes are candidates. Objects are mappings in their
+JSON form; a `Place` is a node with the pods on it.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class Place:
 
 
 def request(pod: Json) -> Amounts:
-    """What the pod's containers ask for together."""
+    """The sum of the containers' requests."""
     return _sum(amounts((c.get("resources") or {}).get("requests")) for c in pod["spec"]["containers"])
 
 
 def nonzero(pod: Json) -> Amounts:
-    """The same with what a container counts as that asks for none."""
+    """The same, with default requests for containers without any."""
     default = {"cpu": 100.0, "memory": 200.0 * MIB}
     return _sum(default | amounts((c.get("resources") or {}).get("requests")) for c in pod["spec"]["containers"])
 
@@ -55,7 +55,7 @@ def _sum(given: Iterable[Amounts]) -> Amounts:
     return functools.reduce(plus, given, {})
 
 
-# By amounts
+# By resources
 
 
 def least(place: Place, pod: Json) -> float:
@@ -71,16 +71,16 @@ def balanced(place: Place, pod: Json) -> float:
 
 
 def packed(place: Place, pod: Json, weights: Mapping[str, int]) -> float:
-    """binpack, with a weight of 1 as a whole."""
+    """binpack with a total weight of 1."""
     return points.packed(place.alloc, place.used, request(pod), weights, weight=1)
 
 
 def fit(place: Place, pod: Json, requests: Mapping[str, tuple[str, int]]) -> float:
-    """resource-strategy-fit, with a weight of 1 as a whole."""
+    """resource-strategy-fit with a total weight of 1."""
     return points.fit(place.alloc, place.used, request(pod), requests, weight=1)
 
 
-# By what nodes are
+# By properties of nodes
 
 
 def tainted(places: Sequence[Place], pod: Json) -> list[float]:

@@ -1,4 +1,4 @@
-"""What queues deserve by weight, said a second time: one queue, one resource, one round after the other."""
+"""A second implementation of deserved shares by weight: one queue, one resource, one round after the other."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 Amounts = dict[str, float]
 EPS = 0.1
 UNCOUNTED = "pods"
-"""What is no share of a queue's: whether some of it is left ends nothing."""
+"""A resource that isn't part of a queue's share: a remainder of it doesn't continue the rounds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claimant:
-    """A queue by what it asks for, the most that it can have, and what it has in any case."""
+    """A queue with its request, its limit and its guarantee."""
 
     weight: float
     request: Amounts
@@ -23,15 +23,15 @@ class Claimant:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """After a round: what each queue deserves so far, and what is left for the next."""
+    """The state after a round: the deserved share of each queue so far, and the remainder for the next round."""
 
     deserved: Sequence[Amounts]
     remaining: Amounts
 
 
 def rounds(total: Amounts, claimants: Sequence[Claimant], *, most: int = 1000) -> Iterator[Round]:
-    """Round by round, what remains is divided by weight among the queues that aren't met. A queue is met once it has
-    all it asks for, of every resource, or a round gave it nothing."""
+    """In each round the remainder is divided by weight among the queues that aren't met. A queue is met once its share
+    covers its request of every resource, or a round added nothing to it."""
     names = sorted(total)
     deserved: list[Amounts] = [dict.fromkeys(names, 0.0) for _ in claimants]
     unmet = list(range(len(claimants)))
@@ -60,7 +60,7 @@ def rounds(total: Amounts, claimants: Sequence[Claimant], *, most: int = 1000) -
 
 
 def deserved(total: Amounts, claimants: Sequence[Claimant]) -> Sequence[Amounts]:
-    """What each queue deserves in the end."""
+    """The deserved share of each queue after the last round."""
     last: Sequence[Amounts] = [dict.fromkeys(total, 0.0) for _ in claimants]
     for one in rounds(total, claimants):
         last = one.deserved

@@ -1,4 +1,4 @@
-"""Pods that go whoever waits: `shuffle` with the plugins tdm, pdb and cdp."""
+"""Evictions that don't depend on a pending pod: `shuffle` with the plugins tdm, pdb and cdp."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WINDOW = "tdm.revocable-zone."
 
 
 class ShuffleOracle(EvictionOracle):
-    """One cycle of a policy with any action that evicts."""
+    """One cycle of a policy with any evicting action."""
 
     def _known_actions(self) -> dict[str, Callable[[], None]]:
         return super()._known_actions() | {"shuffle": self._shuffle}
@@ -29,7 +29,8 @@ class ShuffleOracle(EvictionOracle):
             self._evict(victim, victim.job)
 
     def _unwanted(self, job: Job) -> list[Task]:
-        """Those on nodes that aren't lent now, the least important first, as many of the gang as may go at once."""
+        """The tasks on nodes whose revocable zone isn't active now, the lowest priority first, as many of the gang as
+        may be evicted at once."""
         closed = {n.name for n in self.nodes if ZONE in n.labels and not self._lent_now(n.labels[ZONE])}
         here = [t for t in job.tasks if t.status == "Running" and t.node in closed and self._preemptable(t)]
         return sorted(here, key=lambda t: (t.priority, t.uid))[: self._at_once(job)]

@@ -1,4 +1,4 @@
-"""The world of one cycle, read from its objects as they are on the wire."""
+"""The state of one cycle, decoded from JSON objects."""
 
 from __future__ import annotations
 
@@ -92,8 +92,8 @@ class JobContext:
 
 
 def _taken(container: Json, status: Json) -> Amounts:
-    """What a container takes: the most of what it asks for, what is reserved for it and what it runs with; not what it
-    asks for where the kubelet has said that it can't have it."""
+    """The resources that a container uses: the maximum of its requests, its allocated resources and its current ones;
+    without its requests where the kubelet has reported them as infeasible."""
     views = [amounts((container.get("resources") or {}).get("requests"))]
     held = next((one for one in status.get("containerStatuses") or () if one["name"] == container["name"]), {})
     reported = [amounts(one) for one in (held.get("allocatedResources"), (held.get("resources") or {}).get("requests"))

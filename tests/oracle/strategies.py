@@ -1,4 +1,4 @@
-"""Random worlds: small, tight and full of ties, since that is where mistakes show."""
+"""Random cluster states: small, tight and with many ties, since bugs show there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PLUGINS = ("priority", "gang", "overcommit", "drf", "predicates", "proportion", 
 
 @st.composite
 def policies(draw: st.DrawFn) -> Json:
-    """A policy document: some of the plugins, in the order of the default policy, with some weights."""
+    """A policy document: some of the plugins, in the order of the default policy, with random weights."""
     chosen = [p for p in PLUGINS if draw(st.booleans())] if draw(st.booleans()) else list(PLUGINS)
     plugins: list[Json] = []
     for name in chosen:
@@ -82,7 +82,7 @@ def queues(draw: st.DrawFn) -> list[Json]:
 
 @st.composite
 def templates(draw: st.DrawFn) -> Json:
-    """The part of a pod's spec that is alike in a task."""
+    """The part of a pod's spec that is equal in all pods of a task."""
     requests: Json = {}
     if draw(st.integers(0, 7)):
         requests = {
@@ -120,7 +120,7 @@ def _claim(name: str, of_class: str, *, mode: str = "ReadWriteOnce", size: str =
 
 @st.composite
 def storage(draw: st.DrawFn, names: list[str]) -> Json:
-    """Claims in every state that matters, and volumes that some of the nodes reach."""
+    """Claims in every relevant state, and volumes that are accessible from some of the nodes."""
 
     def volume(name: str, phase: str, mode: str = "ReadWriteOnce") -> Json:
         spec: Json = {"storageClassName": "static", "accessModes": [mode]}
@@ -179,7 +179,7 @@ topologies = st.one_of(
     st.just({"mode": "soft"}),
     st.integers(1, 4).map(lambda tier: {"mode": "hard", "highestTierAllowed": tier}),
 )
-"""What a gang may say of the network."""
+"""The network topology constraint of a gang."""
 
 
 @st.composite
@@ -202,14 +202,14 @@ def worlds(draw: st.DrawFn) -> Json:
 
 
 def parts(size: int, least: int) -> Json:
-    """Gangs of this size inside a gang, of the pods of its first role; so many of them it needs."""
+    """A rule for subgroups of this size, made of the pods of the gang's first role; `least` of them are required."""
     selector = {"matchLabels": {"role": "t0"}}
     keys = {"labelSelector": selector, "matchLabelKeys": ["part"]}
     return {"name": "parts", **keys, "subGroupSize": size, "minSubGroups": least}
 
 
 def near(draw: st.DrawFn, world: Json, spec: Json) -> None:
-    """Gangs, and those inside them, may have to be near together where there is a network."""
+    """Add topology constraints to gangs and their subgroups at random, where there are HyperNodes."""
     for one in (spec, *spec.get("subGroupPolicy", ())):
         if "hyperNodes" in world and (topology := draw(topologies)):
             one["networkTopology"] = topology
@@ -250,7 +250,7 @@ def _gang(draw: st.DrawFn, world: Json, g: int) -> None:
     for role, size in sizes.items():
         template = draw(templates())
         if "pvcs" in world and draw(st.integers(0, 1)):
-            # What runs has its volumes.
+            # The volumes of running pods are bound.
             claims = draw(st.lists(st.sampled_from(SETTLED if running else CLAIMS), unique=True, max_size=2))
             template["volumes"] = [{"name": c, "persistentVolumeClaim": {"claimName": c}} for c in claims]
         for i in range(size):
@@ -280,7 +280,7 @@ def _pod(draw: st.DrawFn, world: Json, g: int, role: str, i: int, template: Json
 
 
 def _resizing(draw: st.DrawFn) -> Json:
-    """What a kubelet reports of a pod that is being resized in place."""
+    """The status that a kubelet reports of a pod that is being resized in place."""
     held: Json = {"name": "main", "allocatedResources": {"cpu": draw(st.sampled_from(["1", "3"]))}}
     if draw(st.booleans()):
         held["resources"] = {"requests": {"cpu": draw(st.sampled_from(["2", "4"])), "memory": "1Gi"}}

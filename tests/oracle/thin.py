@@ -1,4 +1,4 @@
-"""Thin random worlds: a few nodes and gangs and nothing else, for rules that have much to say themselves."""
+"""Minimal random cluster states: a few nodes and gangs and nothing else, for complex rules."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ def thin_world(
     most_pods: int = 4,
     guests: bool = False,
 ) -> Json:
-    """Nodes in zones, and up to three gangs of one role of which the first may run, or runs where the others are
-    `guests`."""
+    """Nodes in zones, and up to three gangs of one role. The first may run, and always runs with `guests`."""
     nodes = [_node(i, draw(st.sampled_from(cpus)), draw(st.sampled_from("ab"))) for i in range(most_nodes)]
     world: Json = {"nodes": nodes[: draw(st.integers(2, most_nodes))], "podGroups": [], "pods": []}
     world["queues"] = [{"metadata": {"name": "q", "uid": "queue"}, "spec": {"weight": 1}}]
@@ -65,7 +64,7 @@ def _pod(g: int, i: int, cpu: str, node: str) -> Json:
 
 
 def thin_policy(draw: st.DrawFn, *plugins: Json) -> Json:
-    """One in which little else than these plugins decides."""
+    """A policy in which these plugins decide nearly everything."""
     first: list[Json] = [{"name": "gang"}, {"name": "predicates"}]
     if draw(st.integers(0, 2)):
         first.append({"name": "nodeorder", "arguments": {f"{name}.weight": 0 for name in BY_AMOUNTS}})

@@ -1,4 +1,5 @@
-"""Whether a gang of equal pods fits near together: every domain is tried by brute force, one pod at a time."""
+"""Decides whether a gang of equal pods fits in a topology domain: every domain is tried by brute force, one pod
+at a time."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class HyperNode:
-    """By name: the nodes and the HyperNodes that are its members."""
+    """The names of the nodes and HyperNodes that are its members."""
 
     tier: int
     nodes: Sequence[str] = ()
@@ -17,7 +18,7 @@ class HyperNode:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """HyperNodes by name, and the free cpus of every node."""
+    """HyperNodes by name, and the free CPUs of every node."""
 
     hyper_nodes: Mapping[str, HyperNode]
     free: Mapping[str, int]
@@ -30,7 +31,7 @@ class Network:
         return found & set(self.free)
 
     def domains(self) -> list[tuple[int, set[str]]]:
-        """Every domain with its tier, the whole cluster above all."""
+        """Every domain with its tier, with the whole cluster as the root."""
         found = [(hyper_node.tier, self.nodes_of(name)) for name, hyper_node in self.hyper_nodes.items()]
         return [*found, (max((tier for tier, _ in found), default=0) + 1, set(self.free))]
 
@@ -44,12 +45,12 @@ class Network:
         return True
 
     def tier_of(self, nodes: set[str]) -> int:
-        """The lowest tier of a domain that has all these nodes."""
+        """The lowest tier of a domain that contains all these nodes."""
         return min(tier for tier, domain in self.domains() if nodes <= domain)
 
     def nearest(self, *, limit: int | None, held: set[str], cpu: int, pods: int) -> int | None:
-        """The lowest tier of a domain, up to the limit (None for none), that takes the pods and is together with the
-        nodes that are `held` in a domain up to the limit; None where there is none."""
+        """The lowest tier, up to the limit (None for no limit), of a domain that fits the pods and is in a common
+        domain up to the limit with the nodes that are `held`; None where there is none."""
         fitting = [
             tier
             for tier, nodes in self.domains()

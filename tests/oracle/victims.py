@@ -1,4 +1,4 @@
-"""Who may go for whom, and who of them first."""
+"""Which pods may be evicted for a task, and in which order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.oracle.model import EPS, READY, Amounts, Job, Queue, Task, plus
 from tests.oracle.worlds import NOW
 
 Answer = list[Task] | None
-"""Who may go, None for no opinion."""
+"""The pods that may be evicted; None for no opinion."""
 
 SYSTEM = ("system-cluster-critical", "system-node-critical")
 PREEMPT = ("gang", "priority", "conformance", "drf", "pdb", "cdp")
@@ -18,7 +18,7 @@ RECLAIM = ("gang", "conformance", "proportion", "capacity", "pdb", "cdp")
 
 
 class Victims(Books):
-    """The plugins' answers, and how they come together."""
+    """The answers of the plugins and their combination."""
 
     def _starving(self, job: Job) -> bool:
         has = job.count(*READY, "Pipelined")
@@ -28,7 +28,7 @@ class Victims(Books):
         return False
 
     def _victims(self, task: Task, candidates: Sequence[Task], *, reclaim: bool) -> list[Task]:
-        """Those that the first tier with an answer lets go, the first to go first."""
+        """The victims of the first tier with an answer, the first to be evicted first."""
         assert task.job is not None
         ordered = self._in_order(candidates, task.job.queue)
         switch, names = ("enableReclaimable", RECLAIM) if reclaim else ("enablePreemptable", PREEMPT)
@@ -45,8 +45,8 @@ class Victims(Books):
         return []
 
     def _in_order(self, candidates: Sequence[Task], queue: Queue) -> list[Task]:
-        """Of one gang the last task first, of one queue the last gang, of several the last queue; but relatives of the
-        queue for which they go before others."""
+        """The order of eviction: within a gang the last task first, within a queue the last gang, then the last queue;
+        with a hierarchy, queues with more common ancestors come before others."""
         out: list[Task] = []
         for of in self._queues_in_order(queue):
             jobs = {t.job.key: t.job for t in candidates if t.job is not None and t.job.queue is of}
@@ -171,7 +171,7 @@ class Victims(Books):
         return [v for v in candidates if not cools(v)]
 
     def _preemptable(self, task: Task) -> bool:
-        """Pods are, save for those that say otherwise."""
+        """Whether the pod may be evicted; the default is true."""
         meta = self.raw[task.uid]["metadata"]
         for given in (meta.get("annotations") or {}, meta.get("labels") or {}):
             if "volcano.sh/preemptable" in given:
@@ -179,7 +179,7 @@ class Victims(Books):
         return True
 
     def _peaceful(self, task: Task) -> bool:
-        """Whether nobody may go for the pod."""
+        """Whether no pod may be evicted for this one."""
         return self.raw[task.uid]["spec"].get("preemptionPolicy") == "Never"
 
 

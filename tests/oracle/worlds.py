@@ -1,4 +1,4 @@
-"""Scheduling worlds as data: Kubernetes objects as mappings, turned into what the scheduler is told."""
+"""Cluster states as data: Kubernetes objects as mappings, decoded for the scheduler."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ NOW = MOMENT
 
 
 def objects(world: Mapping[str, Any]) -> list[tuple[Resource, msgspec.Struct]]:
-    """Every object of a world, decoded as the runtime decodes it."""
+    """All objects of a cluster state, decoded as in the runtime."""
     return list(World.read({key: world[key] or () for key in BY_KEY if key in world}).objects)
 
 
 def scheduler(world: Mapping[str, Any], policy: Policy) -> Scheduler:
-    """A scheduler that knows the world."""
+    """A scheduler with these objects in its snapshot."""
     made = Scheduler(policy)
     for resource, obj in objects(world):
         made.apply(resource, "ADDED", obj)
@@ -29,7 +29,8 @@ def scheduler(world: Mapping[str, Any], policy: Policy) -> Scheduler:
 
 
 def first_pass(document: Mapping[str, Any]) -> Policy:
-    """The policy without the search for placements, which oracles don't know: they place one task after the other."""
+    """The policy without the search for gang placements, which the oracles don't implement: they place one task after
+    the other."""
     arguments = {"name": "allocate", "arguments": {"gangSearch": False}}
     return build_policy({**document, "configurations": [*document.get("configurations", ()), arguments]})
 
@@ -40,6 +41,6 @@ def run(world: Mapping[str, Any], policy: Policy) -> tuple[Scheduler, CycleResul
 
 
 def outcome(case: Mapping[str, Any]) -> Outcome:
-    """What comes of a recorded case or world, as `vcbatch simulate` has it."""
+    """The outcome of a recorded case or cluster state, as `vcbatch simulate` computes it."""
     read = Case.read(case)
     return Simulation(read.world, read.policy, share=read.share).run()

@@ -1,4 +1,4 @@
-"""The admission service over a world of plain data, asked as an API server asks it."""
+"""The admission service over plain data, called as an API server calls it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from webhooks.service import AdmissionService
 
 @dataclass(kw_only=True)
 class KnownWorld(World):
-    """A world with nothing to be read again."""
+    """A cluster state that needs no refresh."""
 
     complete: bool = True
     version: int = 0
@@ -48,8 +48,8 @@ def app_over(
     meter: Meter | None = None,
     ready: Checks | None = None,
 ) -> Any:
-    """The application. A plain `World` counts as complete; `error` is what its background tasks report,
-    `ready` are all checks in place of that one."""
+    """The application. A plain `World` counts as complete; `error` is the error that its background tasks report,
+    `ready` replaces that one check by others."""
     known = world if isinstance(world, KnownWorld) else KnownWorld(**vars(world))
     meter = meter or NoMeter()
     service = AdmissionService(world=known, clock=VirtualClock(), meter=meter, settings=lambda: settings)
@@ -63,7 +63,7 @@ def app_over(
 
 
 async def answer_of(app: Any, path: str, review: Json) -> Json:
-    """`response` of the answered review: its uid checked, its patch decoded."""
+    """The `response` of the review, with its uid checked and its patch decoded."""
     reply = await ask(app, "POST", path, review)
     assert reply.code == 200, (path, reply.code, reply.body)
     answered = reply.json

@@ -1,4 +1,4 @@
-"""The world that admission rules look into, as plain data."""
+"""The cluster state that admission rules read, as plain data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def queue(name: str, *, state: str = "Open", allocated: Mapping[str, str] | None
 
 @dataclass(kw_only=True)
 class World:
-    """Answers from its fields."""
+    """A lookup on its fields."""
 
     known: Sequence[Queue] = (queue("root"), queue("default"))
     namespaces: Mapping[str, dict[str, str]] = field(default_factory=dict)
@@ -36,7 +36,8 @@ class World:
         return self.known
 
     def work(self, queue: str) -> QueueWork:
-        """Of a queue without an entry what its status says, as recorded worlds have queues only."""
+        """The work in the queue; for a queue without an entry, the counts in its status, since recordings have only
+        queues."""
         if queue in self.works:
             return self.works[queue]
         known = self.queue(queue)

@@ -1,4 +1,4 @@
-"""Whether what is stored has what was expected of it."""
+"""Compares a stored object with an expected one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from vcbatch.api.model import Json
 
 
 def unlike(expected: Json, stored: Json, path: str = "") -> list[str]:
-    """Where `stored` lacks what is expected. The schema may add to it."""
+    """The paths at which `stored` lacks an expected value. Additional values, as from schema defaults, are ignored."""
     found: list[str] = []
     for key, value in expected.items():
         if key in ("metadata", "status") or value in (None, {}, "", []):

@@ -13,7 +13,7 @@ JSON_TYPE = {"content-type": "application/json"}
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """What was answered."""
+    """The response."""
 
     code: int
     headers: Mapping[str, str]
@@ -33,8 +33,8 @@ async def ask(
     headers: Mapping[str, str] = JSON_TYPE,
     chunks: Iterable[bytes] | None = None,
 ) -> Reply:
-    """`body`: bytes as they are, anything else as JSON. `chunks` are sent in its place; a client whose last chunk has
-    come sends nothing more, and no end."""
+    """Send the request. `body`: bytes as they are, anything else as JSON. `chunks` replace it; after the last one the
+    client sends nothing more, not even the end of the body."""
     content = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
     waiting = [{"type": "http.request", "body": content, "more_body": False}]
     if chunks is not None:

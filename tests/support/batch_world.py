@@ -1,5 +1,5 @@
-"""One Job of Kubernetes, its pods, a kubelet that does what it is told, and a controller that may die between any two
-writes: a cluster as far as the decisions about the Job see it."""
+"""One batch/v1 Job, its pods, a kubelet, and a controller that may crash between any two writes: the cluster as seen by
+the decisions about the Job."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ _ENDED = ("Succeeded", "Failed")
 
 
 class Crash(Exception):
-    """The controller dies."""
+    """The controller crashes."""
 
 
 class Stale(Exception):
-    """What a write was for has changed."""
+    """The object of a write has changed."""
 
 
 class BatchWorld:
-    """The controller sees of the pods what it wrote itself, and of what others do only what `report` told it. What it
-    deletes ends when the kubelet says so, by `end`; a pod that was never started is gone at once."""
+    """The controller observes its own writes to pods at once, and those of others only after `report`. Pods that it
+    deletes end by `end`, as the kubelet reports it; a pod that was never started is removed at once."""
 
     def __init__(self, *, restart_policy: str = "Never", **spec: Any) -> None:
         self.now = START
@@ -44,7 +44,7 @@ class BatchWorld:
         self.pods: dict[str, Json] = {}
         self.snapshot: dict[str, Json] = {}
         self.created: list[str] = []
-        """Names of all pods that were ever made."""
+        """Names of all pods ever created."""
         self.job_deleted = False
         self._serial = 0
         template = {
@@ -67,7 +67,7 @@ class BatchWorld:
             },
         }
 
-    # What is so
+    # State
 
     @property
     def status(self) -> Json:
@@ -107,11 +107,11 @@ class BatchWorld:
             taken=taken.__contains__,
         )
 
-    # What the controller does
+    # Controller
 
     def reconcile(self, *, writes: int | None = None) -> Decision:
-        """Decide, and carry out the first `writes` writes (all by default). Raises `Crash` where some are left, and
-        `Stale` where one was refused."""
+        """Decide, and execute the first `writes` writes (default: all). Raises `Crash` where some are left, and `Stale`
+        where one is rejected."""
         decision = decide(self.view(), now=self.now)
         for number, write in enumerate(self._writes_of(decision)):
             if number == writes:
@@ -121,7 +121,7 @@ class BatchWorld:
         return decision
 
     def settle(self) -> Decision:
-        """Look, with all there is to know, until nothing more is to be done now."""
+        """Reconcile with current data until nothing is left to do."""
         for _ in range(50):
             self.report()
             decision = self.reconcile()
@@ -130,7 +130,7 @@ class BatchWorld:
         raise AssertionError(f"it doesn't come to rest: {self.job}")
 
     def pass_time(self, **span: float) -> None:
-        """Let time pass, with a look whenever one was asked for."""
+        """Advance the time, and reconcile whenever a requeue is due."""
         end = self.now + timedelta(**span)
         while (due := self.settle().requeue_at) is not None and due <= end:
             assert due > self.now, "a look was asked for that changes nothing"
@@ -139,17 +139,17 @@ class BatchWorld:
         self.settle()
 
     def report(self, uid: str | None = None) -> None:
-        """The controller hears of a pod as it is now; of all by default."""
+        """The controller observes the current state of a pod; of all by default."""
         for each in [uid] if uid is not None else list({*self.pods, *self.snapshot}):
             if each in self.pods:
                 self.snapshot[each] = copy.deepcopy(self.pods[each])
             else:
                 self.snapshot.pop(each, None)
 
-    # What others do
+    # Other programs
 
     def end(self, uid: str, phase: str, *, code: int | None = None, condition: str = "") -> None:
-        """A container ends, of its own or because it was told to."""
+        """End a container, by itself or because of a deletion."""
         pod = self.pods[uid]
         exit_code = code if code is not None else int(phase == "Failed")
         terminated = {"exitCode": exit_code, "finishedAt": format_time(self.now)}
@@ -172,7 +172,7 @@ class BatchWorld:
         self._touch(pod)
 
     def delete(self, uid: str) -> None:
-        """As `kubectl delete pod` does."""
+        """Delete a pod, as `kubectl delete pod` does."""
         metadata = self.pods[uid]["metadata"]
         if not metadata.get("deletionTimestamp"):
             metadata["deletionTimestamp"] = format_time(self.now)
@@ -195,7 +195,7 @@ class BatchWorld:
         self._touch(self.pods[uid])
         return uid
 
-    # How writes are done
+    # Execution of writes
 
     def _writes_of(self, decision: Decision) -> Iterator[Callable[[], None]]:
         if decision.status is not None:
@@ -260,7 +260,7 @@ class BatchWorld:
         obj["metadata"]["resourceVersion"] = str(self._serial)
 
     def _collect(self, uid: str) -> None:
-        """What is deleted, has ended or never began, and is held back by nobody, is gone."""
+        """Remove a pod that is deleted, has ended or was never started, and has no finalizers."""
         pod = self.pods[uid]
         over = pod["status"].get("phase") in _ENDED or not pod["spec"].get("nodeName")
         if pod["metadata"].get("deletionTimestamp") and over and not pod["metadata"].get("finalizers"):

@@ -1,4 +1,4 @@
-"""Folders that are made once per machine and whose name carries a digest of what they are made of."""
+"""Directories that are built once per machine, whose names contain a digest of their inputs."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _USED = ".used"
 
 
 def cache() -> Path:
-    """Where vcbatch's tests keep what is made once per machine; made where it isn't there."""
+    """The cache directory of vcbatch's tests, created if needed."""
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vcbatch"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
 def digest(parts: Iterable[str | bytes]) -> str:
-    """A short name for exactly these parts in this order."""
+    """A short name for these parts in this order."""
     total = hashlib.sha256()
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
@@ -33,7 +33,7 @@ def digest(parts: Iterable[str | bytes]) -> str:
 
 
 def tree_digest(root: Path, names: Iterable[str]) -> str:
-    """A digest of these files and folders below `root`: names, modes and contents, without compiled modules."""
+    """A digest of these files and directories below `root`: names, modes and contents, without compiled modules."""
     parts: list[str | bytes] = []
     for name in sorted(names):
         top = root / name
@@ -45,7 +45,7 @@ def tree_digest(root: Path, names: Iterable[str]) -> str:
 
 @contextmanager
 def locked(file: Path) -> Iterator[None]:
-    """Hold the lock of that file, which is made with its folder where it isn't there."""
+    """Hold a lock on that file, which is created with its directory if needed."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -53,14 +53,14 @@ def locked(file: Path) -> Iterator[None]:
 
 
 def alone(name: str) -> AbstractContextManager[None]:
-    """Hold the machine's lock of that name."""
+    """Hold the machine-wide lock of that name."""
     return locked(cache() / "locks" / name)
 
 
 def made_once(kind: str, key: str, make: Callable[[Path], None]) -> Path:
-    """The folder `kind/key` of the cache; `make` fills it where it isn't there, one process at a time.
+    """The directory `kind/key` of the cache; `make` fills it if it doesn't exist, one process at a time.
 
-    Folders of the same kind that nobody used for a day are removed when one is made.
+    When one is built, directories of the same kind that weren't used for a day are removed.
     """
     base = cache() / kind
     base.mkdir(parents=True, exist_ok=True)

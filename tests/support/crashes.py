@@ -1,4 +1,4 @@
-"""Crashes of running tasks: an exception comes out of whatever a task waits for at the moment."""
+"""Crashes of running tasks: the current await of a task raises an exception."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 
 class InjectedError(RuntimeError):
-    """A defect that nobody expected."""
+    """An unexpected defect."""
 
 
 def crash(name: str) -> bool:
-    """Have the tasks of that name fail where they are; False where none of them waits for anything now."""
+    """Raise in the tasks of that name at their current awaits; False where none of them waits now."""
     found = [task for task in asyncio.all_tasks() if task.get_name() == name]
     assert found, f"no task is called {name}"
     failed = [_fail(task) for task in found]
@@ -20,7 +20,7 @@ def crash(name: str) -> bool:
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    """Return once something holds, within a minute."""
+    """Return once `holds` is true, within a minute."""
     for _ in range(6000):
         if holds():
             return
@@ -29,7 +29,7 @@ async def until(holds: Callable[[], bool]) -> None:
 
 
 def _fail(task: asyncio.Task[Any]) -> bool:
-    """A task that waits for others of its group fails by one of them."""
+    """Raise in the task; one that waits for a task group fails through a task of that group."""
     awaited: Any = task.get_coro()
     while (inner := getattr(awaited, "cr_await", None)) is not None and hasattr(inner, "cr_frame"):
         awaited = inner

@@ -1,4 +1,4 @@
-"""One CronJob, the jobs that come of it, and a clock: a cluster as far as the CronJob controller's decisions see it."""
+"""One CronJob, its jobs, and a clock: the cluster as seen by the CronJob controller's decisions."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ def zone(name: str) -> tzinfo | None:
 
 
 class Crash(Exception):
-    """The controller dies."""
+    """The controller crashes."""
 
 
 class CronWorld:
-    """Deleted jobs vanish at once, unless `lingers`: then they wait for `vanish`, as with foreground deletion."""
+    """Deleted jobs are removed at once, or with `lingers` by `vanish`, as in foreground deletion."""
 
     def __init__(self, *, now: datetime = START, name: str = "c", **spec: Any) -> None:
         self.now = now
         self.jobs: dict[str, Json] = {}
         self.made: list[str] = []
-        """Names of all jobs that were ever created by the controller, in order."""
+        """Names of all jobs that the controller ever created, in order."""
         self.events: list[Emit] = []
         self.lingers = False
         self.rescheduled_at: datetime | None = None
@@ -50,7 +50,7 @@ class CronWorld:
             "spec": {**defaults, **spec},
         }
 
-    # What is so
+    # State
 
     @property
     def status(self) -> Json:
@@ -75,10 +75,10 @@ class CronWorld:
             rescheduled_at=self.rescheduled_at,
         )
 
-    # What happens
+    # Operations
 
     def reconcile(self, *, writes: int | None = None) -> Decision:
-        """Decide, and carry out the first `writes` writes (all by default). Raises `Crash` where some are left."""
+        """Decide, and execute the first `writes` writes (default: all). Raises `Crash` where some are left."""
         decision = decide(self.view(), now=self.now)
         for number, write in enumerate(self._writes_of(decision)):
             if number == writes:
@@ -88,7 +88,7 @@ class CronWorld:
         return decision
 
     def settle(self) -> Decision:
-        """Look until nothing more is to be done now."""
+        """Reconcile until nothing is left to do."""
         for _ in range(20):
             decision = self.reconcile()
             if decision.status is None and not decision.deletes and not decision.creates:
@@ -96,7 +96,7 @@ class CronWorld:
         raise AssertionError(f"it doesn't come to rest: {self.cron_job}")
 
     def pass_time(self, **span: float) -> None:
-        """Let time pass, with a look whenever one was asked for."""
+        """Advance the time, and reconcile whenever a requeue is due."""
         end = self.now + timedelta(**span)
         while True:
             due = self.settle().requeue_at
@@ -140,7 +140,7 @@ class CronWorld:
         self._serial += 1
         body["metadata"]["resourceVersion"] = str(self._serial)
 
-    # Carrying out
+    # Execution of writes
 
     def _writes_of(self, decision: Decision) -> Iterator[Callable[[], None]]:
         if decision.status is not None:

@@ -1,8 +1,8 @@
-"""Debian packages, fetched with apt and unpacked below the cache: nothing is installed, and no script of theirs is run.
+"""Debian packages, downloaded with apt and unpacked in the cache. Nothing is installed, and no maintainer script runs.
 
-`root` makes whole root file systems of Debian 13, whatever the machine runs: packages bring all that they depend on,
-the C library as well. apt keeps its state in a folder of its own and verifies signatures with Debian's keys. `programs`
-gives single programs of the machine's own release, which use its libraries.
+`root` builds complete root file systems of Debian 13 on any machine: packages are unpacked with all dependencies,
+including the C library. apt has a separate state directory and verifies signatures with Debian's keys. `programs`
+provides single programs of the machine's own release, which use its libraries.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ Prepare = Callable[[Path], None]
 
 
 class DebianError(Exception):
-    """Packages could not be fetched or unpacked; the message carries the end of what apt said."""
+    """Packages could not be downloaded or unpacked; the message has the end of apt's output."""
 
 
 def missing() -> str:
-    """What this machine lacks for Debian packages; empty where they can be had."""
+    """What this machine lacks for Debian packages; empty where nothing is missing."""
     for program in ("apt-get", "dpkg", "dpkg-deb"):
         if shutil.which(program) is None:
             return f"{program} (packages of Debian are fetched with it)"
@@ -40,9 +40,10 @@ def missing() -> str:
 
 
 def root(name: str, packages: Sequence[str], prepare: Prepare | None = None, version: str = "") -> Path:
-    """A folder with `packages` and all that they need, unpacked.
+    """A directory with `packages` and their dependencies, unpacked.
 
-    `prepare` then changes it; `version` says in which way, so that another version is made anew. Raises `DebianError`.
+    `prepare` then changes it; `version` identifies its behaviour, so that a changed version causes a rebuild. Raises
+    `DebianError`.
     """
 
     def make(folder: Path) -> None:
@@ -58,8 +59,8 @@ def root(name: str, packages: Sequence[str], prepare: Prepare | None = None, ver
 
 
 def programs(package: str, *names: str) -> list[Path]:
-    """These programs of a package of the archive that apt knows. Where that can't be had the test ends, skipped or, in
-    continuous integration, failed."""
+    """These programs of a package from apt's configured archive. Where it is unavailable the test is skipped, or fails
+    in continuous integration."""
 
     def fetch(folder: Path) -> None:
         fetched = folder / "fetched"
@@ -99,7 +100,7 @@ def _fetched(apt: Path, packages: Sequence[str]) -> Iterator[Path]:
 
 
 def _archive() -> str:
-    """The archive that this machine's own packages come from."""
+    """The archive of this machine's own packages."""
     targets = _run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(COMPONENT)", "Created-By: Packages"])
     for line in targets.splitlines():
         uri, _, component = line.rpartition(" ")

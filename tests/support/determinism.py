@@ -1,8 +1,7 @@
 """The same examples in each run of the same commit.
 
-Hypothesis mixes constants of the program's source into its examples, from those modules that happen to be imported.
-Which these are depends on the tests that ran before in the same process, so all of them are imported before the first
-test.
+Hypothesis uses constants from the source of imported local modules in its examples. Which modules are imported depends
+on earlier tests in the process, so all of them are imported before the first test.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The documents and the commands in them, and where those are typed.
+"""The documents, the commands in them, and where these are run.
 
-A fenced `sh` block is for a shell. A document says with `CLUSTER` in its first line that its commands are for a
-cluster: then the cluster tier types them on a real control plane. With `TRAINING` there they need the frameworks of the
-training tier. All others are typed beside a `vcbatch up`.
+Fenced `sh` blocks contain shell commands. With `CLUSTER` in its first line a document's commands are for a cluster: the
+cluster tier runs them on a real control plane. With `TRAINING` they need the frameworks of the training tier. All
+others are run with a `vcbatch up`.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _SET_UP = re.compile(r"^(make |git clone |cd )")
 
 
 def commands(document: Path) -> list[str]:
-    """The lines to type, without those that set up a checkout: that is where tests run."""
+    """The lines to run, without those that set up a checkout, where tests run already."""
     lines = "".join(_BLOCK.findall(document.read_text(encoding="utf-8"))).splitlines()
     return [line for line in lines if line.strip() and not line.startswith("#") and not _SET_UP.match(line)]
 
 
 def script(document: Path) -> str:
-    """The commands as a test types them: with free ports in place of those of 127.0.0.1 that the document names, which
-    others on the machine may have."""
+    """The commands as a test runs them: ports of 127.0.0.1 are replaced by free ones, since other programs may use
+    those in the document."""
     text = "\n".join(commands(document))
     named = set(_PORT.findall(text))
     free: set[int] = set()
@@ -41,7 +41,7 @@ def script(document: Path) -> str:
 
 
 def sections(document: Path) -> dict[str, list[str]]:
-    """The lines to type below each heading."""
+    """The lines to run below each heading."""
     parts = re.split(r"^## (.*)$", document.read_text(encoding="utf-8"), flags=re.MULTILINE)
     return {
         title: "".join(_BLOCK.findall(text)).splitlines() for title, text in zip(parts[1::2], parts[2::2], strict=True)
@@ -49,12 +49,12 @@ def sections(document: Path) -> dict[str, list[str]]:
 
 
 def place_of(document: Path) -> str:
-    """What its first line says about where its commands are typed; "" where it says nothing."""
+    """The marker in the first line for where its commands are run; "" without one."""
     first = document.read_text(encoding="utf-8").partition("\n")[0]
     return first if first in (CLUSTER, TRAINING) else ""
 
 
 def with_commands(*, cluster: bool) -> list[Path]:
-    """The documents with something to type, for a cluster or beside a `vcbatch up` alone."""
+    """The documents with commands, either for a cluster or for a `vcbatch up` alone."""
     place = CLUSTER if cluster else ""
     return [path for path in DOCUMENTS if commands(path) and place_of(path) == place]

@@ -1,4 +1,4 @@
-"""How many examples a property draws: all in `make explore`, a share of them in `make test`."""
+"""The number of examples of a property: all in `make explore`, a share of them in `make test`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LEAST = 10
 
 
 def examples(number: int) -> int:
-    """`number` under the profile `explore`; else a third of it, and not fewer than 10 where `number` isn't less."""
+    """`number` with the profile `explore`; else a third of it, but at least 10 unless `number` is less."""
     if hypothesis.settings.get_current_profile_name() == EXPLORE:
         return number
     return max(number // _SHARE, min(number, _LEAST))

@@ -1,5 +1,5 @@
-"""The world of `job_world` with what goes wrong in a real one: pictures that are late, deaths between two writes,
-events that get lost, statuses that others write, names that are taken."""
+"""The simulation of `job_world` with fault injection: stale snapshots, crashes between two writes, lost events,
+statuses that other clients write, name conflicts."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ from vcbatch.core.machine import Create, Decision, Ensure, WriteStatus
 
 
 class Refused(Exception):
-    """The server doesn't do it: a conflict, or a name that somebody else has."""
+    """The server rejects the write: a conflict, or a name that another owner's object has."""
 
 
 @dataclass
 class FaultyWorld(World):
-    """`departed` are the pods that went since the last look that was carried out whole; a controller that dies forgets
-    them."""
+    """`departed` are the pods that were removed since the last reconcile that was executed completely; a crash of the
+    controller loses them."""
 
     departed: list[Pod] = field(default_factory=list[Pod])
     late: JobView | None = None
-    """A picture that was taken and not acted on yet. Writes of ours make it void: they enter every later picture."""
+    """A snapshot that was taken and not acted on yet. Writes of the controller discard it, since later snapshots
+    contain them."""
 
-    # The controller
+    # Controller
 
     def view(self, name: str = "j") -> JobView:
         return replace(super().view(name), departed=tuple(self.departed))
@@ -40,7 +41,7 @@ class FaultyWorld(World):
         return self.act_on(self.view(name), writes=writes)
 
     def act_on(self, view: JobView, *, writes: int | None = None) -> Decision:
-        """Decide on this picture and carry out the first `writes` writes, as far as the server lets us."""
+        """Decide on this snapshot and execute the first `writes` writes, as far as the server accepts them."""
         decision = decide(view, now=self.now)
         self.late = None
         for number, write in enumerate(self.writes_of(decision)):
@@ -54,7 +55,7 @@ class FaultyWorld(World):
         self.departed = [pod for pod in self.departed if pod not in view.departed]
         return decision
 
-    # The API server
+    # API server
 
     def remove(self, resource: Resource, name: str) -> None:
         gone = self.objects.get((resource, name))
@@ -79,7 +80,7 @@ class FaultyWorld(World):
         super()._create(create)
 
     def _check_owner(self, resource: Resource, body: Json) -> None:
-        """What has an owner that is no more is collected at once; what has another's name isn't made."""
+        """An object whose owner is deleted is collected at once; one whose name is taken isn't created."""
         (owner,) = (owner["uid"] for owner in body["metadata"]["ownerReferences"])
         stored = self.objects.get((resource, body["metadata"]["name"]))
         job = self.objects.get((JOBS, "j"))
@@ -90,17 +91,17 @@ class FaultyWorld(World):
         }:
             raise Refused
 
-    # People and the infrastructure
+    # Users and infrastructure
 
     def schedule(self) -> None:
-        """As in `World`, and a gang that waited is let in once there is room."""
+        """As in `World`; a waiting gang is also admitted once `lets_in` is set."""
         for group in self.all(PODGROUPS):
             if self.lets_in and group.get("status", {}).get("phase") == "Pending":
                 group["status"]["phase"] = "Inqueue"
         super().schedule()
 
     def running_pods(self) -> list[str]:
-        """Those that could end now."""
+        """The running pods that aren't being deleted."""
         return sorted(
             name
             for name, pod in self.pods().items()
@@ -108,7 +109,7 @@ class FaultyWorld(World):
         )
 
     def lose_node(self, pods: Iterable[str]) -> None:
-        """The node of these pods is gone: some controller fails and deletes what can't be reached any more."""
+        """The node of these pods is lost: a controller fails the pods and deletes those that can't be reached."""
         for name in pods:
             self.end_pod(name, 137)
             pod = self.objects[PODS, name]
@@ -118,7 +119,7 @@ class FaultyWorld(World):
             self.remove(PODS, name)
 
     def write_over(self, **status: Any) -> None:
-        """Somebody else writes into the job's status."""
+        """Another client writes the job's status."""
         self.change(JOBS, "j", lambda job: job.setdefault("status", {}).update(status))
 
     def write_phase(self, phase: str) -> None:
@@ -126,12 +127,12 @@ class FaultyWorld(World):
         self.write_over(state={**state, "phase": phase, "lastTransitionTime": format_time(self.now)})
 
     def group(self) -> str | None:
-        """The name of the job's PodGroup, where there is one."""
+        """The name of the job's PodGroup; None where it doesn't exist."""
         wanted = names.pod_group_name("j", self.job()["metadata"]["uid"])
         return wanted if (PODGROUPS, wanted) in self.objects else None
 
     def replace_job(self, *, lingering: bool) -> None:
-        """Delete the job and make it again as it was written. Its pods may take their time to go."""
+        """Delete the job and create it again from its manifest. With `lingering` its pods are deleted later."""
         job = self.job()
         before = {name: pod for name, pod in self.pods().items() if lingering}
         self.remove(JOBS, "j")

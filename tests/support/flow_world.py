@@ -1,6 +1,6 @@
-"""One JobFlow, its templates and jobs: a cluster as far as the JobFlow controller's decisions see it.
+"""One JobFlow, its templates and jobs: the cluster as seen by the JobFlow controller's decisions.
 
-Jobs do what a test says of them; Commands to jobs are carried out by `obey`.
+The test sets the states of jobs; `obey` executes Commands to jobs.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ def entry(name: str, *targets: str, probe: Json | None = None, patch: Json | Non
 
 
 class FlowWorld:
-    """Deleted jobs vanish at once, unless `lingers`: then they wait for `vanish`."""
+    """Deleted jobs are removed at once, or with `lingers` by `vanish`."""
 
     def __init__(self, *flows: Json, name: str = "f", templates: Iterable[str] | None = None, **spec: Any) -> None:
         self.now = START
         self.jobs: dict[str, Json] = {}
         self.made: list[str] = []
-        """Names of all jobs that were ever created for the flow, in order."""
+        """Names of all jobs ever created for the flow, in order."""
         self.commands: dict[str, Json] = {}
         self.departed: list[Child] = []
         self.events: list[Emit] = []
@@ -69,7 +69,7 @@ class FlowWorld:
             "spec": {"flows": list(flows), **spec},
         }
 
-    # What is so
+    # State
 
     @property
     def status(self) -> Json:
@@ -110,10 +110,10 @@ class FlowWorld:
         self.asked = wanted_probes(view)
         return view
 
-    # What happens
+    # Operations
 
     def template(self, name: str, **spec: Any) -> None:
-        """Make the JobTemplate, or give it another spec."""
+        """Create the JobTemplate, or change its spec."""
         stored = self.templates.get(name)
         generation = stored["metadata"]["generation"] + 1 if stored else 1
         metadata = {"name": name, "namespace": "ns", "uid": f"template-{name}", "generation": generation}
@@ -122,7 +122,7 @@ class FlowWorld:
         self.templates[name] = {**kind, "metadata": metadata, "spec": {"minAvailable": 1, "tasks": tasks, **spec}}
 
     def reconcile(self, *, writes: int | None = None) -> Decision:
-        """One look, carried out; after so many writes the controller dies (`Crash`)."""
+        """Reconcile once; after `writes` writes the controller crashes (`Crash`)."""
         decision = decide(self.view(), now=self.now)
         budget = iter(range(writes)) if writes is not None else None
         for act in self._writes(decision):
@@ -135,7 +135,7 @@ class FlowWorld:
         return decision
 
     def settle(self, reconciles: int = 30) -> None:
-        """Look until there is nothing to do, obeying Commands as they come."""
+        """Reconcile until nothing is left to do, executing Commands in between."""
         for _ in range(reconciles):
             rests = self.reconcile().nothing_to_do
             if not self.obey() and rests:
@@ -143,7 +143,7 @@ class FlowWorld:
         raise AssertionError(f"it doesn't come to rest: {self.status}")
 
     def job_is(self, name: str, phase: str, **status: Any) -> None:
-        """The job comes into that phase."""
+        """Set the job's phase."""
         self.now += timedelta(seconds=1)
         stored = self.jobs[name].setdefault("status", {})
         log = [each for each in stored.get("conditions", []) if each["status"] != phase]
@@ -152,17 +152,17 @@ class FlowWorld:
         stored.update(status)
 
     def finish(self, *names: str, phase: str = "Completed") -> None:
-        """The jobs end so, and the flow is looked at until it rests."""
+        """End the jobs in this phase, and reconcile the flow until nothing is left to do."""
         for name in names:
             self.job_is(name, phase)
         self.settle()
 
     def vanish(self, name: str) -> None:
-        """The job is gone, and that was seen."""
+        """Remove the job, and let the controller observe that."""
         self.departed.append(child_of(self.jobs.pop(name)))
 
     def command(self, action: str, *, uid: str | None = None, name: str = "") -> None:
-        """A user's Command to the flow."""
+        """Create a user's Command for the flow."""
         self._serial += 1
         metadata = self.flow["metadata"]
         target = {"apiVersion": JOBFLOWS.api_version, "kind": JOBFLOWS.kind, "name": metadata["name"]}
@@ -178,7 +178,7 @@ class FlowWorld:
         }
 
     def obey(self) -> bool:
-        """The job controller carries out what jobs are asked for, and removes it."""
+        """Execute the Commands to jobs, as the job controller does, and remove them."""
         orders = [name for name, each in self.commands.items() if each["target"]["kind"] == "Job"]
         for name in orders:
             order = self.commands.pop(name)
@@ -191,17 +191,17 @@ class FlowWorld:
         return bool(orders)
 
     def change(self, **spec: Any) -> None:
-        """Somebody edits the flow."""
+        """Change the flow's spec as a user."""
         self.flow = copy.deepcopy(self.flow)
         self.flow["spec"] |= spec
         self._renew(self.flow)
 
     def add_job(self, name: str, *, owner: str = "somebody", phase: str = "Running") -> None:
-        """A job of that name that isn't the flow's."""
+        """Create a job of that name that doesn't belong to the flow."""
         self._create(_job(name, owner))
         self.job_is(name, phase)
 
-    # How decisions are carried out
+    # Execution of decisions
 
     def _writes(self, decision: Decision) -> Iterator[Callable[[], None]]:
         if decision.status is not None:

@@ -1,4 +1,4 @@
-"""An HTTP server in the test's own event loop, for clients that are asynchronous."""
+"""An HTTP server in the test's own event loop, for asynchronous clients."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @asynccontextmanager
 async def handled(handler: Handler) -> AsyncIterator[str]:
-    """The URL of a server all of whose requests this answers. What is still asked at the end is cut off."""
+    """The URL of a server whose requests `handler` answers. Requests in progress at the end are aborted."""
     app = web.Application()
     app.router.add_route("*", "/{tail:.*}", handler)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)

@@ -1,6 +1,6 @@
-"""Objects made to cost much: as large as the door lets in, or small and dear to some rule.
+"""Objects that are expensive to validate: as large as the size limits allow, or small and expensive for one rule.
 
-Each is a body of an AdmissionReview for one path; all are below the limits of size, depth and number of values.
+Each is the body of an AdmissionReview for one path; all are within the limits of size, depth and number of values.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from webhooks.paths import PATHS
 from webhooks.review import MOST_VALUES
 
 _ROOM = LARGEST_BODY - 4096
-"""Bytes for the object itself."""
+"""Bytes available for the object itself."""
 _VALUES = MOST_VALUES - 1000
 
 
 def body_of(path: str, obj: Any, *, operation: str = "CREATE", old: Any = None) -> bytes:
-    """The review of that object on that path."""
+    """The body of a review of that object for that path."""
     resource = PATHS[path].resource
     request = {
         "uid": "u", "operation": operation, "name": "n", "namespace": "ns", "object": obj, "oldObject": old,
@@ -47,7 +47,7 @@ def _job(tasks: Any, **more: Any) -> Json:
 
 
 def _many(make: Callable[[int], Any], *, bytes_each: int, values_each: int, most: int = 10**9) -> list[Any]:
-    """As many as the door lets in."""
+    """As many elements as the limits allow."""
     return [make(number) for number in range(min(_ROOM // bytes_each, _VALUES // values_each, most))]
 
 
@@ -332,7 +332,7 @@ def _others() -> Iterator[tuple[str, str, Json]]:
 
 
 def hostile() -> Iterator[tuple[str, str, bytes]]:
-    """Path, what it is, and the body."""
+    """Path, description and body."""
     for name, obj in _jobs():
         for path in ("/jobs/mutate", "/jobs/validate"):
             yield path, name, body_of(path, obj)

@@ -1,4 +1,4 @@
-"""Jobs in a story of `lives`, with what a scheduler and a kubelet would do for them."""
+"""Jobs in a history of `lives`, with the actions of a scheduler and a kubelet for them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Json = dict[str, Any]
 
 
 def submit(stage: Stage, name: str = "j", **spec: Any) -> Json:
-    """A job of one pod, as admission leaves it."""
+    """Create a job of one pod, with the defaults of admission."""
     return stage.put(JOBS, name, spec=job_spec(**spec))
 
 
@@ -22,7 +22,7 @@ def job_spec(**spec: Any) -> Json:
 
 
 async def run_pods(stage: Stage) -> None:
-    """Every gang is let in, and every pod that is made for it runs."""
+    """Admit every gang and run every pod that is created for it."""
     await stage.rest()
     for name in _with_phase(stage, PODGROUPS, "Pending"):
         await stage.change(PODGROUPS, name, {"status": {"phase": "Inqueue"}})
@@ -35,7 +35,7 @@ async def run_pods(stage: Stage) -> None:
 
 
 async def end_pods(stage: Stage, job: str, phase: str = "Succeeded") -> None:
-    """Every pod of the job ends so."""
+    """End all pods of the job in this phase."""
     for name in stage.names(PODS):
         if name.startswith(f"{job}-w-"):
             await stage.change(PODS, name, {"status": {"phase": phase}})
@@ -55,7 +55,7 @@ def phase_of(stage: Stage, name: str = "j") -> str:
 
 
 def ask(stage: Stage, resource: Resource, name: str, action: str, *, uid: str | None = None) -> None:
-    """A Command that nobody owns, as people write it."""
+    """Create a Command without an owner, as users do."""
     command = f"{name}-{action.lower()}"
     target = {"apiVersion": resource.api_version, "kind": resource.kind, "name": name}
     if uid is None:

@@ -1,8 +1,8 @@
-"""A world without I/O for the job controller: objects in dictionaries, decisions carried out write by write.
+"""A simulation without I/O for the job controller: objects in dictionaries, decisions executed write by write.
 
-It plays the API server (UIDs, resource versions, graceful deletion, owner garbage collection), a scheduler that lets
-every gang in, and nodes that run what a pod's command says. A decision can be cut off after any of its writes, which is
-what a crash does.
+It simulates the API server (UIDs, resourceVersions, graceful deletion, garbage collection by owner), a scheduler that
+admits every gang, and nodes that interpret a pod's command. Execution of a decision can stop after any of its writes,
+as in a crash.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def job_object(
     uid: str = "",
     **spec: Any,
 ) -> Json:
-    """A job as a user writes it; `tasks` by default one task `w` of two pods."""
+    """A job from a user; `tasks` defaults to one task `w` of two pods."""
     metadata: Json = {"name": name, "namespace": "ns"}
     if uid:
         metadata["uid"] = uid
@@ -57,7 +57,7 @@ def job_object(
 
 
 def task(name: str, replicas: int, command: str = "sleep 1000", **spec: Any) -> Json:
-    """One task of pods that run `command` and never restart in place."""
+    """A task whose pods run `command` and never restart in place."""
     container = {
         "name": "main",
         "image": "img",
@@ -70,7 +70,7 @@ def task(name: str, replicas: int, command: str = "sleep 1000", **spec: Any) -> 
 
 @dataclass
 class World:
-    """One namespace. `objects` by resource and name, as stored."""
+    """One namespace. `objects` are the stored ones by resource and name."""
 
     namespace: str = "ns"
     now: datetime = START
@@ -83,29 +83,29 @@ class World:
     status_history: list[Json] = field(default_factory=list)
     priority_classes: dict[str, int] = field(default_factory=dict)
     absent: set[Reference] = field(default_factory=set)
-    """What pods may name and doesn't exist; all else does."""
+    """Missing objects that pods may refer to; all others exist."""
     lets_in: bool = True
     binds: bool = True
     refusal: str = ""
-    """Why the server refuses to create pods; it lets them through where this is empty."""
+    """The error with which the server rejects the creation of pods; empty: it accepts them."""
     claim_refusal: str = ""
-    """The same of claims."""
+    """The same for PersistentVolumeClaims."""
     group_refusal: str = ""
-    """The same of PodGroups."""
+    """The same for PodGroups."""
     child_refusal: str = ""
-    """The same of objects of plugins."""
+    """The same for the objects of job plugins."""
     crash_at: int | None = None
-    """The controller dies instead of its write of this number (counted from 0 over all looks), once."""
+    """The controller crashes once instead of its write of this number (counted from 0 over all reconciles)."""
     crashes: int = 0
     on_create: Callable[[Json], None] | None = None
-    """Told of each pod just before it is created."""
+    """Called with each pod just before it is created."""
     _tried: int = 0
     _serial: int = 0
 
     def __post_init__(self) -> None:
         self.put_queue("default")
 
-    # The API server
+    # API server
 
     def put_queue(self, name: str) -> None:
         self.put(QUEUES, {"metadata": {"name": name}, "spec": {"weight": 1}, "status": {"state": "Open"}})
@@ -126,7 +126,7 @@ class World:
         return stored
 
     def submit(self, job: Json) -> Json:
-        """Store a job as admission leaves it."""
+        """Store a job with the defaults of admission."""
         return self.put(JOBS, default_job(job))
 
     def command(self, action: str, *, target: Json, name: str | None = None) -> Json:
@@ -146,7 +146,7 @@ class World:
         stored["metadata"]["resourceVersion"] = str(self._next())
 
     def remove(self, resource: Resource, name: str) -> None:
-        """Take the object away at once, and what it owned."""
+        """Remove the object and its dependents at once."""
         gone = self.objects.pop((resource, name), None)
         if gone is None:
             return
@@ -156,7 +156,7 @@ class World:
                 self.remove(*key)
 
     def delete_pod(self, name: str) -> None:
-        """Ask for a pod's end, as a person or an eviction does."""
+        """Request the deletion of a pod, as a user or an eviction does."""
         pod = self.objects[PODS, name]
         pod["metadata"].setdefault("deletionTimestamp", format_time(self.now))
 
@@ -176,7 +176,7 @@ class World:
         self._serial += 1
         return self._serial
 
-    # The controller
+    # Controller
 
     def view(self, name: str = "j") -> JobView:
         job = read_job(self.job(name))
@@ -205,7 +205,7 @@ class World:
         )
 
     def reconcile(self, name: str = "j", *, writes: int | None = None) -> Decision:
-        """Decide, and carry out the first `writes` writes (all by default)."""
+        """Decide, and execute the first `writes` writes (default: all)."""
         decision = decide(self.view(name), now=self.now)
         for number, write in enumerate(self.writes_of(decision)):
             if writes is not None and number >= writes:
@@ -234,7 +234,7 @@ class World:
             yield lambda create=create: self._create(create)
 
     def settle(self, name: str = "j", *, most: int = 50) -> None:
-        """Look until nothing more is to be done."""
+        """Reconcile until nothing is left to do."""
         for _ in range(most):
             before = self.writes, self.crashes
             self.reconcile(name)
@@ -306,16 +306,16 @@ class World:
         self.created.append(stored)
         self.writes += 1
 
-    # The scheduler and the nodes
+    # Scheduler and nodes
 
     def step(self, *, seconds: float = 0.5) -> None:
-        """Let the scheduler and the nodes do their part, and time go by."""
+        """Run the scheduler and the nodes once, and advance the time."""
         self.now += timedelta(seconds=seconds)
         self.schedule()
         self.run_nodes()
 
     def schedule(self) -> None:
-        """Let gangs in, and start each gang of which enough pods exist."""
+        """Admit gangs, and start each gang with enough pods."""
         for group in self.all(PODGROUPS):
             status = group.setdefault("status", {})
             if not status.get("phase"):
@@ -340,7 +340,7 @@ class World:
         pod["status"] = {"phase": "Running", "startTime": self.now.isoformat(), "containerStatuses": [started]}
 
     def run_nodes(self) -> None:
-        """End pods whose command is over, and remove those that were deleted."""
+        """End pods whose command has finished, and remove deleted ones."""
         for name, pod in self.pods().items():
             if pod["metadata"].get("deletionTimestamp"):
                 self.remove(PODS, name)
@@ -352,14 +352,14 @@ class World:
                     self.end_pod(name, int(code[1]) if code else 0)
 
     def end_pod(self, name: str, code: int, **terminated: Any) -> None:
-        """Let a pod's only container exit."""
+        """Let a pod's only container exit with this code."""
         pod = self.objects[PODS, name]
         ended = {"exitCode": code, "finishedAt": format_time(self.now), **terminated}
         pod["status"]["phase"] = "Failed" if code else "Succeeded"
         pod["status"]["containerStatuses"] = [{"name": "main", "state": {"terminated": ended}}]
 
     def evict(self, name: str) -> None:
-        """End a pod as an eviction does: failed, and on its way out."""
+        """Evict a pod: it fails and is being deleted."""
         self.end_pod(name, 143)
         pod = self.objects[PODS, name]
         pod["status"]["conditions"] = [
@@ -368,7 +368,7 @@ class World:
         self.delete_pod(name)
 
     def run(self, name: str = "j", *, until: Callable[[], bool], most: int = 400) -> list[str]:
-        """Play until the condition holds; the phases seen on the way, without repetitions."""
+        """Run the simulation until the condition is true; returns the observed phases without repetitions."""
         saw: list[str] = []
         for _ in range(most):
             before = len(self.status_history)
@@ -388,7 +388,7 @@ def _controller(body: Json) -> str:
 
 
 def _merge(target: Json, patch: Json) -> None:
-    """RFC 7386."""
+    """Apply a merge patch in place (RFC 7386)."""
     for key, value in patch.items():
         if value is None:
             target.pop(key, None)

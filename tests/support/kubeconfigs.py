@@ -1,4 +1,4 @@
-"""Kubeconfigs for commands that are to find a server of a test."""
+"""Kubeconfigs for commands that connect to a test's server."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def document(
     server: str, *, name: str = "here", user: Json | None = None, user_name: str = "", namespace: str = "",
     **cluster: str,
 ) -> Json:  # fmt: skip
-    """A kubeconfig with one context of that name: a server, a user where one is given (of the same name where none is
-    given), and a namespace where one is named. `cluster` are further fields of the cluster, with `_` for `-`."""
+    """A kubeconfig with one context of that name: a server, a user if given (by default of the same name), and a
+    namespace if given. `cluster` are further fields of the cluster, with `_` for `-`."""
     known_as = user_name or name
     context = {
         "cluster": name,
@@ -34,12 +34,12 @@ def document(
 
 
 def write(path: Path, config: Json) -> Path:
-    """Write it, readable by its owner alone; returns the path."""
+    """Write it, readable only by its owner; returns the path."""
     path.touch(mode=0o600)
     path.write_text(yaml.safe_dump(config), encoding="utf-8")
     return path
 
 
 def kubeconfig(folder: Path, url: str) -> str:
-    """The path of a new one in this folder, whose context has the namespace `default`."""
+    """The path of a new one in this directory, whose context has the namespace `default`."""
     return str(write(folder / "kubeconfig", document(url, namespace="default")))

@@ -1,4 +1,4 @@
-"""Tests whose machine lacks something: they are skipped, but fail in continuous integration (`CI=true`)."""
+"""Handles missing prerequisites of tests: the test is skipped, but fails in continuous integration (`CI=true`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 
 def required() -> bool:
-    """Whether this is continuous integration, where nothing may be left out."""
+    """Whether this is continuous integration, where no test may be skipped."""
     return os.environ.get("CI") == "true"
 
 

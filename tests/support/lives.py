@@ -1,8 +1,8 @@
-"""The controllers on a server in a dictionary, killed at their writes and started afresh with what is stored there.
+"""The controllers on an in-memory server, killed at their writes and restarted with what is stored there.
 
-A story says what people and other programs do. However often the controllers die in it, and however late they hear of
-things, it comes to the same end: the same objects, each made and deleted as often, no more said to the server than was
-needed, and nothing at all by a program that is started when all is over.
+A history (`Story`) lists the actions of users and other programs. However often the controllers crash in it, and
+however late they observe changes, the result must be the same: the same objects, each created and deleted as often, no
+more writes than needed, and no writes at all by a program that is started at the end.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ Write = tuple[str, str, str]
 
 NAMESPACE = "ns"
 _QUIET_STEPS = (1.0, 1.0, 2.0, 4.0, 4.0, 4.0, 4.0)
-"""Seconds between two looks of the garbage collector; in all longer than anything in the controllers waits before it
-writes what it could write now."""
+"""Seconds between two runs of the garbage collector; their sum is longer than any delay of the controllers before a
+possible write."""
 _WORKERS = 4
-"""How many objects of a kind a controller looks at side by side, at most. No story has more that are busy at once; each
-life starts them all."""
+"""Maximum number of objects of a kind that a controller reconciles concurrently. No history has more active ones at a
+time, and each run of the program starts all workers."""
 _STORM = 1000
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _LASTING_TIMES = (CRONJOB_SCHEDULED_TIMESTAMP, "lastScheduleTime")
@@ -54,7 +54,7 @@ _PASSING = ("resourceVersion", "runningDuration", "ranSeconds")
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """The program dies at that write of its life, counted from 0: instead of it, or right after it."""
+    """The program crashes at that write of its run, counted from 0: instead of it, or right after it."""
 
     at: int
     after: bool = False
@@ -62,20 +62,21 @@ class Death:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
-    """What a story came to, without what no two tellings have alike: versions, and times but for those of slots.
+    """The result of a history, without what differs between runs: resourceVersions, and times except scheduled ones.
 
-    `writes` are those of all lives; `afterwards`, those of a program that was started when all was over."""
+    `writes` are those of all runs; `afterwards`, those of a program that was started at the end."""
 
     objects: Mapping[str, Any]
     made: Counter[tuple[str, str]]
-    """How often an object of that name was made (`ADDED`) and went (`DELETED`)."""
+    """How often an object of that name was created (`ADDED`) and deleted (`DELETED`)."""
     writes: Sequence[Write]
     afterwards: Sequence[Write]
     deaths: int
 
 
 class Stage:
-    """Where a story is played. What its methods do is done by people and other programs, at once and unhurt."""
+    """Runs one history. Its methods are actions of users and other programs; they take effect at once and never
+    fail."""
 
     def __init__(
         self, *, deaths: Iterable[Death] = (), lags: Mapping[str, float] | None = None, discovery: Path | None = None
@@ -84,7 +85,7 @@ class Stage:
         self.server = Server(self.clock)
         self._random = SeededRandom(1)
         self.lags: Mapping[str, float] = lags or {}
-        """By plural, how many seconds late the lives that begin from now on hear of things."""
+        """By plural, the delay in seconds with which runs that start from now on observe changes."""
         self._discovery = discovery
         self._deaths: Iterator[Death | None] = chain(deaths, repeat(None))
         self._apis: list[CrashingApi] = []
@@ -93,10 +94,10 @@ class Stage:
             spec = {"weight": 1, **({"parent": parent} if parent else {})}
             self.put(QUEUES, name, spec=spec, status={"state": "Open"})
 
-    # What people do
+    # Actions of users
 
     def put(self, resource: Resource, name: str, *, metadata: Json | None = None, **fields: Any) -> Json:
-        """A new object."""
+        """Create an object."""
         place = {"namespace": NAMESPACE} if resource.namespaced else {}
         named = {"name": name, **place, **(metadata or {})}
         kind = {"apiVersion": resource.api_version, "kind": resource.kind}
@@ -108,7 +109,7 @@ class Stage:
     def remove(self, resource: Resource, name: str) -> None:
         self.server.remove(resource, name, _namespace(resource))
 
-    # What is so
+    # State
 
     def get(self, resource: Resource, name: str) -> Json:
         return self.server.objects[resource, _namespace(resource), name]
@@ -116,10 +117,10 @@ class Stage:
     def names(self, resource: Resource) -> list[str]:
         return [obj["metadata"]["name"] for obj in self.server.all(resource)]
 
-    # The program
+    # Program
 
     async def rest(self) -> None:
-        """Let time pass until nothing happens any more."""
+        """Advance the time until nothing changes any more."""
         for _ in range(30):
             before = self.server.version, self.deaths
             for seconds in _QUIET_STEPS:
@@ -132,17 +133,17 @@ class Stage:
         await self.until(self.clock.now() + timedelta(seconds=seconds))
 
     async def until(self, moment: datetime) -> None:
-        """Let time pass, however much of it a death has cost already."""
+        """Advance the time to this moment, which crashes may have passed already."""
         while (left := (moment - self.clock.now()).total_seconds()) > 0:
             await self._tick(min(left, 60.0))
 
     async def restart(self) -> None:
-        """The program is stopped wherever it is, and started again."""
+        """Stop the program at its current point, and start it again."""
         await self.stop()
         self._life = asyncio.create_task(self._live())
 
     def doom(self, *deaths: Death) -> None:
-        """So the lives end that begin from now on; the one after them goes on."""
+        """Crash the next runs of the program at these points; the run after them isn't crashed."""
         self._deaths = chain(deaths, repeat(None))
 
     async def stop(self) -> None:
@@ -178,7 +179,7 @@ class Stage:
                 if not api.dead:
                     raise
             except asyncio.CancelledError:
-                if death is not None and not api.dead:  # it is for the next life
+                if death is not None and not api.dead:  # it belongs to the next run
                     self._deaths = chain([Death(death.at - len(api.tried), death.after)], self._deaths)
                 raise
 
@@ -196,7 +197,7 @@ class Stage:
 def report(
     story: Story, *, deaths: Iterable[Death] = (), lags: Mapping[str, float] | None = None, discovery: str = ""
 ) -> End:
-    """Play a story from its beginning. `discovery` is the configuration that HyperNodes are made by, if any are."""
+    """Run a history from its beginning. `discovery` is the configuration of HyperNode discovery, if any."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "volcano-controller.conf")
         path.write_text(discovery)
@@ -211,8 +212,8 @@ def assert_deaths_change_nothing(
     discovery: str = "",
     lags: Mapping[str, float] | None = None,
 ) -> None:
-    """Tell the story once undisturbed, where it takes `least` writes or more; once for every death at one of them; and
-    once to a program that never makes more than one write in its life. A death may cost `slack` writes more."""
+    """Run the history once without crashes, where it takes at least `least` writes; once for every crash at one of
+    them; and once with a program that crashes after each write. A crash may cause up to `slack` additional writes."""
     whole = report(story, discovery=discovery, lags=lags)
     assert len(whole.writes) >= least, whole.writes
     assert not whole.afterwards, "written for nothing"
@@ -229,7 +230,7 @@ def assert_deaths_change_nothing(
 
 
 def assert_alike(reported: End, whole: End, where: str) -> None:
-    """`where` is what befell the told one."""
+    """Compare the results; `where` describes the crashes of the reported one."""
     unlike = _unlike(dict(reported.objects), dict(whole.objects))
     assert not unlike, "\n".join([where, *unlike])
     more, less = reported.made - whole.made, whole.made - reported.made
@@ -238,7 +239,7 @@ def assert_alike(reported: End, whole: End, where: str) -> None:
 
 
 def _unlike(reported: Any, whole: Any, path: str = "") -> list[str]:
-    """Where the two differ, and how."""
+    """The differences between the two, with their paths."""
     if isinstance(reported, dict) and isinstance(whole, dict):
         keys = sorted(reported.keys() | whole.keys())
         return [line for key in keys for line in _unlike(reported.get(key), whole.get(key), f"{path}.{key}")]
@@ -246,7 +247,7 @@ def _unlike(reported: Any, whole: Any, path: str = "") -> list[str]:
 
 
 def misfortunes(*resources: Resource) -> st.SearchStrategy[Mapping[str, Any]]:
-    """Deaths, and how late news of these kinds come; as arguments of `tell`."""
+    """Crashes, and delays with which changes of these kinds are observed; as arguments of `report`."""
     late = st.sampled_from([0.0, 0.05, 0.4, 2.0, 7.0])
     lags = st.fixed_dictionaries({resource.plural: late for resource in resources})
     deaths = st.lists(st.builds(Death, st.integers(0, 4), st.booleans()), max_size=5)
@@ -306,7 +307,7 @@ def _lasting(value: Any, key: str = "") -> Any:
 
 
 def _says(value: Any) -> bool:
-    """A count of zero says as much as none at all."""
+    """False for a count of zero, which means the same as a missing count."""
     return not (type(value) is int and value == 0)
 
 

@@ -1,4 +1,4 @@
-"""What vcbatch exports, by the names that a scrape has."""
+"""The exported metrics, by their names in a scrape."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Exported:
 
 
 def exported() -> dict[str, Exported]:
-    """All metrics but those of the process, by name."""
+    """All metrics except those of the process, by name."""
     found: dict[str, Exported] = {}
     for kind, table in (("counter", COUNTERS), ("gauge", GAUGES), ("histogram", DURATIONS)):
         for short, described in table.items():

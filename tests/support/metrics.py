@@ -1,4 +1,4 @@
-"""What a scrape says, as numbers."""
+"""Reads the numbers of a scrape."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from vcbatch.observe.metrics import PrometheusMeter
 
 
 class Scrape:
-    """All samples of one scrape, read back from its text."""
+    """All samples of one scrape, parsed from its text."""
 
     def __init__(self, meter: PrometheusMeter) -> None:
         text = meter.exposition()[1].decode()
@@ -19,11 +19,11 @@ class Scrape:
         }
 
     def value(self, name: str, **labels: str) -> float | None:
-        """The number of one series; None where there is no such series."""
+        """The value of one series; None where it doesn't exist."""
         return self._samples.get((name, frozenset(labels.items())))
 
     def counted(self, name: str, **labels: str) -> float | None:
-        """The number of a counter whose name has no `_total`, which reading it back adds."""
+        """The value of a counter whose name has no `_total`, which parsing appends."""
         return self.value(f"{name}_total", **labels)
 
     def labels(self, name: str) -> list[dict[str, str]]:

@@ -1,4 +1,5 @@
-"""People and bad luck, for simulations: what is done to jobs, pods, queues and nodes from outside, by a seed."""
+"""Actions of users and failures of the infrastructure for simulations: random changes of jobs, pods, queues and nodes,
+from a seed."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ ENDED = frozenset({"Completed", "Failed", "Terminated"})
 
 @dataclass(kw_only=True)
 class StaleApi:
-    """Watches that stall now and then, and tell things twice. Order is kept, as by every server."""
+    """Watches that stall at times and repeat events. The order is kept, as on every server."""
 
     api: Api
     clock: Clock
@@ -43,7 +44,8 @@ class StaleApi:
 
 @dataclass(kw_only=True)
 class People:
-    """Does one thing at a time. What was done to which job (by UID) is remembered, since it decides what may follow."""
+    """Does one action at a time. It records by UID which actions were done to a job, since they decide what may
+    follow."""
 
     world: SimulatedWorld
     random: Random
@@ -51,7 +53,7 @@ class People:
     nodes: list[str]
     asked: dict[str, Counter[str]] = field(default_factory=dict)
     disturbed: set[str] = field(default_factory=set)
-    """Jobs that lost pods by no doing of their own, or were given another size."""
+    """Jobs that lost pods without causing it, or were resized."""
     story: list[str] = field(default_factory=list)
 
     async def act(self) -> None:
@@ -61,7 +63,7 @@ class People:
         try:
             await act()
         except ApiError as error:
-            # Refusals are answers too: a job that is over doesn't scale, a name may be taken for a moment.
+            # Errors are valid results: a finished job can't be scaled, a name may be in use for a moment.
             self.story.append(f"refused: {error.message}")
 
     async def command(self, action: str = "", job: Json | None = None) -> None:
@@ -109,7 +111,7 @@ class People:
         self._report(f"scale to {replicas}", job)
 
     async def replace(self) -> None:
-        """Delete a job and make another of its name at once."""
+        """Delete a job and create another one of its name at once."""
         job = await self._some(JOBS)
         if job is None:
             return
@@ -134,7 +136,7 @@ class People:
         self._report(action, queue)
 
     async def lose_node(self) -> None:
-        """A node vanishes with its pods, as the pod garbage collector of a cluster has it, and comes back empty."""
+        """Delete a node and its pods, as the pod garbage collector of a cluster does, and create it again."""
         api, name = self.world.api, self.random.choice(self.nodes)
         node = await api.get(NODES, name)
         await self._delete(NODES, node)
@@ -163,7 +165,7 @@ class People:
                 raise
 
     async def settle_everything(self) -> None:
-        """No more of this: open the queue and let go on what is suspended."""
+        """Stop the disturbances: open the queue and resume suspended jobs."""
         await self.turn_queue("OpenQueue")
         for job in (await self.world.api.list(JOBS, namespace=self.world.namespace)).items:
             if _phase(job) not in ENDED:

@@ -1,4 +1,4 @@
-"""The controllers with watches of our own in place of kopf, which has a thread and a clock of its own."""
+"""The controllers with plain watches in place of kopf, which has its own thread and clock."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class PlainWatches:
 
 
 def control_plane(api: Api, informers: Informers, *, clock: Clock, random: Random, **options: Any) -> ControlPlane:
-    """The controllers as they run on a cluster, but for kopf. `options` as for `ControlPlane`."""
+    """The controllers as they run on a cluster, except for kopf. `options` are those of `ControlPlane`."""
     return ControlPlane(
         api,
         Connection(server="https://nowhere.invalid"),

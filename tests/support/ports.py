@@ -7,7 +7,7 @@ import socket
 
 
 def free_port() -> int:
-    """A free port of 127.0.0.1, outside the range from which outgoing connections are given theirs."""
+    """A free port of 127.0.0.1, outside of the range of ephemeral ports."""
     for port in random.sample(range(20000, 32000), 200):
         with socket.socket() as probe:
             try:

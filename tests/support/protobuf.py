@@ -14,7 +14,7 @@ Json = dict[str, Any]
 
 
 def encode(obj: Json) -> bytes:
-    """The body that a client sends for `obj`."""
+    """The request body for `obj`."""
     known = kind_struct(api_version=obj["apiVersion"], kind=obj["kind"])
     assert known is not None
     body = {key: value for key, value in obj.items() if key not in ("apiVersion", "kind")}

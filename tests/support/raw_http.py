@@ -1,4 +1,4 @@
-"""HTTP over sockets that tests hold in their own hands: heads sent slowly, answers that nobody reads."""
+"""HTTP over raw sockets: request heads that are sent slowly, responses that are never read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PATIENCE_MILLISECONDS = 60_000
 
 
 def trusting(folder: Path) -> ssl.SSLContext:
-    """Trusts the server with that state directory."""
+    """A context that trusts the server of that state directory."""
     return ssl.create_default_context(cafile=str(folder / "pki" / "ca.crt"))
 
 
@@ -30,7 +30,7 @@ def head(method: str, path: str, token: str = "", *more: str) -> bytes:
 
 
 class Stalled:
-    """A connection whose answers are never read."""
+    """A connection whose responses are never read."""
 
     def __init__(self, plain: socket.socket, tls: ssl.SSLObject) -> None:
         self._plain = plain
@@ -56,7 +56,7 @@ class Stalled:
         return cls(plain, tls)
 
     async def cut_off(self) -> None:
-        """Return once the server has closed the connection. Nothing that it sent is read before."""
+        """Return once the server has closed the connection, without reading any of its data."""
         poll = select.poll()
         poll.register(self._plain, select.POLLHUP | select.POLLERR | select.POLLRDHUP)
         assert await asyncio.to_thread(poll.poll, _PATIENCE_MILLISECONDS), "the connection is still there"

@@ -1,4 +1,4 @@
-"""A small HTTP server in a thread that answers by a function, for programs that speak to a server by themselves."""
+"""A small HTTP server in a thread that answers by a function, for programs with their own client."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """One request as it came."""
+    """One received request."""
 
     method: str
     target: str
@@ -36,7 +36,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What is answered. `raw` goes out in place of everything else, and the connection ends with it."""
+    """A response. `raw` replaces everything else, and the connection is closed after it."""
 
     status: int = 200
     body: Any = None
@@ -48,14 +48,14 @@ class Answer:
 
 
 def refused(code: int, reason: str, message: str, **headers: str) -> Answer:
-    """A Status object, as an API server refuses."""
+    """An error response with a Status object, as from an API server."""
     body = {"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": message}
     return Answer(status=code, body=body, headers=headers)
 
 
 @dataclass(slots=True)
 class Served:
-    """A running server: where it is, and what it was asked."""
+    """A running server: its address and the received requests."""
 
     url: str
     asked: list[Asked] = field(default_factory=list)
@@ -102,7 +102,7 @@ def scripted(answer: Callable[[Asked], Answer], *, tls: ssl.SSLContext | None = 
         block_on_close = False  # clients may keep connections open
 
         def handle_error(self, request: object, client_address: object) -> None:
-            return  # clients that go away in the midst of something
+            return  # clients that disconnect in the middle of a request
 
     server = Server(("127.0.0.1", 0), Handler)
     if tls is not None:

@@ -1,5 +1,5 @@
-"""Objects behind a small HTTP server, for whole commands: lists in pages with selectors, single objects, and writes,
-which are answered and remembered but change nothing."""
+"""Objects behind a small HTTP server, for complete commands: lists in pages with selectors, single objects, and writes,
+which are accepted and recorded but change nothing."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from tests.support.scripted_http import Answer, Asked, Served, refused, scripted
 
 Json = dict[str, Any]
 _PAGE = 5
-"""Small, so that there is a second one."""
+"""Objects per page; small, so that lists have several pages."""
 
 
 @dataclass(slots=True)
 class Cluster:
-    """What is there, and what was written to it, as `(method, path, body)`. `broken` plurals can't be read."""
+    """The objects, and the received writes as `(method, path, body)`. Resources in `broken` (by plural) can't be
+    read."""
 
     objects: Sequence[Json]
     served: Served
@@ -100,7 +101,7 @@ def _created(body: Json, found: Sequence[Json], full: str) -> Answer:
 
 
 def _selected(one: Json, query: dict[str, str]) -> bool:
-    """Equality and existence of labels, and equality of fields."""
+    """Whether the object matches: equality and existence of labels, and equality of fields."""
     labels = one["metadata"].get("labels") or {}
     for term in filter(None, query.get("labelSelector", "").split(",")):
         key, equals, value = term.partition("=")

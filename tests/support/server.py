@@ -1,4 +1,4 @@
-"""The server itself as the API of a test: no sockets, and conditions to wait for."""
+"""The local server as the API of a test, without sockets and with methods that wait for conditions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vcbatch.local.apiserver.store import collection_of
 
 
 class Server:
-    """A server without state from before. `api` is the interface."""
+    """A server with empty storage. `api` is the interface."""
 
     def __init__(self, clock: Clock, random: Random) -> None:
         self._kernel = build(clock=clock, random=random)
@@ -38,17 +38,17 @@ class Server:
         changed.set()
 
     def history(self, resource: Resource, name: str) -> list[Json]:
-        """What the object was after each of its writes, from its creation to its deletion."""
+        """The object after each of its writes, from its creation to its deletion."""
         return [record.decode() for record in self._records.get((collection_of(resource), name), [])]
 
     def plant(self, resource: Resource, body: Json) -> None:
-        """Store an object as it is: no rule sees it, and it gets no defaults."""
+        """Store an object as it is, without admission and defaults."""
         metadata = {"namespace": "default", "uid": self._random.uid(), **body["metadata"]}
         named = {"apiVersion": resource.api_version, "kind": resource.kind}
         self._kernel.store.put(resource, {"status": {"phase": "Pending"}, **body, **named, "metadata": metadata}, None)
 
     async def until(self, resource: Resource, name: str, condition: Callable[[Any], Any]) -> Json:
-        """The object in the default namespace, once `condition(object or None)` holds."""
+        """The object in the default namespace, once `condition(object or None)` is true."""
         while True:
             changed = self._changed
             obj = await self._get(resource, name)
@@ -57,7 +57,7 @@ class Server:
             await changed.wait()
 
     async def first(self, resource: Resource, condition: Callable[[Json], bool]) -> Json:
-        """An object of the default namespace that fulfils the condition, once there is one."""
+        """The first object of the default namespace that meets the condition, once there is one."""
         while True:
             changed = self._changed
             for obj in (await self.api.list(resource, namespace="default")).items:

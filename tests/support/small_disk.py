@@ -1,4 +1,4 @@
-"""A disk of a few megabytes that a test can fill."""
+"""A file system of a few megabytes that a test can fill."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 @contextmanager
 def small_disk(folder: Path, *, megabytes: int) -> Iterator[Path]:
-    """Mount one at `folder`, which is made; skips the test where that isn't permitted."""
+    """Mount one at `folder`, which is created; skips the test where mounting isn't permitted."""
     folder.mkdir()
     mount = shutil.which("mount")
     command = [str(mount), "-t", "tmpfs", "-o", f"size={megabytes}m", "none", str(folder)]
@@ -26,7 +26,7 @@ def small_disk(folder: Path, *, megabytes: int) -> Iterator[Path]:
 
 
 def fill(disk: Path) -> Path:
-    """Take all the space that is left, in a file that is returned."""
+    """Use all remaining space in a file, which is returned."""
     filler = disk / "filler"
     with filler.open("ab", buffering=0) as file:
         for size in (1 << 20, 4096):

@@ -1,4 +1,4 @@
-"""A tracer that keeps what it is told, with contexts as a real one makes them."""
+"""A tracer that records spans in memory, with contexts like those of a real one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Span:
 
 @dataclass
 class Spans:
-    """Implements `vcbatch.runtime.tracing.tracer.Tracer`. Without `sampled` it leaves every span out."""
+    """Implements `vcbatch.runtime.tracing.tracer.Tracer`. Without `sampled` it drops every span."""
 
     sampled: bool = True
     reported: list[Span] = field(default_factory=list)

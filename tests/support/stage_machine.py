@@ -1,5 +1,5 @@
-"""State machines of Hypothesis on a stage of `lives`: rules do what people do, and all controllers are at rest after
-each."""
+"""State machines of Hypothesis on a stage of `lives`: rules are actions of users, and all controllers are idle after
+each one."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Json = dict[str, Any]
 
 
 class StageMachine(RuleBasedStateMachine):
-    """Other rules and the invariants are the subclass's."""
+    """Subclasses define the other rules and the invariants."""
 
     followed: ClassVar[tuple[Resource, ...]]
-    """The kinds that news may come late of."""
+    """The kinds whose changes may be observed late."""
     discovery: ClassVar[str] = ""
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class StageMachine(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def the_controllers_are_started_anew(self, data: st.DataObject) -> None:
-        """With nothing to do they write nothing. They die at what comes later, and hear of it late."""
+        """An idle program writes nothing. The next runs crash at later writes, and observe changes late."""
         misfortune = data.draw(misfortunes(*self.followed))
         before = len(self.stage.writes)
         self.stage.lags = misfortune["lags"]

@@ -1,4 +1,4 @@
-"""torchx as it is released, in an environment of its own, typed as its users type it."""
+"""A released torchx in a separate environment, used by its command line."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _REPLICA = re.compile(r"^[ *]*(\w+)\[(\d+)\]:(\w+)", re.MULTILINE)
 
 
 def environment() -> Path:
-    """The folder of its programs, made once per machine below the user's cache. Skips where its packages can't be had,
-    but fails in continuous integration."""
-    # Not `made_once`: an environment works only where it was made.
+    """The directory of its programs, built once per machine below the user's cache. Skips the test where its packages
+    are unavailable, but fails in continuous integration."""
+    # Not `made_once`: an environment works only at the path where it was created.
     folder = cache() / f"torchx-{digest([CONSTRAINTS.read_bytes(), sys.version])}"
     ready = folder / ".ready"
     with alone(folder.name):
@@ -53,7 +53,7 @@ class Torchx:
     def __init__(self, programs: Path, kubeconfig: Path, namespace: str, folder: Path) -> None:
         self.namespace = namespace
         self._torchx = programs / "torchx"
-        # It lists the namespace of the kubeconfig's current context, which has to name one.
+        # It lists the namespace of the kubeconfig's current context, which must be set.
         config = yaml.safe_load(kubeconfig.read_text())
         for context in config["contexts"]:
             context["context"]["namespace"] = namespace
@@ -63,13 +63,14 @@ class Torchx:
         self._environment.pop("PYTHONPATH", None)
 
     def __call__(self, *arguments: str) -> str:
-        """What a command printed."""
+        """The output of a command."""
         done = self._typed(*arguments)
         assert done.returncode == 0, f"torchx {' '.join(arguments)}\n{done.stdout}{done.stderr}"
         return done.stdout
 
     def cancel(self, app: str) -> bool:
-        """Whether that was taken: it isn't where somebody wrote the job's status since torchx read it."""
+        """Whether the cancellation was accepted: it isn't if another client wrote the job's status after torchx
+        read it."""
         done = self._typed("cancel", app)
         assert done.returncode == 0 or "Conflict" in done.stderr, done.stdout + done.stderr
         return done.returncode == 0
@@ -86,7 +87,7 @@ class Torchx:
         )
 
     def run(self, *command: str, replicas: int) -> str:
-        """Submit an app of the component `utils.sh`, which runs `command` in a shell; its handle."""
+        """Submit an app of the component `utils.sh`, which runs `command` in a shell; returns its handle."""
         config = f"queue=default,namespace={self.namespace}"
         component = ["utils.sh", "--image", "example.com/app", "--num_replicas", str(replicas)]
         said = self("run", "--scheduler", "kubernetes", "-cfg", config, "--workspace=", *component, "--", *command)
@@ -102,7 +103,7 @@ class Torchx:
         return {f"{role}/{index}": state for role, index, state in _REPLICA.findall(self("status", app))}
 
     def apps(self) -> dict[str, str]:
-        """What it lists, by handle."""
+        """State by handle of the listed apps."""
         rows = (line.split() for line in self("list", "--scheduler", "kubernetes").splitlines())
         return {row[0]: row[1] for row in rows if len(row) == 2 and row[0].startswith("kubernetes://")}
 

@@ -1,4 +1,4 @@
-"""`vcbatch up` as a user runs it, for tests that need the whole program."""
+"""`vcbatch up` as users run it, for tests that need the whole program."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ subprocess.run([sys.executable, "-m", "vcbatch", "down", "--state-dir", os.envir
 
 
 class RunningVcbatch:
-    """A detached `vcbatch up` on a state directory of its own, from `up` to `down`; as a block, from its begin to its
-    end. It ends with the process of the test at the latest, however that ends."""
+    """A detached `vcbatch up` on a separate state directory, from `up` to `down`, or for the duration of a `with`
+    block. It ends at the latest with the test's process, however that ends."""
 
     def __init__(self, folder: Path, arguments: Sequence[str] = ()) -> None:
         self.folder = folder
@@ -50,7 +50,7 @@ class RunningVcbatch:
 
     def up(self) -> None:
         if self._guard is None:
-            # Its standard input ends when this process does.
+            # Its standard input is closed when this process ends.
             self._guard = subprocess.Popen(
                 [sys.executable, "-c", _GUARD],
                 stdin=subprocess.PIPE,
@@ -82,7 +82,7 @@ class RunningVcbatch:
 
 
 class Kubectl:
-    """What a kubectl command said."""
+    """The result of a kubectl command."""
 
     def __init__(self, arguments: Sequence[str], done: subprocess.CompletedProcess[str]) -> None:
         self.code, self.out, self.err = done.returncode, done.stdout, done.stderr

@@ -1,4 +1,5 @@
-"""An event loop whose time passes only when nothing is left to do: hours cost milliseconds, and no test sleeps."""
+"""An event loop with virtual time, which advances only when no task is runnable: hours take milliseconds, and no test
+sleeps."""
 
 from __future__ import annotations
 
@@ -17,11 +18,11 @@ EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Deadlock(Exception):
-    """Every task waits, and no timer would ever wake one."""
+    """Every task waits, and no timer would wake one."""
 
 
 class _JumpingSelector(selectors.DefaultSelector):
-    """Where a real selector would block until the next timer, this one lets the time jump there."""
+    """Advances the time to the next timer instead of blocking."""
 
     loop: VirtualTimeLoop
 
@@ -47,8 +48,8 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
 
 class VirtualClock:
-    """The clock of the running `VirtualTimeLoop`, and of threads that work for it; `shift` makes the wall clock jump
-    without time passing."""
+    """The clock of the running `VirtualTimeLoop`, and of threads that work for it; `shift` changes the wall clock
+    without advancing the time."""
 
     def __init__(self, epoch: datetime = EPOCH) -> None:
         self._epoch = epoch
@@ -60,7 +61,7 @@ class VirtualClock:
     def monotonic(self) -> float:
         try:
             self._loop = asyncio.get_running_loop()
-        except RuntimeError:  # a thread of the loop that asked before
+        except RuntimeError:  # a thread of a loop that was used before
             if self._loop is None:
                 raise
         return self._loop.time()
@@ -73,7 +74,7 @@ class VirtualClock:
 
 
 class SeededRandom:
-    """The randomness interface from one seed."""
+    """The randomness interface, from one seed."""
 
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)
@@ -92,6 +93,6 @@ class SeededRandom:
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run to the end in virtual time; tasks left over are cancelled."""
+    """Run the coroutine to its end in virtual time; remaining tasks are cancelled."""
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         return runner.run(main)

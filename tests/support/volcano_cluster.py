@@ -1,4 +1,4 @@
-"""A cluster as Volcano's Helm chart and its programs leave it, on a server in a dictionary."""
+"""A cluster with the objects of Volcano's Helm chart and programs, on an in-memory server."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ tiers:
 
 
 class Cluster(FakeApi):
-    """Pages of two objects; `forbidden` and `missing` plurals are refused and unknown."""
+    """Lists have pages of two objects; requests for `forbidden` plurals get 403, for `missing` ones 404."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -98,7 +98,7 @@ class Cluster(FakeApi):
 
 
 def volcano_cluster() -> Cluster:
-    """Volcano 1.15 by its chart, with its default values and its default policy."""
+    """Volcano 1.15 from its chart, with its default values and its default scheduler configuration."""
     api = Cluster()
     for definition in render_all():
         body = copy.deepcopy(definition)
@@ -196,7 +196,7 @@ def admission(api: Cluster, *, ready: bool = True) -> None:
 
 
 def queue(name: str, state: str, *, manager: str = "queue-controller", operation: str = "Apply") -> Json:
-    """A queue whose state this field manager has written."""
+    """A queue whose state was written by this field manager."""
     entry = {
         "manager": manager,
         "operation": operation,
@@ -215,7 +215,7 @@ def job(name: str, phase: str, *, namespace: str = "team", uid: str = "", schedu
 
 
 def pod_group(of: Json, phase: str, *, name: str = "") -> Json:
-    """The PodGroup of a job, called as Volcano 1.10 and newer call it."""
+    """The PodGroup of a job, by default with the name that Volcano 1.10 and newer use."""
     metadata = of["metadata"]
     owner = {"kind": "Job", "name": metadata["name"], "uid": metadata["uid"], "controller": True}
     return {

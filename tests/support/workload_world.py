@@ -1,5 +1,5 @@
-"""Deployments and StatefulSets with their controllers as they are, over an API server in a dictionary: pictures that
-lag behind, controllers that die between two writes, and pods that do what a test says."""
+"""Deployments and StatefulSets with their real controllers on an in-memory API server: stale snapshots, controllers
+that crash between two writes, and pods whose states the test sets."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ MOVES = st.lists(
     min_size=5,
     max_size=40,
 )
-"""What happens in a rollout, for `proceed`."""
+"""The actions during a rollout, for `proceed`."""
 _MODELS: Mapping[Resource, type[Any]] = {PODS: Pod, PERSISTENTVOLUMECLAIMS: Claim}
 _FOLLOWED = (DEPLOYMENTS, REPLICASETS, STATEFULSETS, CONTROLLERREVISIONS, PODS, PERSISTENTVOLUMECLAIMS)
 
 
 class WorkloadApi(FakeApi):
-    """Generations as the server counts them, and pods that end before they go."""
+    """Generations as counted by a server, and graceful deletion of pods."""
 
     def __init__(self, now: Callable[[], str]) -> None:
         super().__init__()
         self._now = now
         self._of_status = False
         self.before_pod: Callable[[str, Json], None] = lambda _verb, _pod: None
-        """Called with every pod that is about to be made or deleted through the API."""
+        """Called with every pod that is about to be created or deleted through the API."""
 
     def _store(self, event: str, resource: Resource, body: Json) -> Json:
         metadata = body["metadata"]
@@ -93,12 +93,12 @@ class WorkloadApi(FakeApi):
             self.seed_again(PODS, {**stored, "metadata": {**stored["metadata"], "deletionTimestamp": self._now()}})
 
     def seed_again(self, resource: Resource, body: Json) -> None:
-        """The object as it is now."""
+        """Store a new state of the object."""
         self._store("MODIFIED", resource, copy.deepcopy(body))
 
 
 class _HandClock:
-    """Time passes when a test says so."""
+    """A clock that the test advances."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -114,7 +114,7 @@ class _HandClock:
 
 
 class _Mortal:
-    """Lets the controllers write until they die."""
+    """Executes the controllers' writes until they crash."""
 
     def __init__(self, api: WorkloadApi) -> None:
         self._api = api
@@ -136,7 +136,7 @@ class _Mortal:
 
 
 class WorkloadWorld:
-    """`close` it at the end."""
+    """The simulation; call `close` at the end."""
 
     def __init__(self) -> None:
         self._runner = asyncio.Runner()
@@ -151,10 +151,10 @@ class WorkloadWorld:
     def close(self) -> None:
         self._runner.close()
 
-    # The controllers
+    # Controllers
 
     def restart(self) -> None:
-        """New controllers, which list everything."""
+        """Start new controllers, which list everything."""
         self._runner.run(self._restart())
 
     async def _restart(self) -> None:
@@ -186,7 +186,7 @@ class WorkloadWorld:
         self._heard = len(self.api.history)
 
     def hear(self, count: int | None = None) -> None:
-        """The controllers are told of so many changes more, or of all."""
+        """The controllers observe the next `count` changes, or all."""
         until = len(self.api.history) if count is None else min(self._heard + count, len(self.api.history))
         for entry in self.api.history[self._heard : until]:
             cache = self._caches.get(entry.resource)
@@ -195,7 +195,8 @@ class WorkloadWorld:
         self._heard = until
 
     def reconcile(self, resource: Resource, *, writes: int | None = None) -> None:
-        """The controller of that kind looks at all its objects; after so many writes it dies, and starts anew."""
+        """The controller of that kind reconciles all its objects; after `writes` writes it crashes, and is
+        restarted."""
         self._mortal.left = writes
         try:
             self._runner.run(self._reconcile(resource))
@@ -216,7 +217,7 @@ class WorkloadWorld:
                 continue
 
     def proceed(self, move: tuple[str, int], *resources: Resource) -> None:
-        """One of what `MOVES` draws: something that happens while nobody disturbs a rollout."""
+        """Do one action drawn from `MOVES`, such as occur during an undisturbed rollout."""
         verb, number = move
         pods = self.pods()
         match verb:
@@ -238,8 +239,8 @@ class WorkloadWorld:
         self._clock.seconds += seconds
 
     def settle(self, *resources: Resource, rounds: int = 200) -> None:
-        """Everybody hears and looks, and every pod starts or goes, until nothing changes any more, also a moment later:
-        the name of a pod that went has to rest."""
+        """Let controllers observe and reconcile, and pods start or end, until nothing changes any more, also a moment
+        later: the name of a deleted pod isn't reused at once."""
         quiet = 0
         for _ in range(rounds):
             before = self.api.version
@@ -254,7 +255,7 @@ class WorkloadWorld:
                 return
         raise AssertionError("it doesn't come to rest")
 
-    # The world
+    # Cluster
 
     def add(self, resource: Resource, name: str, spec: Json) -> None:
         self._runner.run(self.api.create(resource, {"metadata": {"name": name}, "spec": spec}, namespace="ns"))
@@ -272,7 +273,7 @@ class WorkloadWorld:
         return self.api.all(PODS)
 
     def ready(self, pod: Json, *, ready: bool = True) -> None:
-        """The pod runs, and serves or doesn't."""
+        """The pod runs, and is ready or not."""
         status = {
             "phase": "Running",
             "conditions": [
@@ -284,15 +285,15 @@ class WorkloadWorld:
             self._now_is(pod, status)
 
     def fail(self, pod: Json) -> None:
-        """All its containers have ended for good."""
+        """All its containers have ended and don't restart."""
         self._now_is(pod, {"phase": "Failed"})
 
     def finish(self, pod: Json) -> None:
-        """It is gone."""
+        """Remove the pod."""
         self.api.remove(PODS, pod["metadata"]["name"], "ns")
 
     def kill(self, pod: Json) -> None:
-        """Somebody deletes it."""
+        """Delete the pod as a user."""
         gone = {**pod["metadata"], "deletionTimestamp": format_time(self._clock.now())}
         self.api.seed_again(PODS, {**pod, "metadata": gone})
 

@@ -1,1 +1,1 @@
-"""The commands a person types."""
+"""The command line interface."""

@@ -1,4 +1,4 @@
-"""The commands of `vcbatch`: where each is, what it does in one line, and which extra of the package it needs."""
+"""The commands of `vcbatch`: module, summary, and the extra of the package that each one needs."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Final, NamedTuple
 
 
 class Entry(NamedTuple):
-    """One command. Nothing of it is imported before it is called."""
+    """One command. Its module is imported when it is called."""
 
     at: str
-    """`module` or `module:attribute` of the click command; the attribute is `command` where none is named."""
+    """`module` or `module:attribute` of the click command; the default attribute is `command`."""
     summary: str
     """One line for the list of commands."""
     extra: str = ""
-    """What it needs beyond the plain package, which has just the client side: a name of
-    `[project.optional-dependencies]`."""
+    """The extra that it needs, a name of `[project.optional-dependencies]`; the plain package has just the client side.
+    """
     until_signal: bool = False
-    """It runs until a signal ends it, which is then no failure."""
+    """It runs until a signal ends it; that isn't an error."""
 
 
 SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
@@ -92,6 +92,6 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
         "completion": Entry("vcbatch.cli.completion.command", "Print a shell completion script (bash, zsh or fish)."),
     },
 }
-"""Title in the list of commands -> name -> command, in the order in which they are listed."""
+"""Section title -> name -> command, in the order of the list of commands."""
 
 COMMANDS: Final[Mapping[str, Entry]] = {name: entry for section in SECTIONS.values() for name, entry in section.items()}

@@ -1,4 +1,4 @@
-"""The command `vcbatch`. Each subcommand is imported when it is called, so that none pays for the others."""
+"""The command `vcbatch`. Each subcommand is imported when it is called, so that no command pays for the others."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ from vcbatch.cli.commands import COMMANDS, SECTIONS
 
 
 class _ReaderGone(Exception):
-    """Nobody reads the output any more."""
+    """The reader of the output has closed it."""
 
 
 class _Root(LazyGroup):
     def meant_by(self, word: str, ctx: click.Context) -> str:
-        """Also what is a command of jobs: people leave `job` away."""
+        """The command with the most similar name; `job WORD` where WORD is a subcommand of `job`, since users
+        omit `job`.
+        """
         jobs = self.get_command(ctx, "job")
         if isinstance(jobs, LazyGroup) and word in jobs.list_commands(ctx):
             return f"job {word}"
@@ -31,7 +33,7 @@ class _Root(LazyGroup):
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
-            raise _ReaderGone from None  # click would take it for an error of its own, with exit code 1
+            raise _ReaderGone from None  # click would treat it as its own error, with exit code 1
 
 
 @click.group(
@@ -49,13 +51,13 @@ def cli() -> None:
 
 
 def _called() -> str:
-    """How a person typed it: kubectl finds its plugins by the names of programs."""
+    """The name of the command as typed: kubectl finds its plugins by the names of programs."""
     return "kubectl vcbatch" if os.path.basename(sys.argv[0]).startswith("kubectl-") else "vcbatch"  # noqa: PTH119
 
 
 def _end_as_first_process() -> None:
-    """Let SIGTERM and SIGINT end process 1 of a container from its first moment on: the kernel ignores signals that
-    process 1 has no handler for, and a component's own are there only once it has reached its API server."""
+    """Let SIGTERM and SIGINT end process 1 of a container from its start. The kernel ignores signals that process 1 has
+    no handler for, and a component installs its handlers only once it has reached its API server."""
     if os.getpid() != 1:
         return
     called = COMMANDS.get(sys.argv[1]) if len(sys.argv) > 1 else None
@@ -67,14 +69,14 @@ def _end_as_first_process() -> None:
 
 
 def _misused(error: click.UsageError) -> CliError:
-    """Wrong usage as an error of this command line: lower case, and where the usage is described."""
+    """A usage error in the style of this program: lower case, with a reference to `--help`."""
     message = error.format_message()
     where = error.ctx.command_path if error.ctx is not None else _called()
     return CliError(message[:1].lower() + message[1:], hint=f"See '{where} --help' for usage.")
 
 
 def main() -> NoReturn:
-    """Exit code 0 for success, 1 for an error, 2 for wrong usage, 130 after Ctrl-C."""
+    """Run the command and exit: 0 for success, 1 for an error, 2 for wrong usage, 130 after Ctrl-C."""
     _end_as_first_process()
     try:
         sys.exit(cli.main(prog_name=_called(), standalone_mode=False) or 0)
@@ -100,5 +102,5 @@ def main() -> NoReturn:
         complain(CliError(f"`vcbatch {command}` requires {error.name}; install {extra}", hint=hint))
         sys.exit(1)
     except _ReaderGone:
-        sys.stderr.close()  # the reader has gone, and so has anybody to complain to
+        sys.stderr.close()  # the reader has closed the output, so errors can't be shown either
         sys.exit(141)

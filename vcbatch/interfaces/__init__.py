@@ -1,7 +1,8 @@
-"""The four interfaces to the world: `Clock`, `Api`, `Processes` and `Random`.
+"""The interfaces to the environment: `Clock`, `Api`, `Processes` and `Random`.
 
-Everything above `core` and `scheduler` that touches the world is handed these and never imports an implementation.
-So the whole control plane can run in one process, under a virtual clock, from one seed, with faults injected.
+Code outside `core` and `scheduler` that performs I/O, reads the time or needs randomness receives an implementation of
+them and never imports one. So the whole control plane can run in one process, under a virtual clock, from one seed,
+with fault injection.
 """
 
 from vcbatch.interfaces.api import Api, ApiError, Listing, PatchKind, StreamingApi, WatchEvent

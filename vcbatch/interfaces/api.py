@@ -33,9 +33,9 @@ class Listing(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchEvent(Generic[T]):
-    """`type` is ADDED, MODIFIED, DELETED or BOOKMARK; a bookmark's object has nothing but its resourceVersion.
+    """`type` is ADDED, MODIFIED, DELETED or BOOKMARK; the object of a bookmark has only its resourceVersion.
 
-    `complete` marks the bookmark of a `watch_list` after which everything that existed has been told.
+    `complete` marks the bookmark of a `watch_list` that follows the events of all existing objects.
     """
 
     type: str
@@ -46,9 +46,9 @@ class WatchEvent(Generic[T]):
 
 @dataclass(eq=False)
 class ApiError(Exception):
-    """A refusal by the API server, as its Status object says it.
+    """An error response of the API server, as its Status object describes it.
 
-    `code` is the HTTP status, 0 where there was no answer at all (connection lost, timed out).
+    `code` is the HTTP status; it is 0 where there was no response (connection lost, timeout).
     """
 
     code: int
@@ -62,12 +62,12 @@ class ApiError(Exception):
 
     @property
     def missing_right(self) -> MissingRight | None:
-        """What the user would have to be allowed; None for any other refusal."""
+        """The permission that the user lacks; None for any other error."""
         return missing_right(self.message) if self.code == 403 else None
 
     @property
     def sentence(self) -> str:
-        """For a person: the right that is missing, where that is why, else the server's own words."""
+        """The text for users: the missing permission where that is the cause, else the server's message."""
         return str(self.missing_right or self.message)
 
     @property
@@ -76,7 +76,7 @@ class ApiError(Exception):
 
     @property
     def conflict(self) -> bool:
-        """The object has changed since it was read, or its UID isn't the one the request named."""
+        """The object has changed since it was read, or its UID isn't the one that the request named."""
         return self.code == 409 and self.reason == "Conflict"
 
     @property
@@ -85,24 +85,25 @@ class ApiError(Exception):
 
     @property
     def expired(self) -> bool:
-        """The resourceVersion is too old to watch from: list again."""
+        """The resourceVersion is too old for a watch: list again."""
         return self.code == 410
 
     @property
     def namespace_terminating(self) -> bool:
-        """The namespace is being deleted, so that nothing can be made in it."""
+        """The namespace is being deleted, so that no object can be created in it."""
         return any(cause.get("reason") == "NamespaceTerminating" for cause in self.details.get("causes") or ())
 
     @property
     def transient(self) -> bool:
-        """Worth trying again unchanged: no answer, throttled, or the server's own trouble."""
+        """The same request may succeed later: no response, throttled, or an internal error of the server."""
         return self.code in (0, 408, 429) or self.code >= 500
 
 
 class Api(Protocol):
-    """Reads and writes of Kubernetes objects. Every method raises `ApiError` for a refusal.
+    """Reads and writes of Kubernetes objects. Every method raises `ApiError` for an error response.
 
-    `model` is what items decode to: `dict` (plain JSON) or a `msgspec.Struct` with just the fields that are read.
+    `model` is the type that items are decoded to: `dict` (plain JSON) or a `msgspec.Struct` with only the fields that
+    are read.
     """
 
     async def get(self, resource: Resource, name: str, *, namespace: str | None = None, model: type[T] = dict) -> T: ...
@@ -116,7 +117,7 @@ class Api(Protocol):
         field_selector: str = "",
         model: type[T] = dict,
     ) -> Listing[T]:
-        """All objects that match, in pages behind the scenes, at one resourceVersion."""
+        """All objects that match, at one resourceVersion. Long lists are read in pages."""
         ...
 
     def watch(
@@ -129,8 +130,8 @@ class Api(Protocol):
         field_selector: str = "",
         model: type[T] = dict,
     ) -> AsyncIterator[WatchEvent[T]]:
-        """Changes after `resource_version`, bookmarks included. Ends when the server ends the stream;
-        raises `ApiError` with `expired` when the version is too old."""
+        """The changes after `resource_version`, with bookmarks. Ends when the server ends the stream; raises `ApiError`
+        with `expired` when the version is too old."""
         ...
 
     async def create(self, resource: Resource, body: Json, *, namespace: str | None = None) -> Json: ...
@@ -138,7 +139,7 @@ class Api(Protocol):
     async def replace(
         self, resource: Resource, body: Json, *, namespace: str | None = None, subresource: str = ""
     ) -> Json:
-        """PUT; the body's `metadata.resourceVersion`, where present, must be the stored one."""
+        """PUT. The body's `metadata.resourceVersion`, if present, must be the stored one."""
         ...
 
     async def patch(
@@ -152,8 +153,8 @@ class Api(Protocol):
         kind: PatchKind = PatchKind.MERGE,
         manager: str = "",
     ) -> Json:
-        """A `metadata.uid` or `metadata.resourceVersion` inside a merge patch is a precondition, the latter in an apply
-        as well. `manager` is for an apply, by whom it is; fields that others own are taken over."""
+        """PATCH. A `metadata.uid` or `metadata.resourceVersion` inside a merge patch is a precondition, the latter in
+        an apply as well. `manager` is the field manager of an apply; it takes over fields that other managers own."""
         ...
 
     async def delete(
@@ -166,7 +167,7 @@ class Api(Protocol):
         propagation: str | None = None,
         grace_seconds: int | None = None,
     ) -> None:
-        """With `uid`, only the object with that UID (else a conflict)."""
+        """DELETE. With `uid`, only the object with that UID is deleted; another one is a conflict."""
         ...
 
     async def bind(
@@ -179,7 +180,7 @@ class Api(Protocol):
 async def get_or_none(
     api: Api, resource: Resource, name: str, *, namespace: str | None = None, model: type[T] = dict
 ) -> T | None:
-    """The object as it is stored, None where there is none of that name. Raises `ApiError` for any other refusal."""
+    """The stored object, or None where none of that name exists. Raises `ApiError` for any other error."""
     try:
         return await api.get(resource, name, namespace=namespace, model=model)
     except ApiError as error:
@@ -190,19 +191,19 @@ async def get_or_none(
 
 @runtime_checkable
 class StreamingApi(Protocol):
-    """An `Api` that can tell what exists by a watch, without a list (KEP-3157, streaming lists)."""
+    """An `Api` that can list existing objects by a watch (KEP-3157, streaming lists)."""
 
     def watch_list(self, resource: Resource, *, model: type[T] = dict) -> AsyncIterator[WatchEvent[T]]:
-        """What exists as ADDED, then a bookmark that is `complete`, then changes. Raises `ApiError` 400, 405 or 422
-        where the server doesn't know how."""
+        """The existing objects as ADDED, then a bookmark that is `complete`, then changes. Raises `ApiError` 400, 405
+        or 422 where the server doesn't support it."""
         ...
 
 
 @runtime_checkable
 class DiscoveringApi(Protocol):
-    """An `Api` that can tell what its server's discovery lists, which lags behind what is served: a new
+    """An `Api` that reports which resources the server's discovery lists. Discovery lags behind: a new
     CustomResourceDefinition is listed some seconds after its first object can be created."""
 
     async def discovered(self, resources: Sequence[Resource]) -> Sequence[Resource]:
-        """Those of them that discovery lists."""
+        """The given resources that discovery lists."""
         ...

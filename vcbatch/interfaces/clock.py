@@ -7,14 +7,14 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Wall time for what is written, monotonic time for what is waited for."""
+    """Wall time for timestamps, monotonic time for timeouts and delays."""
 
     def now(self) -> datetime:
         """The wall time, timezone-aware in UTC."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds since an arbitrary start; never goes back, whatever happens to the wall clock."""
+        """Seconds since an arbitrary start; never decreases, even where the wall clock is set back."""
         ...
 
     async def sleep(self, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""The processes interface: how the kubelet starts, watches and ends what runs in containers."""
+"""The processes interface: how the kubelet starts, observes and ends the processes of containers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BindMount:
-    """`source` on the host appears at the absolute path `target` inside the container."""
+    """A mount: `source` on the host appears at the absolute path `target` inside the container."""
 
     source: Path
     target: str
@@ -19,10 +19,10 @@ class BindMount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessSpec:
-    """One container to run: everything that is settled before it starts.
+    """The complete specification of one container that is to be started.
 
-    `record` is an existing directory that outlives this program: the container's pid, start time, log and exit status
-    are kept there, so that it can be adopted, with its exit code, by the next program. The log is the file `log` in it,
+    `record` is an existing directory that outlives this program. It keeps the container's pid, start time, log and exit
+    status, so that the next program can adopt the container and read its exit code. The log is the file `log` in it,
     with older parts in `log.1`, `log.2` and so on.
     """
 
@@ -32,15 +32,15 @@ class ProcessSpec:
     working_dir: str
     hostname: str
     mounts: Sequence[BindMount] = field(default=())
-    cpus: Sequence[int] = field(default=())  # the processors it may run on; all when empty
-    log_max_bytes: int = 10 * 1024 * 1024  # of one log file
+    cpus: Sequence[int] = field(default=())  # the CPUs that it may run on; all if empty
+    log_max_bytes: int = 10 * 1024 * 1024  # size of one log file
     log_max_files: int = 5
-    stdin: bool = False  # whether its standard input is the named pipe `stdin` in the record, else it is empty
+    stdin: bool = False  # whether standard input is the named pipe `stdin` in `record`; otherwise it is empty
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessRef:
-    """A started container's first process: a pid alone is not enough, since the kernel gives pids out again."""
+    """The first process of a started container. A pid alone isn't enough, since the kernel reuses pids."""
 
     pid: int
     start_time: int  # clock ticks since boot, from /proc/PID/stat
@@ -48,24 +48,24 @@ class ProcessRef:
 
 
 UNKNOWN_EXIT_CODE = 255
-"""The exit code of a container of which nobody knows how it ended, as containerd gives it (`unknownExitCode`)."""
+"""The exit code of a container whose end was not observed, as containerd reports it (`unknownExitCode`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessExit:
     """How a container ended: `exit_code` is 128 + signal where a signal ended its command, and `UNKNOWN_EXIT_CODE`
-    where the end is `unknown`."""
+    where `unknown` is set."""
 
     exit_code: int
     signal: int | None = None
     finished_at: float = 0.0  # seconds since the epoch
-    start_error: str = ""  # why the command never ran; "" when it did
-    unknown: bool = False  # it is gone and has left no exit status
+    start_error: str = ""  # why the command could not be started; "" if it was
+    unknown: bool = False  # it has ended and left no exit status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandResult:
-    """What one command that was run inside a container returned: 124 is a timeout."""
+    """The result of a command that was run inside a container; exit code 124 is a timeout."""
 
     exit_code: int
     output: str = ""
@@ -80,82 +80,84 @@ class ProcessStartError(Exception):
 
 
 class Session(Protocol):
-    """The streams of a command in a container, or of the container itself, while somebody is connected with it."""
+    """The streams of a command in a container, or of the container itself, while a client is attached."""
 
     def output(self) -> AsyncGenerator[tuple[int, bytes]]:
-        """What it prints, each piece with its stream: 1 standard output, 2 standard error; until it has ended. Whoever
-        stops reading earlier closes the generator before the session."""
+        """The output in pieces, each with its stream (1 standard output, 2 standard error), until the command has
+        ended. A caller that stops reading earlier must close the generator before the session."""
         ...
 
     async def write(self, data: bytes) -> None:
-        """To its standard input. Returns once taken; raises `OSError` where nobody reads any more."""
+        """Write to standard input. Returns once the data is accepted; raises `OSError` where the command doesn't read
+        any more."""
         ...
 
     def close_input(self) -> None: ...
 
     def resize(self, *, columns: int, rows: int) -> None:
-        """The window behind its terminal has changed; nothing where it has none."""
+        """Set the window size of the terminal; does nothing without a terminal."""
         ...
 
     async def exit_code(self) -> int:
-        """How it ended; waits until it has. 128 + signal where a signal ended it."""
+        """Wait for the end and return the exit code, 128 + signal where a signal ended the command."""
         ...
 
     def end(self) -> None:
-        """End what was started for this session; its output and exit code are still to be had."""
+        """End the command that was started for this session; its output and exit code can still be read."""
         ...
 
     async def close(self) -> None:
-        """End it, and let go of its streams. May be called twice."""
+        """End the session and close its streams. May be called twice."""
         ...
 
 
 class Processes(Protocol):
-    """Starts, adopts, signals and reaps containers; a container's whole process tree counts as one."""
+    """Starts, adopts, signals and reaps containers. A container is its whole process tree."""
 
     async def start(self, spec: ProcessSpec) -> ProcessRef:
-        """Returns once the command runs. Raises `ProcessStartError` where it can't be started, and `OSError` where it
-        may be later: above all for want of disk space."""
+        """Start the container; returns once its command runs. Raises `ProcessStartError` where it can't be started, and
+        `OSError` where it may succeed later, above all when the disk is full."""
         ...
 
     async def adopt(self, record: Path) -> ProcessRef | ProcessExit | None:
-        """What a former program left: still running, ended meanwhile, or None where it never started."""
+        """The container that a previous program started: running, ended in the meantime, or None where it never
+        started."""
         ...
 
     async def wait(self, ref: ProcessRef) -> ProcessExit:
-        """Returns once nothing of the container's tree is left."""
+        """Returns once no process of the container's tree is left."""
         ...
 
     async def signal(self, ref: ProcessRef, number: int) -> None:
-        """To the container's command; SIGKILL ends the whole tree. A container that has ended is left alone."""
+        """Signal the container's command; SIGKILL ends the whole tree. No effect on a container that has ended."""
         ...
 
     async def run_in(
         self, ref: ProcessRef, *, argv: Sequence[str], env: Mapping[str, str], working_dir: str, timeout: float
     ) -> CommandResult:
-        """Run a command inside a running container (exec probes and hooks), for at most `timeout` seconds."""
+        """Run a command inside a running container (exec probes and hooks) for at most `timeout` seconds."""
         ...
 
     async def open_session(
         self, ref: ProcessRef, *, argv: Sequence[str], env: Mapping[str, str], working_dir: str, stdin: bool, tty: bool
     ) -> Session:
-        """Start a command inside a running container with its streams, or a terminal, connected to us. It ends with
-        the session, and with the container. Raises `ProcessStartError`."""
+        """Start a command inside a running container, with its streams or a terminal attached to the session. It ends
+        with the session and with the container. Raises `ProcessStartError`."""
         ...
 
     async def run_on(
         self, ref: ProcessRef, *, argv: Sequence[str], env: Mapping[str, str], working_dir: str, streams: Sequence[int]
     ) -> None:
-        """Start a command inside a running container on the descriptors of somebody else, who holds the other ends: a
-        sequenced-packet socket, on which `{}` or `{"error": TEXT, "exit_code": N}` says whether it was started and
-        `{"exit_code": N}` how it ended, and its standard input, output and error. It ends with that socket, and with
-        the container. The descriptors stay the caller's to close. Raises `ProcessStartError`."""
+        """Start a command inside a running container on descriptors of another program, which has the other ends: a
+        sequenced-packet socket, and standard input, output and error. On the socket `{}` or `{"error": TEXT,
+        "exit_code": N}` reports whether the command was started, and `{"exit_code": N}` how it ended. It ends with that
+        socket, and with the container. The caller closes the descriptors. Raises `ProcessStartError`."""
         ...
 
     def exceeds_memory(self, ref: ProcessRef, limit: int) -> bool:
-        """Whether the container's tree holds more than `limit` bytes of memory now, shared pages counted once."""
+        """Whether the container's tree uses more than `limit` bytes of memory now, with shared pages counted once."""
         ...
 
     async def close(self) -> None:
-        """Let go of everything that was started, without ending it."""
+        """Release all containers without ending them."""
         ...

@@ -8,21 +8,21 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class KeyPair:
-    """An RSA key pair: the private key as PKCS#1 PEM, the public one as a line of OpenSSH."""
+    """An RSA key pair: the private key as PKCS#1 PEM, the public key as a line in OpenSSH format."""
 
     private: str
     public: str
 
 
 class Random(Protocol):
-    """What needs chance: jitter of retries, generated names, identifiers."""
+    """Randomness: jitter of retries, generated names, identifiers."""
 
     def random(self) -> float:
         """A float in [0, 1)."""
         ...
 
     def token(self, length: int) -> str:
-        """A lower-case alphanumeric string that nobody can guess."""
+        """A lower-case alphanumeric string that can't be guessed."""
         ...
 
     def uid(self) -> str:
@@ -30,5 +30,5 @@ class Random(Protocol):
         ...
 
     async def key_pair(self) -> KeyPair:
-        """A new RSA key pair of 2048 bits, for logging in by ssh."""
+        """A new RSA key pair of 2048 bits, for ssh logins."""
         ...

@@ -1,1 +1,1 @@
-"""`vcbatch apply` and `vcbatch delete`: files brought to a server, after a look at what that changes."""
+"""`vcbatch apply` and `vcbatch delete`: apply manifests after showing a diff, and delete their objects."""

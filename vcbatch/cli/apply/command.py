@@ -1,4 +1,4 @@
-"""`vcbatch apply`: the plan, the question, the deed."""
+"""`vcbatch apply`: plan, confirmation, execution."""
 
 from __future__ import annotations
 
@@ -105,8 +105,8 @@ async def _carry_out(api: Api, steps: Sequence[Step]) -> None:
 
 
 def _sendable(manifests: Sequence[Manifest]) -> tuple[list[Manifest], list[Unfit], list[str]]:
-    """The manifests that a server can be asked about, in the order in which they are made; what can't be applied
-    anywhere, and what the user can do about that."""
+    """The manifests that can be sent to a server, in the order in which they are applied; the errors of those that
+    vcbatch can't apply; and hints for the user."""
     found: list[Manifest] = []
     unfit: list[Unfit] = []
     hints: list[str] = []
@@ -130,7 +130,7 @@ def _sendable(manifests: Sequence[Manifest]) -> tuple[list[Manifest], list[Unfit
 def _refuse(
     refusals: Sequence[Refusal], every: Sequence[Manifest], unfit: Sequence[Unfit], hints: Sequence[str]
 ) -> NoReturn:
-    """Raises `CliError`, after everything but `unfit` was reported."""
+    """Raise `CliError` after reporting everything but `unfit`."""
     from vcbatch.cli.apply.plan import reported_in_full
 
     for one in sorted(

@@ -1,4 +1,4 @@
-"""`vcbatch delete -f`: take away what files describe."""
+"""`vcbatch delete -f`: delete the objects that manifests describe."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from vcbatch.interfaces.clock import Clock
 from vcbatch.runtime.clock import BlockingClock
 
 Found = tuple[Manifest, Resource, str | None, str]
-"""A manifest, what it is, where it is and the UID of the object that is there."""
+"""A manifest, its resource, its namespace and the UID of the stored object."""
 
 _PATIENCE, _STEP = 120.0, 0.5
-"""For how many seconds a queue is waited for that jobs leave which were deleted before it, whose pods may take their
-time to end, and after how many it is tried again."""
+"""Timeout for the deletion of a queue whose jobs were deleted before it and whose pods may need time to end, and the
+interval between attempts, both in seconds."""
 
 _HELD = "can not be deleted because it has"
-"""How admission, Volcano's too, says of a queue that something is in it."""
+"""The text with which admission, also that of Volcano, rejects the deletion of a queue that isn't empty."""
 
 
 @click.command("delete")
@@ -87,7 +87,8 @@ async def _delete(api: Api, found: list[Found], *, clock: Clock) -> None:
 
 
 async def _delete_one(api: Api, one: Found, *, emptied: bool, clock: Clock) -> None:
-    """A queue that others were in which are `emptied` out of it is tried until they have left."""
+    """Delete the object. The deletion of a queue is retried if it fails because of objects that are `emptied` out of
+    it."""
     manifest, resource, where, uid = one
     until, reported = clock.monotonic() + _PATIENCE, False
     while True:

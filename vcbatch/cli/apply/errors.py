@@ -1,4 +1,4 @@
-"""What a server says of an object that it doesn't take, traced back to the fields of the manifest."""
+"""Errors of a server for an object, mapped to the fields of the manifest."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Json = Mapping[str, Any]
 
 _TYPED: Final = re.compile(r"failed to create typed patch object \([^()]*\):\s*(?:errors:\s*)?(.*)", re.DOTALL)
-"""How a server refuses an apply patch that doesn't fit the kind's schema: with 500, as an error of its own
+"""The error of a server for an apply patch that doesn't fit the kind's schema: status 500, without causes
 (structured-merge-diff, typed/helpers.go)."""
 _ONE: Final = re.compile(
     r"(?:^|(?<=\s))\.(?P<path>\S.*?): (?P<what>field not declared in schema|expected .*?|duplicate .*?|.*?)"
@@ -29,11 +29,11 @@ _IMMUTABLE: Final = re.compile(r"may not change fields|is immutable|updates to .
 _CHANGEABLE: Final = re.compile(r"spec\.(?:minAvailable|priorityClassName|tasks\[\d+\]\.(?:replicas|minAvailable))")
 """Fields of a job that may be changed (pkg/webhooks/admission/jobs/validate/admit_job.go)."""
 _MOST: Final = 20
-"""Fields that are named, at most."""
+"""Maximum number of fields in a message."""
 
 
 def typed(error: ApiError, manifest: Manifest) -> list[tuple[str, str]]:
-    """Field and error of everything that doesn't fit the kind's schema; empty where that isn't why."""
+    """Field and error of everything that doesn't fit the kind's schema; empty for errors of another kind."""
     found = _TYPED.search(str(error))
     if found is None:
         return []
@@ -42,7 +42,7 @@ def typed(error: ApiError, manifest: Manifest) -> list[tuple[str, str]]:
 
 
 def _indexed(path: str, value: Any) -> str:
-    """The path with positions for the keys of lists: `spec.tasks[name="a"].replicas` is `spec.tasks[0].replicas`."""
+    """The path with indexes for the keys of lists: `spec.tasks[name="a"].replicas` becomes `spec.tasks[0].replicas`."""
     while (keyed := _KEYED.search(path)) is not None:
         items = _at(value, path[: keyed.start()])
         wanted = dict(_pairs(keyed[1]))
@@ -70,7 +70,7 @@ def _pairs(text: str) -> Iterator[tuple[str, Any]]:
 
 
 def _at(value: Any, path: str) -> list[Any]:
-    """The list at a path of names and positions; empty where there is none."""
+    """The list at a path of names and indexes; empty where there is none."""
     for name, index in re.findall(r"([^.\[\]]+)|\[(\d+)\]", path):
         if name:
             value = cast("Json", value).get(name) if isinstance(value, dict) else None
@@ -80,8 +80,8 @@ def _at(value: Any, path: str) -> list[Any]:
 
 
 def immutable_fields(error: ApiError, before: Json | None, manifest: Manifest) -> tuple[str, ...]:
-    """The fields of the manifest that differ from the stored object, where the server refuses to change some of them;
-    empty where that isn't why."""
+    """The fields of the manifest that differ from the stored object, where the server rejects a change of immutable
+    fields; empty for errors of another kind."""
     if before is None or _IMMUTABLE.search(str(error)) is None:
         return ()
     found = [

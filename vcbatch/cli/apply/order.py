@@ -1,4 +1,4 @@
-"""In which order objects are made: what others need comes first."""
+"""The order in which objects are created: dependencies first."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _RANKS: Final[Mapping[Resource, int]] = {resource: rank for rank, resource in en
 
 
 def in_order(manifests: Iterable[Manifest]) -> list[Manifest]:
-    """What others need first, queues below their parents; else as they are written."""
+    """Dependencies first, queues below their parents; otherwise in the order of the files."""
     given = list(manifests)
     parents = {one.name: _parent(one) for one in given if one.resource == resources.QUEUES}
 
@@ -47,7 +47,7 @@ def _parent(queue: Manifest) -> str:
 
 
 def _depth(name: str, parents: Mapping[str, str]) -> int:
-    """How many queues of these are above it; a circle, which the server will refuse, has an end here too."""
+    """Number of the given queues above this one. A cycle, which the server rejects, ends the count."""
     above: set[str] = set()
     while name in parents and name not in above:
         above.add(name)

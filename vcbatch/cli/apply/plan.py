@@ -1,4 +1,4 @@
-"""What applying a manifest would do, found out by asking the server to do it without doing it."""
+"""What applying a manifest would change, found out by a server-side dry run."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from vcbatch.runtime.client.rest import RestApi
 Json = dict[str, Any]
 
 MANAGER: Final = "vcbatch"
-"""Under this name the server remembers which fields are ours."""
+"""The field manager of vcbatch."""
 _PEOPLE: Final = re.compile(r"kubectl.*|before-first-apply|vcbatch.*|vcctl.*")
-"""Managers that are a person with a file or a command, as we are."""
+"""Field managers that stand for a user with a file or a command, like vcbatch itself."""
 _CONFLICT: Final = re.compile(r'conflicts? with "([^"]*)"')
 _CONTEXT: Final = 2
 _DELETION_SECONDS: Final = 300.0
-"""For how long an object that is created again is waited for, whose pods may take their time to end."""
+"""Timeout in seconds for the deletion of an object that is to be recreated; its pods may need time to end."""
 _CHECK_SECONDS: Final = 0.5
 
 
@@ -44,9 +44,9 @@ class Change(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One object of the plan. `unchecked` names what must be there before the server can judge it; `taken` are the
-    fields that are taken over from another manager, as the server says it; `fields` those that can only be changed by
-    creating the object again."""
+    """One object of the plan. `unchecked` names the object that must exist before the server can validate it; `taken`
+    are the fields that are taken over from another manager, in the server's words; `fields` are those whose change
+    requires that the object is recreated."""
 
     manifest: Manifest
     resource: Resource
@@ -60,12 +60,12 @@ class Step:
 
     @property
     def title(self) -> str:
-        """As in the plan and in errors, with its namespace."""
+        """The title in the plan and in errors, with the namespace."""
         return title(self.resource, self.manifest.name, namespace=self.namespace)
 
     @property
     def body(self) -> Json:
-        """What is sent."""
+        """The request body."""
         body = copy.deepcopy(self.manifest.value)
         if self.namespace:
             body["metadata"]["namespace"] = self.namespace
@@ -74,8 +74,8 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why a manifest can't be applied, with the fields that the server blames, where it does. `fixed`: the object has
-    to be created again for it; `new`: there is none yet."""
+    """Why a manifest can't be applied, with the fields that the server reports, if any. `fixed`: immutable fields, the
+    object would have to be recreated; `new`: the object doesn't exist yet."""
 
     manifest: Manifest
     message: str
@@ -85,20 +85,20 @@ class Refusal:
 
     @property
     def field(self) -> str:
-        """The first of them, or "" for the whole object."""
+        """The first field, or "" for the whole object."""
         return self.fields[0] if self.fields else ""
 
 
 async def plan(
     api: RestApi, manifests: Sequence[Manifest], *, namespace: str, force: bool, recreate: bool = False
 ) -> tuple[list[Step], list[Refusal]]:
-    """What would happen to each manifest, in their order; with `recreate`, objects whose changes the server refuses are
-    deleted and created. Raises `ApiError` for a server that doesn't answer."""
+    """The steps and refusals of all manifests, in their order. With `recreate`, objects whose changes the server
+    rejects are deleted and created. Raises `ApiError` where the server doesn't respond."""
     steps: list[Step] = []
     refusals: list[Refusal] = []
     for manifest in manifests:
         resource = manifest.resource
-        assert resource is not None  # noqa: S101 - the caller has looked
+        assert resource is not None  # noqa: S101 - checked by the caller
         where = (manifest.namespace or namespace) if resource.namespaced else None
         step = Step(manifest=manifest, resource=resource, namespace=where, change=Change.NOTHING)
         before: Json | None = None
@@ -136,14 +136,14 @@ def _with(step: Step, change: Change, **more: Any) -> Step:
 
 
 async def carry_out(api: RestApi, step: Step, *, clock: Clock) -> None:
-    """Raises `ApiError`."""
+    """Execute one step. Raises `ApiError`."""
     if step.change is Change.RECREATE and step.before is not None:
         await _delete(api, step, step.before["metadata"]["uid"], clock=clock)
     await api.apply(step.resource, step.body, namespace=step.namespace, manager=MANAGER, force=bool(step.taken))
 
 
 async def _delete(api: RestApi, step: Step, uid: str, *, clock: Clock) -> None:
-    """The object with this UID and what belongs to it; returns when it is gone. Raises `ApiError`."""
+    """Delete the object with this UID and its dependents, and return when it is deleted. Raises `ApiError`."""
     until = clock.monotonic() + _DELETION_SECONDS
     name, namespace = step.manifest.name, step.namespace
     try:
@@ -159,7 +159,7 @@ async def _delete(api: RestApi, step: Step, uid: str, *, clock: Clock) -> None:
 
 
 async def _refused_recreation(api: RestApi, step: Step) -> list[Refusal]:
-    """Why the server would refuse to create the object as the file has it, asked under another name."""
+    """Why the server would refuse to recreate the object, found out by a dry run under another name."""
     body = step.body
     body["metadata"] = {**body["metadata"], "name": f"{step.manifest.name[:40].rstrip('-.')}-recreated"}
     try:
@@ -172,7 +172,7 @@ async def _refused_recreation(api: RestApi, step: Step) -> list[Refusal]:
 
 
 def _unchangeable(manifest: Manifest, error: ApiError, fields: Sequence[str]) -> Refusal:
-    # Admission names the part of the object; what differs in it is more exact.
+    # Admission names the part of the object; the fields that differ in it are more exact.
     message = error.sentence.partition("; changed: ")[0]
     return Refusal(
         manifest=manifest, message=f"{message}; changed: {', '.join(fields)}", fields=tuple(fields), fixed=True
@@ -189,7 +189,7 @@ async def _stored(api: RestApi, step: Step) -> Json | None:
 
 
 async def _tried(api: RestApi, step: Step, *, force: bool) -> tuple[Json, tuple[str, ...]]:
-    """The object as it would be, and what is taken over for that."""
+    """The object as it would be stored, and the fields that are taken over for that."""
     try:
         applied = await api.apply(step.resource, step.body, namespace=step.namespace, manager=MANAGER, dry_run=True)
         return applied, ()
@@ -214,20 +214,20 @@ def _taken(error: ApiError) -> tuple[str, ...]:
 
 
 def _awaited(error: ApiError, steps: Sequence[Step]) -> str:
-    """The object, about to be made, without which the server refuses this one; empty where that isn't why."""
+    """The object that the plan creates and without which the server rejects this one; empty for other errors."""
     created = [step for step in steps if step.change is Change.CREATE]
     return next((step.title for step in created if _missed(step) in str(error)), "")
 
 
 def _missed(step: Step) -> str:
-    """The words of servers and admission that the object isn't there."""
+    """The text with which servers and admission report that the object doesn't exist."""
     if step.resource == PRIORITYCLASSES:
         return f"no PriorityClass with name {step.manifest.name} was found"
     return f'"{step.manifest.name}" not found'
 
 
 def typed_errors(error: ApiError, manifest: Manifest, *, new: bool = False) -> list[Refusal]:
-    """A refusal for each field that doesn't fit the kind's schema; empty where that isn't why."""
+    """A refusal for each field that doesn't fit the kind's schema; empty for errors of another kind."""
     return [
         Refusal(manifest=manifest, message=message, fields=(field,) if field else (), new=new)
         for field, message in typed(error, manifest)
@@ -235,9 +235,9 @@ def typed_errors(error: ApiError, manifest: Manifest, *, new: bool = False) -> l
 
 
 def reported_in_full(refusals: Sequence[Refusal], every: Sequence[Manifest]) -> list[Refusal]:
-    """What is wrong with each refused manifest, of all these, each error once and with its own field. A server names
-    the first error, or one kind of errors, and the author of a file wants all of them; of kinds of ours they are known
-    here, and said as `lint` says them."""
+    """All errors of each refused manifest, each once and with its field. A server reports only the first error, or
+    errors of one kind, and the author of a file needs all of them. For the kinds of vcbatch they can be determined here
+    and are worded as in `lint`."""
     from vcbatch.cli.files.schema import misfits
     from vcbatch.cli.lint.rules import creation_errors
 
@@ -274,13 +274,13 @@ def _refusal(manifest: Manifest, error: ApiError, *, new: bool = False) -> Refus
     return Refusal(manifest=manifest, message=error.sentence, fields=fields, new=new)
 
 
-# -- how it is shown ------------------------------------------------------------------------------------------------
+# -- output ------------------------------------------------------------------------------------------------------
 
 _OWN: Final = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink")
 
 
 def shown(obj: Json) -> str:
-    """The object as YAML, without what the server keeps in it for itself."""
+    """The object as YAML, without the fields that the server maintains."""
     copied = {key: copy.deepcopy(value) for key, value in obj.items() if key != "status"}
     metadata = copied.get("metadata")
     if isinstance(metadata, dict):
@@ -295,7 +295,7 @@ def shown(obj: Json) -> str:
 
 
 def text_of(step: Step, terminal: Terminal, *, verbose: bool) -> list[str]:
-    """The lines that report it: what is done, and what that changes."""
+    """The lines that report the step: the operation, and its diff."""
     marks = {
         Change.CREATE: ("+", Tone.GOOD),
         Change.CHANGE: ("~", Tone.WAITING),

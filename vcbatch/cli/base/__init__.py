@@ -1,1 +1,1 @@
-"""What all commands share: the way to the server, options, output, tables, the state directory."""
+"""Shared by all commands: the connection to the server, options, output, tables, the state directory."""

@@ -1,4 +1,4 @@
-"""The options that say which server a command connects to, and how long it waits for an answer."""
+"""Options for the server that a command connects to and for its request timeout."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def access_options(function: F) -> F:
 
 
 def cluster_access_options(function: F) -> F:
-    """The same without `--namespace`, for what is of the whole cluster whatever namespace is asked for."""
+    """The same options without `--namespace`, for commands about cluster-scoped objects."""
     return _with(function, *_CLUSTER, _TIMEOUT)
 
 
@@ -56,7 +56,7 @@ def _with(function: F, *options: Callable[[Callable[..., object]], Callable[...,
 
 
 class TimeoutType(click.ParamType):
-    """A time limit as kubectl takes it: a Go duration (`90s`, `2m`), or a number of seconds; 0 is no limit."""
+    """A timeout in kubectl's syntax: a Go duration (`90s`, `2m`) or a number of seconds; 0 is no limit."""
 
     name = "TIME"
 

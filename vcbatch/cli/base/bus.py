@@ -1,4 +1,4 @@
-"""Requests to controllers: a Command on the server for the job, flow or queue that it is about."""
+"""Requests to controllers, as a Command for the job, flow or queue."""
 
 from __future__ import annotations
 

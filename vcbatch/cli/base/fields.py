@@ -1,5 +1,5 @@
-"""Reading objects as they come from a server: what isn't there or has another type reads as empty, so that one odd
-object doesn't keep a person from seeing the others."""
+"""Access to fields of untyped objects from a server. A missing field, or one of another type, reads as empty, so that
+one malformed object doesn't hide the others."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def words(obj: Mapping[str, Any], *path: str) -> dict[str, str]:
 
 
 def quantities(obj: Mapping[str, Any], *path: str) -> dict[str, Quantity]:
-    """The resources at a path. What isn't a quantity counts as nothing."""
+    """The resource quantities at a path. A value that isn't a quantity counts as zero."""
     value = dig(obj, *path)
     if not isinstance(value, dict):
         return {}
@@ -67,7 +67,7 @@ def quantities(obj: Mapping[str, Any], *path: str) -> dict[str, Quantity]:
 
 
 def moment(obj: Mapping[str, Any], *path: str) -> datetime | None:
-    """The time at a path; None where there is none that can be read."""
+    """The time at a path; None where there is none or it can't be parsed."""
     value = dig(obj, *path)
     try:
         return parse_time(value) if isinstance(value, str) and value else None
@@ -76,7 +76,7 @@ def moment(obj: Mapping[str, Any], *path: str) -> datetime | None:
 
 
 def since(obj: Mapping[str, Any], *path: str, now: datetime) -> str:
-    """How long ago the time at a path was, as kubectl says it."""
+    """The age of the time at a path, in kubectl's format."""
     when = moment(obj, *path)
     return age(when, now) if when is not None else UNKNOWN
 

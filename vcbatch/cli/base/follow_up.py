@@ -1,4 +1,4 @@
-"""Commands that a message suggests, with the options that this command got for its server."""
+"""Commands that a message suggests, with the options by which this command chose its server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 _COMMAND: Final = re.compile(
     r"(?<=`)(?:vcbatch|kubectl) [^`\n]+(?=`)|(?:(?<=: )|^ *)(?:vcbatch|kubectl) [^`\n]+$", re.MULTILINE
 )
-"""A command stands in backquotes, or at the end of a line after a colon or alone."""
+"""A command is in backquotes, or at the end of a line, after a colon or alone."""
 _LOCAL: Final = frozenset({"up", "down", "status"})
 _CLUSTER_WIDE: Final = frozenset({"cluster", "hypernode", "install", "migrate", "queue", "snapshot", "uninstall"})
 _NAMESPACED: Final = frozenset(
@@ -27,7 +27,7 @@ def with_options(
     namespace: str | None = None,
     state_dir: Path | None = None,
 ) -> str:
-    """The text, in which each command of vcbatch and kubectl has these options, where it takes them and lacks them."""
+    """The text, with these options added to each command of vcbatch and kubectl that accepts them and lacks them."""
     server = {"--kubeconfig": kubeconfig, "--context": context}
     own = {**server, "--namespace": namespace}
 
@@ -52,6 +52,6 @@ def _has(command: str, flag: str) -> bool:
 
 
 def _option(flag: str, value: Path | str) -> str:
-    import shlex  # most commands end without a message of this kind
+    import shlex  # imported only here: most commands end without such a message
 
     return f" {'-n' if flag == '--namespace' else flag} {shlex.quote(str(value))}"

@@ -13,8 +13,8 @@ _SECONDS: Final = 1.5
 
 
 def known_names(connection: Connection, resource: Resource, *, namespace: str) -> Sequence[str]:
-    """Sorted; those in the namespace for a namespaced kind. Empty where the server doesn't answer in time or refuses:
-    nothing depends on the names."""
+    """The names, sorted; for a namespaced kind those of the namespace. Empty where the server doesn't respond in time
+    or returns an error, since no decision depends on the names."""
     from vcbatch.runtime.client.oneshot import OneShotApi, drive
     from vcbatch.runtime.client.rest import ClientLimits
 

@@ -1,4 +1,4 @@
-"""Groups of commands that are imported when they are called, so that none pays for the others."""
+"""Command groups that import a command when it is called, so that no command pays for the imports of others."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Mapping
 import click
 
 Commands = Mapping[str, tuple[str, str]]
-"""Name -> (`module` or `module:attribute`, one line of help). The attribute is `command` where none is named; the help
-is here so that `--help` of the group imports nothing."""
+"""Name -> (`module` or `module:attribute`, one line of help). The default attribute is `command`. The help text is here
+so that `--help` of the group imports no command."""
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are named, in the order in which they are listed."""
+    """A group whose commands are listed in the given order."""
 
     def __init__(
         self, *args: object, commands_at: Commands, sections: Mapping[str, str] | None = None, **kwargs: object
     ) -> None:
-        """`sections`: the title that stands above the command with which a section of the list begins."""
+        """`sections`: command name -> title of the section that begins with this command in the list."""
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]
         self._at = commands_at
         self._sections = sections or {}
@@ -57,7 +57,7 @@ class LazyGroup(click.Group):
             raise click.UsageError(message, ctx=error.ctx) from None
 
     def meant_by(self, word: str, ctx: click.Context) -> str:
-        """The command that somebody may have meant by this word; empty where it is like none."""
+        """The command with the most similar name; empty where none is similar."""
         from vcbatch.api.spelling import nearest
 
         return nearest(word, self.list_commands(ctx))

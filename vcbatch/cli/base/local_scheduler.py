@@ -1,4 +1,4 @@
-"""What `vcbatch up` leaves about its scheduler in its state directory, for commands that ask what it would do."""
+"""The description that `vcbatch up` writes of its scheduler into its state directory, for commands that simulate it."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalScheduler:
-    """How the scheduler runs now: the policy in force is that of `settings`. `policy_file` is where the policy comes
-    from, None for the built-in one; `plugins` are the files of the user's own that it may name."""
+    """The configuration of the running scheduler. The policy in force is that of `settings`. `policy_file` is the file
+    of the policy, None for the built-in one; `plugins` are the files of the user's plugins."""
 
     settings: Settings
     policy_file: Path | None = None
@@ -30,7 +30,7 @@ class LocalScheduler:
 
 
 def leave(state: StateDir, scheduler: LocalScheduler) -> None:
-    """Write it down, in place of what is there. Raises `OSError`."""
+    """Write the description, replacing an existing one. Raises `OSError`."""
     content = {
         "settings": scheduler.settings.line(),
         "policyFile": None if scheduler.policy_file is None else str(scheduler.policy_file.resolve()),
@@ -40,17 +40,17 @@ def leave(state: StateDir, scheduler: LocalScheduler) -> None:
 
 
 def local_scheduler(access: Access) -> LocalScheduler | None:
-    """That of the server that is spoken to, where `vcbatch up` runs it on this machine; else None.
+    """The scheduler of the connected server, where `vcbatch up` runs it locally; else None.
 
     Raises:
-        CliError: what it left can't be read.
+        CliError: the description can't be read.
     """
     state = local_state(access)
     return _read(state.scheduler) if state is not None and state.scheduler.exists() else None
 
 
 def local_state(access: Access) -> StateDir | None:
-    """The state directory of the server that is spoken to, where `vcbatch up` runs it on this machine."""
+    """The state directory of the connected server, where `vcbatch up` runs it locally; else None."""
     server = access.connection().server
     for state in map(StateDir, dict.fromkeys(_directories(access))):
         if state.running() is not None and _serves(state, server):
@@ -59,7 +59,7 @@ def local_state(access: Access) -> StateDir | None:
 
 
 def _directories(access: Access) -> Iterator[Path]:
-    """Where the server may have its state: where each kubeconfig lies that is looked at, and where it is by default."""
+    """The possible state directories of the server: the directory of each kubeconfig in use, and the default."""
     if access.kubeconfig is not None:
         yield access.kubeconfig.absolute().parent
     else:

@@ -1,4 +1,4 @@
-"""What is said where the database of a local server has lost writes, and pods that it doesn't know still run."""
+"""Warnings about a local server whose database lost writes while pods that it doesn't know still run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAMED = 5
 
 
 def warnings_of(state: StateDir, *, losses: Sequence[Loss], pods: Sequence[UnaccountedPod]) -> list[str]:
-    """One sentence or two for each loss, and for the pods that still run, with the command that ends them."""
+    """A warning for each loss, and one for the pods that still run, with the command that ends them."""
     from vcbatch.local.kubelet import unaccounted
 
     said = [str(loss) for loss in losses]
@@ -31,7 +31,7 @@ def warnings_of(state: StateDir, *, losses: Sequence[Loss], pods: Sequence[Unacc
 
 
 def lost_state_warnings(state: StateDir, *, known: Container[str]) -> list[str]:
-    """The same for a server that runs, which knows the pods with these UIDs."""
+    """The same warnings for a running server, which knows the pods with these UIDs."""
     from vcbatch.local.apiserver.losses import read_losses
     from vcbatch.local.kubelet import unaccounted
 
@@ -43,6 +43,6 @@ def lost_state_warnings(state: StateDir, *, known: Container[str]) -> list[str]:
 
 
 def end_command(state: StateDir) -> str:
-    """What a user types to end the pods that the database has lost."""
+    """The command that ends the pods that the database has lost."""
     where = "" if state.path == default_state_dir() else f" --state-dir {shlex.quote(str(state.path))}"
     return f"vcbatch down --unaccounted{where}"

@@ -1,5 +1,5 @@
-"""Names of objects on the server, for completion. Whatever goes wrong, nothing is offered and nothing is said: the
-person is typing."""
+"""Names of objects on the server, for completion. On any error there are no completions and no message, since the user
+is typing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST = 1000
 
 
 def names_of(resource: Resource) -> Offer:
-    """Offers the names of what there is of a kind, those left out that the argument has already."""
+    """Completes the names of existing objects of a kind, without those that the argument has already."""
 
     def offer(ctx: click.Context, param: click.Parameter, incomplete: str) -> Sequence[str]:
         given = ctx.params.get(param.name or "")
@@ -38,7 +38,7 @@ priority_class_names: Offer = names_of(resources.PRIORITYCLASSES)
 
 
 def _names(resource: Resource, ctx: click.Context) -> Sequence[str]:
-    """Sorted. Where `--namespace` isn't given, of the namespace that a command would take."""
+    """The names, sorted; in the namespace that the command would use."""
     from vcbatch.cli.base.known_names import known_names
     from vcbatch.cli.base.reach import Access
 

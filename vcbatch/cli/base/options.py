@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., object])
 
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
-"""What `--log-level` takes."""
+"""The values of `--log-level`."""
 
 
 class AddressType(click.ParamType):
@@ -41,7 +41,7 @@ class AddressType(click.ParamType):
 
 
 class NodeSizeType(click.ParamType):
-    """What a node has: `cpu=8,memory=32Gi,nvidia.com/gpu=2` as quantities by resource name; 0 for none of it."""
+    """The capacity of a node: `cpu=8,memory=32Gi,nvidia.com/gpu=2`, quantities by resource name; 0 for none."""
 
     name = "RESOURCES"
 
@@ -76,14 +76,14 @@ class NodeSizeType(click.ParamType):
 
 
 DEFAULT_SIZE = "cpu=96,memory=768Gi,nvidia.com/gpu=8,pods=110,ephemeral-storage=2Ti"
-"""Of a virtual node: a training server of the usual size."""
+"""The capacity of a virtual node: a typical training server."""
 
 _NEEDED = ("cpu", "memory", "pods")
 _NODE_RESOURCES = (*_NEEDED, "ephemeral-storage")
 
 
 class BoolType(click.ParamType):
-    """A boolean as Go's programs take it."""
+    """A boolean in the forms that Go's flags accept."""
 
     name = "true|false"
 
@@ -95,7 +95,7 @@ class BoolType(click.ParamType):
 
 
 def bool_option(name: str, text: str) -> Callable[[F], F]:
-    """An option that is on unless it is switched off, as `NAME=false`."""
+    """An option that is on unless it is switched off by `NAME=false`."""
     return click.option(
         name,
         type=BoolType(),
@@ -109,7 +109,8 @@ def bool_option(name: str, text: str) -> Callable[[F], F]:
 
 
 def state_dir_option(function: F) -> F:
-    """Give a command `--state-dir`. What it says to type next has the option as well, where that isn't the default."""
+    """Give a command `--state-dir`. Commands that its messages suggest get the option as well, unless it is the
+    default."""
 
     @functools.wraps(function)
     def command(*arguments: Any, state_dir: Path, **others: Any) -> object:

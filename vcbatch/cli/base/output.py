@@ -12,7 +12,7 @@ from vcbatch.cli.base.terminal import Tone, terminal_of
 
 
 class CliError(Exception):
-    """A command can't do what it was asked. `hint` says what the user can do about it."""
+    """A command can't do its work. `hint` says what the user can do about it."""
 
     def __init__(self, message: str, *, hint: str = "", exit_code: int = 1) -> None:
         super().__init__(message)
@@ -27,7 +27,7 @@ def complain(error: CliError) -> None:
 
 
 def say(text: str = "", *, end: str = "\n") -> None:
-    """A result. What the terminal's encoding doesn't have is shown as a question mark."""
+    """Print a result. Characters that the terminal's encoding lacks are printed as question marks."""
     try:
         sys.stdout.write(text + end)
     except UnicodeEncodeError:
@@ -37,13 +37,13 @@ def say(text: str = "", *, end: str = "\n") -> None:
 
 
 def note(text: str) -> None:
-    """Chatter: not a result."""
+    """Print a message that isn't a result, to stderr."""
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
 
 
 def deliver(files: Mapping[str, str], directory: Path | None) -> None:
-    """Print YAML files as one stream or, where a directory is given, write them there. Raises `CliError`."""
+    """Print YAML files as one stream, or write them to `directory` where one is given. Raises `CliError`."""
     if directory is None:
         say("---\n".join(files.values()), end="")
         return
@@ -57,5 +57,5 @@ def deliver(files: Mapping[str, str], directory: Path | None) -> None:
 
 
 def age(since: datetime, now: datetime) -> str:
-    """How long ago, as kubectl says it: `45s`, `3m12s`, `5h`, `2d`; nothing is younger than now."""
+    """The age in kubectl's format: `45s`, `3m12s`, `5h`, `2d`; never negative."""
     return human(max(now - since, timedelta()))

@@ -1,4 +1,4 @@
-"""How a command reaches the API server: one connection, and errors that say what to do next."""
+"""The connection of a command to the API server, and its errors with hints."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 NO_LIMIT = timedelta(days=365)
-"""As long as a request may take at all."""
+"""The longest time that a request may take."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Access:
-    """Which server a command speaks to, and as whom. `server` replaces the address that the configuration names."""
+    """The server and user of a command's requests. `server` overrides the address in the kubeconfig."""
 
     kubeconfig: Path | None = None
     context: str | None = None
@@ -48,11 +48,11 @@ class Access:
 
     @property
     def namespace(self) -> str:
-        """What `--namespace` says, else the context of the configuration, else `default`."""
+        """The namespace from `--namespace`, else from the context of the kubeconfig, else `default`."""
         return self.chosen_namespace or self.connection().namespace
 
     def connection(self) -> Connection:
-        """Where the server is: of --kubeconfig, $KUBECONFIG, ~/.kube/config or the pod's service account, else the
+        """The connection from --kubeconfig, $KUBECONFIG, ~/.kube/config or the pod's service account, else to the
         server that `vcbatch up` runs. Raises `CliError`."""
         if self._connection is None:
             with self._complaining():
@@ -60,15 +60,15 @@ class Access:
         return self._connection
 
     def repeat(self, text: str) -> str:
-        """The text, with the options that chose the server and the namespace after each command in it."""
+        """The text, with the options for the server and the namespace added to each command in it."""
         return with_options(text, kubeconfig=self.kubeconfig, context=self.context, namespace=self.chosen_namespace)
 
     def report(self, error: CliError) -> None:
-        """Complain, with commands that reach the same server."""
+        """Print the error; suggested commands get the options of the same server."""
         complain(CliError(str(error), hint=self.repeat(error.hint)))
 
     def now(self) -> datetime:
-        """The time, for ages on a screen."""
+        """The current time, for ages in the output."""
         return datetime.now(UTC)
 
     def once(self, work: Callable[[Api], Coroutine[Any, Any, T]]) -> T:
@@ -80,8 +80,9 @@ class Access:
             return drive(work(cast("Api", api)))
 
     def each(self, names: Iterable[str], work: Callable[[Api, str], Coroutine[Any, Any, object]]) -> int:
-        """Run `work` for one name after the other, as `once` does: the exit code, 1 where one failed. That one is told
-        of, and the others are done nevertheless. Raises `CliError` where no other can be done either."""
+        """Run `work` for one name after the other, as `once` does, and return the exit code, 1 where one failed. The
+        error of that one is printed, and the work continues with the next. Raises `CliError` for an error that concerns
+        all of them."""
 
         async def one_by_one(api: Api) -> int:
             failed = False
@@ -101,7 +102,7 @@ class Access:
         return self.once(one_by_one)
 
     def refusal(self, error: ApiError) -> CliError:
-        """What the server's answer is to a person, and what to do next."""
+        """The error for the user, with a hint."""
         if self._connection is None:
             return _refusal(error, "the server")
         refused = _refusal(error, self._connection.server)
@@ -112,7 +113,7 @@ class Access:
     def streaming(
         self, work: Callable[[HttpApi], Coroutine[Any, Any, T]], *, streams: int = ClientLimits().streams
     ) -> T:
-        """Run `work` under asyncio: for watches and logs that are followed, `streams` at a time. Raises `CliError`."""
+        """Run `work` under asyncio, for watches and followed logs, at most `streams` at a time. Raises `CliError`."""
         import asyncio
 
         from vcbatch.runtime.client.http import HttpApi
@@ -169,7 +170,7 @@ class Access:
 
 
 def _url(server: str) -> str:
-    """The address that `--master` or `--server` gives, which may leave out the scheme. Raises `KubeconfigError`."""
+    """The URL for `--master` or `--server`, whose scheme is optional. Raises `KubeconfigError`."""
     url = server if "://" in server else f"http://{server}"
     if not url.startswith(("http://", "https://")):
         raise KubeconfigError(f"invalid server address {server!r}: must be http:// or https://")
@@ -197,7 +198,7 @@ def _refusal(error: ApiError, server: str) -> CliError:
         message, hint = str(missing), missing.remedy
         if not missing.namespace and missing.plural not in _CLUSTER_WIDE:
             hint += "\n  To limit the request to one namespace, use -n NAMESPACE."
-    elif error.code == 403 and str(error).startswith("forbidden: "):  # a path that is no resource's
+    elif error.code == 403 and str(error).startswith("forbidden: "):  # a path that belongs to no resource
         hint = "List your permissions with `kubectl auth can-i --list`, or ask your cluster administrator."
     elif error.code == 403:
         hint = "Rejected by an admission rule of the cluster, not by RBAC."

@@ -1,4 +1,4 @@
-"""Whether the reader of a long-running command's output is still there."""
+"""Detects that the reader of a long-running command's output has closed it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any, Final, TypeVar
 T = TypeVar("T")
 
 _INTERVAL: Final = 1.0
-"""Seconds between two checks: a closed pipe is an error only for a writer."""
+"""Seconds between two checks, since a closed pipe is reported only to writes."""
 
 
 async def while_read(work: Coroutine[Any, Any, T]) -> T:
-    """What the work gives. Raises `BrokenPipeError` once the reader of standard output has gone, also while there is
-    nothing to write."""
+    """The result of the work. Raises `BrokenPipeError` once the reader of standard output has closed it, also while
+    there is nothing to write."""
     task = asyncio.create_task(work)
     watch = asyncio.create_task(_reader_closed())
     try:
@@ -34,10 +34,10 @@ async def while_read(work: Coroutine[Any, Any, T]) -> T:
 async def _reader_closed() -> None:
     try:
         output = sys.stdout.fileno()
-    except (io.UnsupportedOperation, ValueError):  # no file: nobody can leave it
+    except (io.UnsupportedOperation, ValueError):  # not a file: it has no reader
         await asyncio.Event().wait()
         return
     poll = select.poll()
     poll.register(output, 0)  # errors are reported in any case
-    while not poll.poll(0):  # noqa: ASYNC110 - nobody could set an event
+    while not poll.poll(0):  # noqa: ASYNC110 - no code could set an event
         await asyncio.sleep(_INTERVAL)

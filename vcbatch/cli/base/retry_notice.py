@@ -1,4 +1,4 @@
-"""The message of a long-running command that can't reach its server."""
+"""The message of a long-running command whose server is unreachable."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _QUIET_SECONDS: Final = 60.0
 
 
 class RetryNotice:
-    """Reports, once in a while, that the server doesn't answer and that the request is retried."""
+    """Reports at intervals that the server doesn't respond and that the request is retried."""
 
     def __init__(
         self, server: str, report: Callable[[str], None] = note, *, clock: Callable[[], float] = time.monotonic
@@ -33,7 +33,7 @@ class RetryNotice:
 
 
 def silence(server: str, error: ApiError) -> str:
-    """That a server doesn't answer, or can't serve anybody now, and what there is instead of an answer."""
+    """The message that a server doesn't respond or is unavailable, with the error."""
     if error.code == 0:
         return f"{server} can't be reached: {clean(str(error))}"
     return f"{server} is unavailable ({error.code} {error.reason}): {clean(str(error))}"

@@ -1,4 +1,4 @@
-"""The state directory of `vcbatch up`: what is where, who runs on it, and the lock that keeps it to one."""
+"""The state directory of `vcbatch up`: its files, the server that runs on it, and the lock that allows only one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["Server", "StateDir", "default_state_dir", "start_time_of"]
 
 
 class StateDir:
-    """One state directory. Everything in it is the user's alone (0700)."""
+    """One state directory. Only its user has access (0700)."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.expanduser().absolute()
@@ -40,7 +40,7 @@ class StateDir:
         return self.path.is_dir()
 
     def create(self) -> None:
-        """Raises `CliError` where it can't be made, or isn't ours."""
+        """Create the directory. Raises `CliError` where it can't be created or isn't a state directory."""
         try:
             make_own(self.path)
         except OSError as error:
@@ -56,12 +56,12 @@ class StateDir:
         raise CliError(f"{self.path} is not a vcbatch state directory; it was left unchanged")
 
     def running(self) -> Server | None:
-        """Who runs on it, if anybody does."""
+        """The server that runs on the directory, or None."""
         return running_server(self.path)
 
     def claim(self) -> None:
-        """Make it ours until this process ends. Raises `CliError` where another runs on it, or nothing can be written
-        there."""
+        """Lock the directory until this process ends. Raises `CliError` where another server runs on it, or it isn't
+        writable."""
         try:
             try:
                 self._claim()
@@ -74,7 +74,8 @@ class StateDir:
             raise CliError(f"the state directory {self.path} can't be used: {error.strerror}") from error
 
     def _give_up_reserve(self) -> bool:
-        """On a full disk: start in the space that is kept for deletions, so that something can be deleted."""
+        """On a full disk: use the space that is reserved for deletions, so that the server starts and objects can be
+        deleted."""
         from vcbatch.local.apiserver.reserve import give_up_reserve
 
         self.release()
@@ -97,7 +98,7 @@ class StateDir:
         replace_file(self._pid, f"{pid} {start_time_of(pid)}\n".encode(), durable=False)
 
     def release(self) -> None:
-        """Nobody runs on it any more, if it was us."""
+        """Unlock the directory, if this process has locked it."""
         if self._lock is None:
             return
         with suppress(FileNotFoundError):
@@ -106,7 +107,7 @@ class StateDir:
         self._lock = None
 
     def forget(self) -> None:
-        """Take away what a server that is gone left about itself."""
+        """Delete the files that a stopped server left about itself."""
         if self.running() is None:
             with suppress(FileNotFoundError):
                 self._pid.unlink()

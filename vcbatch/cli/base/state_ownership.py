@@ -1,4 +1,4 @@
-"""Which directories are state directories of vcbatch: nothing is written to, chmodded in or deleted from any other."""
+"""Recognizes state directories of vcbatch. No other directory is written to, chmodded, or has files deleted."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pathlib import Path
 from vcbatch.cli.base.output import CliError
 
 MARKER = "vcbatch-state"
-"""The file that says that a directory is ours."""
+"""The file that marks a state directory."""
 
 _TEXT = "State directory of `vcbatch up`. To stop its server, run `vcbatch down`.\n"
 _HINT = "Pass a new or empty directory with --state-dir."
-# What versions before the marker left: names are anybody's, so what is in the files decides.
+# Versions before the marker left these files. Other programs may use the same names, so the content decides.
 _OLD_LOCK = "up.lock"
 _OLD_DATABASE = "state.db"
 _OLD_AUTHORITY = Path("pki") / "ca.crt"
@@ -26,11 +26,11 @@ _LARGEST_CERTIFICATE = 64 * 1024
 
 
 def make_own(path: Path) -> None:
-    """Create the directory, or take an empty one, and mark it; one of ours stays as it is. It is for its owner alone
-    then (0700). Any other directory is left unchanged.
+    """Create the directory, or take an empty one, and mark it; an existing state directory stays as it is. Its mode
+    becomes 0700. Any other directory is left unchanged.
 
     Raises:
-        CliError: it isn't ours to use.
+        CliError: it isn't a directory that may be used.
         OSError: it can't be created or marked.
     """
     if path.is_symlink() and path.lstat().st_uid not in (os.getuid(), 0):
@@ -47,8 +47,8 @@ def make_own(path: Path) -> None:
 
 
 def is_own(path: Path) -> bool:
-    """Whether an existing directory carries the marker of its owner, or has the database and the certificate authority
-    of a version before the marker. Raises `OSError` where it can't be read."""
+    """Whether an existing directory has the marker of its owner, or the database and the certificate authority of a
+    version before the marker. Raises `OSError` where it can't be read."""
     owner = path.stat().st_uid
     marker = path / MARKER
     with suppress(FileNotFoundError):
@@ -78,19 +78,19 @@ def _start_of(path: Path, size: int) -> bytes:
 
 
 def is_unused(path: Path) -> bool:
-    """Whether there is nothing in the directory, or no more than a marker whose writing was broken off."""
+    """Whether the directory is empty, or has only a marker whose writing was interrupted."""
     return [entry.name for entry in islice(path.iterdir(), 2)] in ([], [MARKER])
 
 
 def _check(path: Path) -> None:
-    """Raises `CliError` unless the existing directory is ours, or empty and to be ours."""
+    """Raises `CliError` unless the existing directory is a state directory of this user, or empty and usable as one."""
     found = path.stat()
     if found.st_uid != os.getuid():
         raise CliError(f"the state directory {path} belongs to another user (uid {found.st_uid})")
     unchanged = "it was left unchanged"
     if is_own(path):
         if found.st_mode & stat.S_IWOTH:
-            import shlex  # commands that only ask for the path don't need it
+            import shlex  # commands that only need the path don't need it
 
             hint = f"Check its contents, then restrict access: chmod 700 {shlex.quote(str(path))}"
             raise CliError(f"the state directory {path} is world-writable; {unchanged}", hint=hint)
@@ -107,7 +107,7 @@ def _check(path: Path) -> None:
 
 
 def _mark(path: Path) -> None:
-    """Whole or not at all: a start that was broken off here finds a directory that is as good as empty."""
+    """Write the marker atomically: after an interrupted start the directory still counts as unused."""
     marker = path / MARKER
     with suppress(OSError):
         if marker.read_text() == _TEXT:

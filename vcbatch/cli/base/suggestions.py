@@ -1,4 +1,4 @@
-"""What a misspelt name of an object, a queue or a namespace was probably meant to be."""
+"""Suggestions for misspelt names of objects, queues and namespaces."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def suggestion(error: ApiError, connection: Connection, *, namespace: str) -> st
 
 
 def unknown_namespace(connection: Connection, namespace: str) -> str:
-    """That the namespace doesn't exist, with a similar one; empty where it exists or that can't be found out."""
+    """The message that the namespace doesn't exist, with a similar one; empty where it exists or the list can't be
+    read."""
     known = known_names(connection, NAMESPACES, namespace="")
     if not known or namespace in known:
         return ""

@@ -1,4 +1,4 @@
-"""Tables: columns three spaces apart, as kubectl prints them, in cells of a terminal rather than letters."""
+"""Tables as kubectl prints them, with columns three spaces apart, measured in terminal cells rather than characters."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from vcbatch.cli.base.terminal import PLAIN, Terminal, Tone, cells, clean, cut
 
 GAP: Final = 3
 _NARROWEST: Final = 12
-"""A column isn't cut to less: what is left would say nothing."""
+"""The minimum width of a cut column in cells; less wouldn't be readable."""
 
 
 class Cell(NamedTuple):
-    """A cell with a tone; plain text is a cell too."""
+    """A cell with a tone. Plain text is a cell too."""
 
     text: str
     tone: Tone | None = None
@@ -23,7 +23,7 @@ Row = Sequence[str | Cell]
 
 
 class Layout:
-    """The widths of a table's columns; rows that come later keep to them where they fit (as a watch needs)."""
+    """The column widths of a table. Later rows keep to them where they fit, as a watch needs."""
 
     def __init__(
         self,
@@ -34,8 +34,8 @@ class Layout:
         flexible: Collection[int] = (),
         indent: str = "",
     ) -> None:
-        """`right`: columns of numbers. `flexible`: columns that are cut, the last one first, where the terminal isn't
-        wide enough; without a width, or where that isn't enough, the table is as wide as it has to be."""
+        """`right`: right-aligned columns. `flexible`: columns that are cut, the last one first, where the terminal
+        isn't wide enough. If its width is unknown or cutting isn't enough, the table is wider than the terminal."""
         self._terminal = terminal
         self._right = frozenset(right)
         self._flexible = frozenset(flexible)
@@ -57,7 +57,7 @@ class Layout:
             self._widths[column] = less
 
     def line(self, row: Row) -> str:
-        """One row. A cell that is longer than its column moves the rest of its line."""
+        """One row. A cell that is longer than its column shifts the rest of its line."""
         parts: list[str] = []
         for column, (cell, width) in enumerate(zip(row, self._widths, strict=True)):
             text = _text(cell)

@@ -1,4 +1,4 @@
-"""What is on the other end of an output: how wide it is, whether it takes colours, and how wide text is on it."""
+"""Properties of an output: its width, whether it supports colours, and the width of text on it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ ELLIPSIS: Final = "…"
 
 
 class Tone(StrEnum):
-    """What a word is to the reader. Only base colours of a terminal, which it shows readably on dark and light."""
+    """The meaning of a coloured word. Only base colours, which terminals show readably on dark and light
+    backgrounds."""
 
     GOOD = "32"
     BAD = "31"
@@ -22,25 +23,25 @@ class Tone(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terminal:
-    """`width` in cells, None where nobody looks (a file, a pipe): then nothing is cut. `unicode`: whether block
-    characters can be written at all."""
+    """`width` in cells, None for a file or a pipe, where nothing is cut. `unicode`: whether block characters can be
+    encoded."""
 
     width: int | None = None
     colour: bool = False
     unicode: bool = True
 
     def paint(self, text: str, tone: Tone | None) -> str:
-        """The text in its tone, where colours are shown."""
+        """The text in the colour of its tone, where colours are on."""
         return f"\x1b[{tone}m{text}\x1b[0m" if tone is not None and self.colour and text else text
 
 
 PLAIN: Final = Terminal()
-"""Neither colours nor a width."""
+"""No colours, unlimited width."""
 
 
 def terminal_of(stream: TextIO | None = None) -> Terminal:
-    """What `stream` (stdout where none is given) writes to. NO_COLOR and a dumb terminal take the colours away
-    (no-color.org); COLUMNS says the width of a terminal."""
+    """The properties of `stream` (default: stdout). NO_COLOR and a dumb terminal disable colours (no-color.org);
+    COLUMNS overrides the width of a terminal."""
     out: TextIO = sys.stdout if stream is None else stream
     unicode = (getattr(out, "encoding", "") or "").lower().replace("-", "").startswith("utf")
     if not out.isatty():
@@ -60,7 +61,7 @@ def _width(stream: TextIO) -> int:
 
 
 def cells(text: str) -> int:
-    """How many cells a terminal uses for the text: two for wide characters, none for combining ones."""
+    """The number of terminal cells of the text: two for wide characters, none for combining ones."""
     if text.isascii():
         return len(text)
     from rich.cells import cell_len
@@ -82,7 +83,7 @@ def cut(text: str, width: int) -> str:
 
 
 def clean(text: str) -> str:
-    """One line without anything that a terminal would act on, such as what a pod's last words contain."""
+    """One line without control characters, which text such as a pod's termination message may contain."""
     if text.isascii() and text.isprintable():
         return text
     return " ".join("".join(_harmless(letter) for letter in text).split()) if not text.isprintable() else text

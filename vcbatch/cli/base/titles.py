@@ -1,4 +1,4 @@
-"""How an object is named in results, as kubectl names it."""
+"""The titles of objects in results, in kubectl's form."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ def qualified(resource: Resource) -> str:
 
 
 def title(resource: Resource, name: str, *, namespace: str | None = None) -> str:
-    """`job.batch.volcano.sh/train`, and `in NAMESPACE` where one is given."""
+    """`job.batch.volcano.sh/train`, followed by `in NAMESPACE` where one is given."""
     return f"{qualified(resource)}/{name}{f' in {namespace}' if namespace else ''}"

@@ -1,1 +1,1 @@
-"""Completion in shells: scripts that ask the program, and names that it asks the server for."""
+"""Shell completion: scripts that call vcbatch, and completions that query the server."""

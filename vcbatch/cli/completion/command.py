@@ -1,4 +1,4 @@
-"""`vcbatch completion`: the script by which a shell completes the command."""
+"""`vcbatch completion`: the shell script that completes vcbatch's commands."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def command(ctx: click.Context, shell: str) -> int:
     """
     of = get_completion_class(shell)
     assert of is not None  # noqa: S101 - click has these three
-    # Made of the template alone: `source` would first ask a bash for its version.
+    # Rendered from the template alone: `source` would first run bash for its version.
     complete = of(ctx.find_root().command, {}, _PROGRAM, _VARIABLE)
     say(complete.source_template % complete.source_vars())
     return 0

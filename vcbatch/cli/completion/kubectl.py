@@ -1,7 +1,7 @@
-"""What kubectl calls to complete `kubectl vcbatch …`: a program `kubectl_complete-vcbatch` on the PATH.
+"""The program `kubectl_complete-vcbatch`, which kubectl calls to complete `kubectl vcbatch …`.
 
-It gets the words after `vcbatch`, the one that is being typed last, and prints what that may become, one a line, and
-then `:4`, which stands for "and no file names" (spf13/cobra `ShellCompDirectiveNoFileComp`; 0 lets files in).
+Its arguments are the words after `vcbatch`, the incomplete one last. It prints one completion a line, and then `:4`,
+which means "no file names" (spf13/cobra `ShellCompDirectiveNoFileComp`; 0 allows files).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the cluster components have in common: a connection, a Lease, health and metrics servers, a clean end."""
+"""Shared by the cluster components: the connection, the Lease, health and metrics servers, graceful shutdown."""
 
 from __future__ import annotations
 
@@ -39,12 +39,13 @@ log = logging.getLogger(__name__)
 _ASKING = ClientLimits(connections=1, streams=0, request_timeout=10.0, retries=1)
 
 LEADERSHIP_LOST = 3
-"""Exit status of a replica that had to let go of its Lease: nothing is wrong with it that a new start doesn't mend."""
+"""Exit status of a replica that lost its Lease; a restart is all that it needs."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Component:
-    """What a component's work is given. `ready` is to be set once it works; without an `elector` all replicas work."""
+    """The environment of a component's work. The work sets `ready` once it has started; without an `elector` all
+    replicas work."""
 
     api: HttpApi
     clock: SystemClock
@@ -54,19 +55,19 @@ class Component:
     ready: asyncio.Event
     health: Health
     checks: Checks
-    """What /readyz reports; the work puts its own in place of those that it was announced to have."""
+    """The checks that /readyz reports; the work replaces those that were announced for it."""
     elector: LeaderElector | None = None
     tracer: Tracer | None = None
-    """What spans are recorded with, where tracing is on."""
+    """The tracer that records spans, where tracing is on."""
 
     def exposition(self) -> tuple[str, bytes]:
-        """Content type and text of a scrape."""
+        """Content type and body of a metrics scrape."""
         for name, error in self.checks.errors().items():
             self.meter.gauge("ready_check", 0.0 if error else 1.0, check=name)
         return self.meter.exposition()
 
     def working(self) -> str:
-        """Why this replica, where it isn't one that stands by, doesn't work yet; "" where it does."""
+        """Why this replica doesn't work yet; "" where it works or is on standby."""
         return "" if self.standing_by or self.ready.is_set() else "the caches aren't filled yet"
 
     @property
@@ -76,29 +77,29 @@ class Component:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """What a component is: `part` says which metrics it exports, `name` is that of its Lease too, `checks` are those
-    that its work brings along."""
+    """The description of a component: `part` selects its metrics, `name` is also the name of its Lease, `checks` are
+    those that its work provides."""
 
     part: str
     name: str
     checks: Sequence[str]
     rights: Sequence[Rights]
     features: Callable[[], Collection[Feature]] = frozenset
-    """Those that are on now; rights that only others need may be missing."""
+    """The features that are on now; permissions that only other features need may be missing."""
     renamed: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Objects that have other names here than in the shipped roles."""
+    """Objects whose names differ from those in the shipped roles."""
     namespace: str = COMPONENTS_NAMESPACE
-    """Where what it needs in a single namespace is."""
+    """The namespace of its namespaced permissions."""
     unanswered: float = UNANSWERED_SECONDS
-    """For how many seconds an API server may be silent before the program's rights count as unknown."""
+    """Seconds without a response of the API server after which the program's permissions count as unknown."""
 
 
 Work = Callable[[Component], Awaitable[None]]
 
 
 def run_component(options: ComponentOptions, work: Work, program: Program) -> int:
-    """Run until SIGTERM or SIGINT. Returns the exit status: 1 where a part of it failed for good, `LEADERSHIP_LOST`
-    where the Lease was lost. Raises `CliError` for what can't work."""
+    """Run until SIGTERM or SIGINT. Returns the exit status: 1 where a part failed permanently, `LEADERSHIP_LOST` where
+    the Lease was lost. Raises `CliError` for options that can't work."""
     logs.configure(level=LEVELS[options.log_level])
     identity = f"{socket.gethostname()}_{os.getpid()}_{SystemRandom().token(8)}"
     election = options.election(name=program.name, identity=identity)
@@ -125,7 +126,7 @@ async def _run(options: ComponentOptions, work: Work, election: LeaseConfig, pro
         elector: LeaderElector | None = None
         if options.leader_elect:
             limits = ClientLimits(connections=2, request_timeout=election.renew_deadline / 2, retries=1)
-            # A client of its own: renewals never wait behind other requests, and no fence stops them.
+            # A separate client: renewals never wait for other requests, and they aren't fenced.
             agent = _agent(election, "leader-election")
             keeper = HttpApi(_as(connection, agent), clock=clock, random=random, limits=limits, meter=meter)
             elector = LeaderElector(
@@ -151,7 +152,7 @@ async def _run(options: ComponentOptions, work: Work, election: LeaseConfig, pro
             elector=elector,
             tracer=tracer,
         )
-        # A client of its own: a replica that stands by may not write, and asks what it may do all the same.
+        # A separate client: a replica on standby may not write, but checks its permissions nevertheless.
         asking = HttpApi(_as(connection, _agent(election, "own-rights")), clock=clock, random=random, limits=_ASKING)
         rights = OwnRights(
             await stack.enter_async_context(asking),
@@ -198,8 +199,8 @@ async def _until_ended(
 
 
 def _put_checks(component: Component, program: Program, alive: Mapping[str, Check], rights: OwnRights) -> None:
-    """All that /readyz reports, in its order. What the work brings along fails until it does, and where the replica
-    stands by there is nothing of it to check."""
+    """Register all checks of /readyz, in their order. Those of the work fail until it replaces them; on standby they
+    pass, as there is nothing to check."""
     checks, elector = component.checks, component.elector
     for name, check in alive.items():
         checks.put(name, check)
@@ -213,7 +214,7 @@ def _put_checks(component: Component, program: Program, alive: Mapping[str, Chec
 
 
 def _lease_error(elector: LeaderElector) -> str:
-    """A replica that stands by is ready where it could take over."""
+    """Why the replica isn't ready as far as the Lease goes; one on standby is ready where it could take over."""
     if elector.leading:
         return elector.error()
     return "" if elector.in_touch else "the Lease can't be read or taken"
@@ -225,7 +226,7 @@ def _needed(options: ComponentOptions, program: Program) -> Sequence[Right]:
 
 
 def _agent(election: LeaseConfig, *more: str) -> str:
-    """The user agent: the identity tells the replicas of one service account apart in the server's audit log."""
+    """The user agent. The identity distinguishes replicas of one service account in the server's audit log."""
     return " ".join((f"{election.name}/{__version__} ({election.identity})", *more))
 
 

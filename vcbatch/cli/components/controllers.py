@@ -92,7 +92,7 @@ def command(
 
 async def _work(component: Component, informers: Informers, plane: ControlPlane, reporters: Sequence[Part]) -> None:
     async def follow() -> None:
-        # Pods are listed after the jobs: older pods than jobs would look like lost ones.
+        # Pods are listed after the jobs: with an older list of pods, those of newer jobs would seem to be lost.
         await plane.listed()
         await supervisor.run(*informers.parts(), *plane.parts(), *reporters, Part(name="readiness", run=ready))
 

@@ -1,4 +1,4 @@
-"""The options of the controllers that mean the same on a cluster and on this machine, and the files they name."""
+"""Options of the controllers that are the same on a cluster and in local mode, and the files that they name."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def controllers_options(function: F) -> F:
 
 
 def followed(path: Path | None, parse: Callable[[Any], T]) -> FollowedFile[T] | None:
-    """The file as `parse` reads it, to be read again when it changes; None for none. Raises `CliError`."""
+    """The file as `parse` reads it, reloaded when it changes; None for no path. Raises `CliError`."""
     if path is None:
         return None
     from vcbatch.runtime.clock import SystemClock

@@ -1,4 +1,4 @@
-"""The option `--feature-gates`, as Volcano's programs have it."""
+"""The option `--feature-gates` of Volcano's programs."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import click
 F = TypeVar("F", bound=Callable[..., object])
 
 QUEUE_GATES: Final = "SchedulingGatesQueueAdmission"
-"""Whether pods may wait for room in their queue behind a scheduling gate."""
+"""Whether pods may wait for capacity of their queue behind a scheduling gate."""
 
 
 def feature_gates_option(function: F) -> F:
-    """`--feature-gates`; the command gets a mapping of the gates that are named."""
+    """Adds `--feature-gates`; the command gets a mapping of the gates that are named."""
     return click.option(
         "--feature-gates",
         default="",
@@ -25,7 +25,7 @@ def feature_gates_option(function: F) -> F:
 
 
 def _features(_context: click.Context, _parameter: click.Parameter, value: str) -> Mapping[str, bool]:
-    """Feature gates as Kubernetes' programs take them: `Name=true,Other=false`."""
+    """Feature gates in the syntax of Kubernetes' programs: `Name=true,Other=false`."""
     features: dict[str, bool] = {}
     for pair in filter(None, value.split(",")):
         name, _, said = pair.strip().partition("=")

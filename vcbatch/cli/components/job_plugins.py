@@ -1,4 +1,4 @@
-"""Job plugins that users install beside vcbatch: entry points of the group `vcbatch.job_plugins`."""
+"""Job plugins that users install alongside vcbatch: entry points of the group `vcbatch.job_plugins`."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ log = logging.getLogger(__name__)
 
 
 def add_job_plugins() -> list[str]:
-    """Register what is installed, by name; the names. One that can't be loaded is logged and left out, so that it stops
-    nothing but the jobs that ask for it, which admission refuses."""
+    """Register the installed plugins and return their names. One that can't be loaded is logged and skipped; only jobs
+    that use it are affected, and admission rejects them."""
     added: list[str] = []
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
         try:
             _add(entry)
-        except Exception as error:  # whatever the code of somebody else raises
+        except Exception as error:  # any exception of third-party code
             log.error("job plugin %s can't be used: %s: %s", entry.name, type(error).__name__, error)
         else:
             added.append(entry.name)

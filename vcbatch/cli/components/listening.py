@@ -1,4 +1,4 @@
-"""Health and metrics servers, with what goes wrong said to people."""
+"""Starts health and metrics servers, with errors for users."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from vcbatch.runtime.serving import Address, HealthServer
 
 
 def listen(server: HealthServer, *, health: Address | None, metrics: Address | None) -> None:
-    """Have it answer there. Raises `CliError` where an address can't be had."""
+    """Start the server on these addresses. Raises `CliError` where it can't listen on one."""
     try:
         server.start(health=health, metrics=metrics)
     except OSError as error:

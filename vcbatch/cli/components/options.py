@@ -1,4 +1,4 @@
-"""The options that all cluster components have, under the names of Volcano's flags."""
+"""The options of all cluster components, under the names of Volcano's flags."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 class DurationType(click.ParamType):
-    """A span above zero, as Go writes it (`1s`, `1m30s`) or in plain seconds. The value is in seconds."""
+    """A positive duration in Go's syntax (`1s`, `1m30s`) or in plain seconds. The value is in seconds."""
 
     name = "DURATION"
 
@@ -50,7 +50,7 @@ def _seconds(text: str) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentOptions:
-    """The options of `component_options`; times in seconds. Without an election every replica works."""
+    """The options of `component_options`; durations in seconds. Without leader election every replica works."""
 
     kubeconfig: Path | None = None
     context: str | None = None
@@ -65,7 +65,7 @@ class ComponentOptions:
     tracing: bool = False
 
     def election(self, *, name: str, identity: str) -> LeaseConfig:
-        """The Lease to hold. Raises `click.UsageError` for times that don't go together."""
+        """The configuration of the Lease. Raises `click.UsageError` for inconsistent durations."""
         try:
             return LeaseConfig(
                 namespace=self.leader_elect_resource_namespace,
@@ -80,7 +80,7 @@ class ComponentOptions:
 
 
 def component_options(function: F) -> F:
-    """Adds the options; they come as the keyword arguments of `ComponentOptions`."""
+    """Add the options; the command receives them as the keyword arguments of `ComponentOptions`."""
     for option in reversed(
         (
             click.option(

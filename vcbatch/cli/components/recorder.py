@@ -1,4 +1,4 @@
-"""A scheduler whose cycles may be recorded."""
+"""Creates a scheduler that may record its cycles."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vcbatch.scheduler.simulation.recording import Settings
 
 
 def recorded_scheduler(policy: Policy | None, settings: Settings, directory: Path | None) -> Scheduler:
-    """One that writes its cycles to `directory`, where there is one. Raises `CliError`."""
+    """A scheduler that records its cycles in `directory`, if one is given. Raises `CliError`."""
     if directory is None:
         return settings.scheduler(policy)
     try:

@@ -89,7 +89,7 @@ def command(
     if scheduler_conf is not None and scheduler_configmap is not None:
         raise click.UsageError("--scheduler-conf and --scheduler-configmap are mutually exclusive")
     if scheduler_conf is not None:
-        read_policy(scheduler_conf, extensions=extensions)  # a bad one is refused before there is a connection
+        read_policy(scheduler_conf, extensions=extensions)  # an invalid one is rejected before there is a connection
     common = ComponentOptions(**options)
     share = read_share(
         node_selector=node_selector,
@@ -152,13 +152,14 @@ def command(
 
 @dataclass(slots=True)
 class _InForce:
-    """The policy that is decided by; None until there is one."""
+    """The policy in force; None until one is loaded."""
 
     policy: Policy | None = None
 
 
 def _policy_error(followed: FollowedPolicy, source: str) -> str:
-    """Without the words of the policy, in which there may be passwords: an event and the log have them."""
+    """The readiness error of the policy. It omits the policy's text, which may contain passwords; an event and the log
+    have it."""
     if not followed.error:
         return "" if followed.policy is not None else "not read yet"
     holds = "nothing is scheduled" if followed.policy is None else "the last valid configuration stays in use"
@@ -168,7 +169,7 @@ def _policy_error(followed: FollowedPolicy, source: str) -> str:
 def _source(
     component: Component, options: ComponentOptions, lease: str, path: Path | None, configmap: str | None
 ) -> PolicySource | None:
-    """Where the policy is; None stands for the built-in one."""
+    """The source of the policy; None for the built-in one."""
     if configmap is not None:
         try:
             return PolicyConfigMap.parse(component.api, configmap)
@@ -180,14 +181,14 @@ def _source(
 
 
 def _own(component: Component, options: ComponentOptions, lease: str) -> OwnObject | None:
-    """The object on which is said what concerns the scheduler itself."""
+    """The object on which events about the scheduler itself are recorded."""
     if not options.leader_elect:
         return None
     return OwnObject(component.api, LEASES, options.leader_elect_resource_namespace, lease)
 
 
 def _say(component: Component, source: str, settings: Settings, policy: Policy) -> None:
-    """Say on the Lease, where there is one, that this policy is in force."""
+    """Record on the Lease, where there is one, that this policy is in force."""
     if component.elector is not None:
         component.elector.say(LeaseNotice.of(component.identity, source, settings, policy).annotations())
 

@@ -1,4 +1,4 @@
-"""Which features of the scheduler are on, as far as they need rights of their own."""
+"""Features of the scheduler that are on and need permissions of their own."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ _LOCKING = ("deviceshare", "deviceshare.NodeLockEnable")
 
 
 def features_on(policy: Policy | None, *, queue_gates: bool, sharded: bool) -> Collection[Feature]:
-    """Those of the policy in force, None where there is none yet, and of the options."""
+    """The features that the options and the policy in force turn on; `policy` is None before the first one is
+    loaded."""
     on = {Feature.QUEUE_GATES: queue_gates, Feature.SHARDED: sharded}
     if policy is not None:
         metrics = policy.metrics.type if policy.metrics is not None else None
         on |= {
             Feature.EVICTION: not {*EVICTING, _ALSO_EVICTS}.isdisjoint(policy.actions),
             Feature.NODE_LOCKS: _locks_nodes(policy),
-            # One of another name is granted by whoever chose it.
+            # For a ConfigMap of another name the administrator grants the permission.
             Feature.CARDS: any(name == DEVICE_CONFIG_MAP for _, name in policy.config_maps),
             Feature.NODE_METRICS: metrics is MetricsType.LOCAL,
             Feature.CUSTOM_METRICS: metrics is MetricsType.PROMETHEUS_ADAPT,

@@ -1,4 +1,4 @@
-"""Options and environment of a scheduler that is one of several on a cluster, under Volcano's names."""
+"""Options and environment variables of a scheduler that is one of several on a cluster, under Volcano's names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST: Final = 1000
 
 
 def share_options(function: F) -> F:
-    """Adds the options; they come as the keyword arguments of `read_share`, and `lease`."""
+    """Add the options; the command receives them as the keyword arguments of `read_share`, and `lease`."""
     for option in reversed(
         (
             click.option(
@@ -68,10 +68,10 @@ def read_share(
     environment: Mapping[str, str],
     leader_elect: bool,
 ) -> Share:
-    """What of the cluster is this scheduler's.
+    """The share of the cluster that this scheduler is responsible for.
 
     Raises:
-        CliError: an option or a variable that can't be used; says which, what was given and what is allowed.
+        CliError: an option or a variable is invalid; says which one, its value and what is allowed.
     """
     instance, ring = _instance(environment, leader_elect=leader_elect)
     return Share(
@@ -91,7 +91,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _instance(environment: Mapping[str, str], *, leader_elect: bool) -> tuple[str, Ring | None]:
-    """This instance's name, and the ring that all instances are on; none where there is but one."""
+    """This instance's name, and the hash ring of all instances; None where there is only one."""
     if environment.get(ENABLE, "") != "true":
         return "", None
     if leader_elect:

@@ -24,7 +24,7 @@ def tracing_option(function: F) -> F:
 
 @contextmanager
 def tracing(service: str, instance: str, *, on: bool) -> Iterator[OtelTracer | None]:
-    """What spans are recorded with; None where that is off. Raises `CliError`."""
+    """The tracer that records spans; None where tracing is off. Raises `CliError`."""
     if not on:
         yield None
         return

@@ -255,18 +255,19 @@ async def _work(component: Component, options: _Options) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Certificates:
-    """`serving`: there is one to show. `trusted`: API servers know whom to trust for it, as far as that is up to us."""
+    """`serving`: there is a certificate to serve. `trusted`: the API servers have the authorities to verify it, as far
+    as this program configures them."""
 
     context: ServingContext
     serving: asyncio.Event
     trusted: asyncio.Event
     parts: Sequence[Part]
     trust: Trust | None = None
-    """The configurations, where they are followed."""
+    """The webhook configurations, where they are watched."""
     bundle: Callable[[], bytes] = lambda: b""
-    """The authorities."""
+    """The certificate authorities."""
     unfollowed: Callable[[], str] = lambda: ""
-    """Why what the certificates depend on may be out of date."""
+    """Why the inputs of the certificates may be out of date; "" where they aren't."""
 
 
 def _certificate_error(certificates: _Certificates) -> str:
@@ -334,8 +335,8 @@ def _kept(
     settings: FollowedSettings,
     well: Callable[[], bool],
 ) -> KeptConfigurations | None:
-    """What keeps the configurations, where that is asked for. Else a feature that is about pods of Jobs may need other
-    configurations, which is said."""
+    """The manager of the webhook configurations, where the options request one. Otherwise features about pods of Jobs
+    may need other configurations, which is logged."""
     ours = shipped()
     about_jobs = options.admission_conf is not None or settings.current().queue_gates
     if not options.manage_configurations or certificates.trust is None:
@@ -376,7 +377,7 @@ def _kept(
 
 
 def _names(options: _Options) -> frozenset[str]:
-    """Whom the certificate speaks for: an API server asks for `SERVICE.NAMESPACE.svc`, or for the host of the URL."""
+    """The names in the certificate: an API server requires `SERVICE.NAMESPACE.svc`, or the host of the URL."""
     service, namespace = options.webhook_service_name, options.webhook_namespace
     host = urlsplit(options.webhook_url).hostname
     return frozenset(

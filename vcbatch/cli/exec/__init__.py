@@ -1,1 +1,1 @@
-"""`vcbatch job exec`: a command in a pod of a job."""
+"""`vcbatch job exec`: run a command in a pod of a job."""

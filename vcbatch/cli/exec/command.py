@@ -1,4 +1,4 @@
-"""`vcbatch job exec`: the options, the choice of a pod, the streams."""
+"""`vcbatch job exec`: options, selection of the pod, streams."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 _NOT_RUN: Final = 126
-"""As of a shell, for what is no program that can be run."""
+"""The exit code of shells for a file that can't be executed."""
 
 
 @click.command("exec")
@@ -83,7 +83,8 @@ def command(
 
 
 async def _running(api: HttpApi, name: str, namespace: str, *, task: str | None, index: int | None) -> Sequence[Json]:
-    """The job's pods that run and were chosen, in the order of its tasks. Raises `CliError` where there is none."""
+    """The running pods of the job that match the options, in the order of its tasks. Raises `CliError` where there is
+    none."""
     job: Json = await api.get(JOBS, name, namespace=namespace)
     tasks = objects(job, "spec", "tasks")
     order = {text(one, "name"): place for place, one in enumerate(tasks)}
@@ -129,7 +130,7 @@ def _container(pod: Json, wanted: str | None) -> str:
 
 
 async def _converse(remote: RemoteCommand, *, stdin: bool, tty: bool) -> int:
-    """Carry the streams until the command has ended; its exit code."""
+    """Forward the streams until the command has ended, and return its exit code."""
     from vcbatch.cli.exec.console import emit, raw_terminal, resized, window
     from vcbatch.runtime.client.remote_command import STDERR, NotRunError
 

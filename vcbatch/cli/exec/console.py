@@ -1,4 +1,4 @@
-"""This end of a remote command: the terminal, or the files, that its streams are connected with."""
+"""The local end of a remote command: the terminal or the files that its streams are connected with."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _PIECE: Final = 64 * 1024
 
 @contextmanager
 def raw_terminal() -> Iterator[None]:
-    """Keys go to the other side as they are pressed, Ctrl-C too; whatever happens, a signal that ends us too, the
-    terminal is itself again."""
+    """Set the terminal to raw mode: key presses, also Ctrl-C, are sent to the command at once. The previous mode is
+    restored in any case, also where a signal ends the process."""
     fd = sys.stdin.fileno()
     before = termios.tcgetattr(fd)
     handlers = {number: signal.signal(number, _end) for number in (signal.SIGTERM, signal.SIGHUP)}
@@ -27,7 +27,7 @@ def raw_terminal() -> Iterator[None]:
         tty.setraw(fd)
         yield
     finally:
-        with suppress(termios.error):  # the terminal may be gone
+        with suppress(termios.error):  # the terminal may be closed
             termios.tcsetattr(fd, termios.TCSADRAIN, before)
         for number, handler in handlers.items():
             signal.signal(number, handler)
@@ -48,7 +48,7 @@ def window() -> tuple[int, int]:
 
 @contextmanager
 def resized(notify: Callable[[], None]) -> Iterator[None]:
-    """Call `notify` whenever the window gets another size."""
+    """Call `notify` whenever the window is resized."""
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGWINCH, notify)
     try:
@@ -58,8 +58,8 @@ def resized(notify: Callable[[], None]) -> Iterator[None]:
 
 
 async def typed(fd: int) -> AsyncIterator[bytes]:
-    """What comes from a file descriptor, until its end."""
-    if stat.S_ISREG(os.fstat(fd).st_mode):  # never waits, and can't be waited for
+    """The data from a file descriptor, until its end."""
+    if stat.S_ISREG(os.fstat(fd).st_mode):  # never blocks, and can't be polled
         while data := os.read(fd, _PIECE):
             yield data
             await asyncio.sleep(0)
@@ -74,7 +74,7 @@ async def typed(fd: int) -> AsyncIterator[bytes]:
             loop.remove_reader(fd)
         try:
             data = os.read(fd, _PIECE)
-        except OSError:  # the terminal is gone
+        except OSError:  # the terminal is closed
             return
         if not data:
             return
@@ -87,7 +87,7 @@ def _set(future: asyncio.Future[None]) -> None:
 
 
 def emit(fd: int, data: bytes) -> None:
-    """Write all of it, also where the other end is slow and doesn't block. Raises `BrokenPipeError`."""
+    """Write all data, also to a slow non-blocking descriptor. Raises `BrokenPipeError`."""
     view = memoryview(data)
     while view:
         with suppress(BlockingIOError):

@@ -1,1 +1,1 @@
-"""Files that users name: manifests, documents and their positions, policies, plugins."""
+"""Files that users name: manifests, documents with positions, policies, plugins."""

@@ -1,4 +1,4 @@
-"""Objects in files: YAML or JSON, one or many documents, Lists of objects taken apart."""
+"""Reads objects from files: YAML or JSON, one or many documents, with the items of Lists."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from vcbatch.cli.files.positions import Placed, placed
 Json = Mapping[str, Any]
 
 LARGEST_FILE = 512 * 1024 * 1024
-"""Bytes, unpacked: some 200,000 pods."""
+"""Bytes after decompression: some 200,000 pods."""
 _NEWLINE = "\n"
 
 
 def documents(path: Path, *, letters: bool = False, lenient: bool = False) -> Iterator[Json]:
-    """The mappings in a file (`-` is standard input), in order; an object of kind `List` stands for its items.
+    """The mappings in a file (`-` is standard input), in order; an object of kind `List` is replaced by its items.
 
-    With `letters` bare `y` and `n` in YAML are booleans, as for kubectl. Without, they are strings: kubectl quotes a
-    single letter where it prints objects, so that bare ones are from people who mean the letter. Where a field is
-    written twice, a `lenient` reader warns and takes the last, as Volcano does.
+    With `letters` unquoted `y` and `n` in YAML are booleans, as for kubectl. Without it they are strings: kubectl
+    quotes a single letter when it prints objects, so an unquoted one was written by a user who means the letter. For a
+    duplicate field a `lenient` reader warns and takes the last value, as Volcano does.
 
     Raises:
         CliError: the file can't be read, is too large, or isn't YAML or JSON; a field is written twice.
@@ -40,7 +40,7 @@ def documents(path: Path, *, letters: bool = False, lenient: bool = False) -> It
 
 
 def read_text(path: Path) -> str:
-    """The text of a file, unpacked where it is compressed. Raises `CliError`."""
+    """The text of a file, decompressed if it is compressed. Raises `CliError`."""
     try:
         if str(path) == "-":
             data = sys.stdin.buffer.read(LARGEST_FILE + 1)
@@ -68,7 +68,7 @@ def _decompressed(data: bytes) -> bytes:
 
 
 def compressed(text: str) -> bytes:
-    """What `read_text` unpacks; the same text gives the same bytes."""
+    """The text compressed for `read_text`; the same text gives the same bytes."""
     return gzip.compress(text.encode(), compresslevel=6, mtime=0)
 
 
@@ -93,7 +93,7 @@ def _parsed(text: str, path: Path, *, letters: bool, lenient: bool) -> Iterator[
 
 
 def _repeated(errors: list[str], *, lenient: bool) -> None:
-    """Raises `CliError` for fields that are written twice; warns where the reader is `lenient`."""
+    """Raise `CliError` for duplicate fields; warn where the reader is `lenient`."""
     if not lenient:
         raise CliError("\n".join(errors), hint="Remove the duplicates.")
     for error in errors:
@@ -101,7 +101,7 @@ def _repeated(errors: list[str], *, lenient: bool) -> None:
 
 
 def _json(text: str, path: Path, *, lenient: bool) -> Iterator[object]:
-    """One JSON document after the other: JSON lines too."""
+    """Each JSON document of the text, JSON lines included."""
     repeated: list[str] = []
 
     def mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -124,7 +124,7 @@ def _json(text: str, path: Path, *, lenient: bool) -> Iterator[object]:
             raise CliError(f"{path}:{error.lineno}:{error.colno}: not valid JSON: {error.msg}") from error
         except RecursionError:
             raise _too_deep(path, text, start) from None
-        except ValueError as error:  # an integer of more digits than Python reads
+        except ValueError as error:  # an integer with more digits than Python parses
             raise CliError(f"{path}:{_place(text, start)}: not valid JSON: {error}") from None
         if deeper_than(document, MANIFESTS.depth):
             raise _too_deep(path, text, start)
@@ -135,7 +135,8 @@ def _json(text: str, path: Path, *, lenient: bool) -> Iterator[object]:
 
 
 def _places(text: str, start: int, end: int, path: Path, keys: list[str]) -> Iterator[str]:
-    """Where in a JSON document fields are written twice; of one that is too large for that, with which keys."""
+    """The positions of duplicate fields in a JSON document; only their keys where the document is too large for
+    that."""
     line, column = map(int, _place(text, start).split(":"))
     try:
         (document,) = placed(text[start:end])

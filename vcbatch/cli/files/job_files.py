@@ -1,4 +1,4 @@
-"""The PodGroup and the pods of a job in a file, created by the controllers' own functions."""
+"""The PodGroup and the pods of a job from a file, created by the functions of the controllers."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from vcbatch.core.job.pods import creates
 Json = Mapping[str, Any]
 _MOST_PODS = 200_000
 _UID = "simulated"
-"""Of a job that the API server has never seen; its PodGroup is called so."""
+"""The UID of a job that isn't on an API server, and the name of its PodGroup."""
 
 
 def members_of(document: Json, priority_classes: Mapping[str, int], *, source: object) -> tuple[Json, list[Json]]:
-    """The PodGroup, and all pods; `source` says where the job is written.
+    """The PodGroup and all pods; `source` is the file and position of the job, for errors.
 
     Raises:
-        CliError: the job isn't one, or has more pods than are worth a try.
+        CliError: the object isn't a valid job, or has too many pods for a simulation.
     """
     meta = {"namespace": "default", "uid": _UID, **document.get("metadata", {})}
     name = f"job {meta['namespace']}/{meta.get('name')}"

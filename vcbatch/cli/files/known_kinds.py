@@ -1,7 +1,7 @@
-"""Which kinds there are: ours, and those of Kubernetes itself; and what was meant where a name is nearly one of them.
+"""The known kinds, those of vcbatch and of Kubernetes, with suggestions for misspelt ones.
 
-A group that is neither may be anybody's, so nothing can be said of it, unless it is one letter or two away from a group
-that is known.
+Nothing is known about other API groups, so their kinds are accepted, unless the group is one or two letters away from a
+known one.
 """
 
 from __future__ import annotations
@@ -68,15 +68,15 @@ _KUBERNETES: Final = {
     ),
     "storagemigration.k8s.io": ("v1beta1 v1alpha1", "StorageVersionMigration"),
 }
-"""Versions that Kubernetes serves or has served, and the kinds, by group."""
+"""The versions that Kubernetes serves or has served, and their kinds, by group."""
 
 _VERSION: Final = re.compile(r"v[1-9][0-9]*(?:(?:alpha|beta)[1-9][0-9]*)?")
 _RELATED: Final = (".x-k8s.io", ".sigs.k8s.io")
-"""Ends of groups that are named like those of Kubernetes, and are others."""
+"""Suffixes of groups that are named like those of Kubernetes but don't belong to it."""
 _ALIKE: Final = 0.75
 _MOST_EDITS: Final = 2
 _SHORTEST: Final = 5
-"""Letters of a name of which two edits don't make another word."""
+"""Minimum length of a name for which two edits count as a misspelling rather than another word."""
 
 
 def _ours() -> dict[str, dict[str, list[str]]]:
@@ -93,12 +93,12 @@ _GROUPS: Final = frozenset({*_KUBERNETES, *_OURS}) - {""}
 
 
 def checked(api_version: str) -> bool:
-    """Whether the group is one of ours, of whose kinds all is known."""
+    """Whether the group is one of vcbatch's, whose kinds and schemas are known."""
     return api_version.rpartition("/")[0] in _OURS
 
 
 def kind_error(api_version: str, kind: str) -> str:
-    """Why there can be no such kind, with what was meant; empty where there may be."""
+    """The error for an impossible kind, with a suggestion; empty where the kind may exist."""
     group, slash, version = api_version.rpartition("/")
     if "/" in group or (slash and not group) or not version:
         return f"apiVersion must be VERSION or GROUP/VERSION, got {api_version!r}"
@@ -135,7 +135,7 @@ def _other_version(api_version: str, kind: str) -> str:
 
 
 def _meant(group: str, kind: str) -> str:
-    """Where the kind is to be found, which one was meant, or which there are in the group."""
+    """The groups that have the kind, the kind with a similar name, or the kinds of the group."""
     homes = _homes(kind)
     if homes:
         return f"{kind} is in {' or '.join(homes)}"
@@ -151,7 +151,7 @@ def _meant(group: str, kind: str) -> str:
 
 
 def _kinds_of(group: str) -> dict[str, str]:
-    """Kind to the version in which it is to be used."""
+    """The kinds of a group, each with the version to use."""
     if group in _OURS:
         return {kind: f"{group}/{version}" for version, kinds in _OURS[group].items() for kind in kinds}
     if group not in _KUBERNETES:
@@ -161,7 +161,7 @@ def _kinds_of(group: str) -> dict[str, str]:
 
 
 def _homes(kind: str) -> list[str]:
-    """The versions of groups that have a kind of this very name, ours first."""
+    """The group versions that have a kind of this exact name, vcbatch's first."""
     return [place for group in (*_OURS, *_KUBERNETES) if (place := _kinds_of(group).get(kind))]
 
 
@@ -172,7 +172,7 @@ def _close(name: str, known: list[str]) -> str:
 
 
 def _nearly(name: str, known: str) -> bool:
-    """Whether so few edits make one of the other that it was hardly meant as another name."""
+    """Whether the edit distance is so small that the name is probably a misspelling of the known one."""
     most = _MOST_EDITS if len(known) > 2 * _SHORTEST else 1
     if len(known) < _SHORTEST - 1 or abs(len(name) - len(known)) > most:
         return False

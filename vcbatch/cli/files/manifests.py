@@ -1,4 +1,4 @@
-"""Objects in files that a user names with `-f`: files, directories, standard input; Lists are taken apart."""
+"""Objects in files that a user names with `-f`: files, directories, standard input, with the items of Lists."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """One object and where it is written."""
+    """One object and its position in a file."""
 
     file: str
     placed: Placed
 
     @property
     def value(self) -> Json:
-        """The object; empty for a document that is no mapping."""
+        """The object; empty for a document that isn't a mapping."""
         return cast(Json, self.placed.value) if isinstance(self.placed.value, dict) else {}
 
     @property
@@ -46,7 +46,7 @@ class Manifest:
 
     @property
     def name(self) -> str:
-        """Its name, or what the server is to make one of."""
+        """Its name, or its `generateName`."""
         metadata = part(self.value, "metadata")
         return _text(metadata.get("name")) or _text(metadata.get("generateName"))
 
@@ -56,12 +56,12 @@ class Manifest:
 
     @property
     def resource(self) -> Resource | None:
-        """What it is; None for a kind that vcbatch doesn't know."""
+        """Its resource; None for a kind that vcbatch doesn't know."""
         return _known().get((self.api_version, self.kind))
 
     @property
     def title(self) -> str:
-        """`Job/train`, as far as it is known."""
+        """The kind and name as far as they are known, such as `Job/train`."""
         return "/".join(part for part in (self.kind, self.name) if part) or "document"
 
     def place(self, path: str = "") -> str:
@@ -76,12 +76,12 @@ def _text(value: Any) -> str:
 @cache
 def _known() -> dict[tuple[str, str], Resource]:
     found = (value for value in vars(resources).values() if isinstance(value, Resource))
-    # What is measured is read from the server, and never written.
+    # Usage is read from the metrics API and never written.
     return {(one.api_version, one.kind): one for one in found if one != resources.NODE_USAGES}
 
 
 def unknown(manifest: Manifest) -> str:
-    """Why vcbatch can't do anything with an object whose kind it doesn't know."""
+    """The error for an object whose kind vcbatch doesn't know."""
     from vcbatch.cli.files.known_kinds import kind_error
 
     return kind_error(manifest.api_version, manifest.kind) or (
@@ -99,8 +99,8 @@ def files_option(function: F) -> F:
 
 
 def spread(paths: Sequence[Path]) -> list[Path]:
-    """The files, directories replaced by the manifests in them, in order of their names. Raises `CliError` for a
-    directory with none."""
+    """The files, with each directory replaced by the manifests in it, sorted by name. Raises `CliError` for a directory
+    without manifests."""
     found: list[Path] = []
     for path in paths:
         if not path.is_dir():
@@ -118,20 +118,20 @@ def manifests(path: Path) -> Iterator[Manifest]:
 
     Raises:
         CliError: the file can't be read.
-        YamlError: it is no YAML from some line on; the objects before it have been given.
+        YamlError: the YAML is invalid from some line on; the objects before it have been yielded.
     """
     for document in placed(read_text(path)):
         yield from _unpacked(document, called(path))
 
 
 def called(path: Path) -> str:
-    """How messages name the file."""
+    """The name of the file in messages."""
     return "standard input" if str(path) == "-" else str(path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unfit:
-    """Something in a file that no server can be sent, and where it is."""
+    """A part of a file that can't be sent to any server, and its position."""
 
     file: str
     place: Place
@@ -142,8 +142,8 @@ class Unfit:
 
 
 def gathered(paths: Sequence[Path]) -> tuple[list[Manifest], list[Unfit]]:
-    """The objects of all files, and what in them is none: text that isn't YAML, documents without apiVersion, kind or
-    name. Raises `CliError` for a file that can't be read, and where there is nothing at all."""
+    """The objects of all files, and the errors: invalid YAML, documents without apiVersion, kind or name. Raises
+    `CliError` for a file that can't be read, and where there are no objects."""
     found: list[Manifest] = []
     unfit: list[Unfit] = []
     for path in spread(paths):
@@ -163,7 +163,7 @@ def gathered(paths: Sequence[Path]) -> tuple[list[Manifest], list[Unfit]]:
 
 
 def read_manifests(paths: Sequence[Path]) -> list[Manifest]:
-    """The objects of all files. Raises `CliError`, with the lines, for what isn't YAML or no object."""
+    """The objects of all files. Raises `CliError` with the positions of everything that isn't YAML or not an object."""
     found, unfit = gathered(paths)
     if unfit:
         raise CliError("\n".join(map(str, unfit)))

@@ -1,4 +1,4 @@
-"""What in an object has another type than its kind says: asked only after something failed on it."""
+"""Finds the field of an object whose type differs from its kind's schema, after decoding it has failed."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _PACKAGES: Final = {"": "core", "rbac.authorization.k8s.io": "rbac"}
 
 
 def misfit(resource: Resource, obj: Json) -> tuple[str, str] | None:
-    """The first field whose value has the wrong type, and what is wrong with it; None where all types fit, or the kind
-    isn't known so well."""
+    """The first field whose value has the wrong type, with the error; None where all types fit or the schema isn't
+    known."""
     if resource in CUSTOM_RESOURCES:
         from vcbatch.cli.files.schema import misfits
 
@@ -43,7 +43,7 @@ def _built_in(resource: Resource, obj: Json) -> tuple[str, str] | None:
 
 
 def first_misfit(objects: Iterable[tuple[str, Resource, Json]]) -> tuple[str, str, str] | None:
-    """The label of the first object with such a field, the field, and what is wrong."""
+    """The label of the first object with a wrong type, the field, and the error."""
     for label, resource, obj in objects:
         found = misfit(resource, obj)
         if found is not None:

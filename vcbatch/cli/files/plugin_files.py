@@ -1,4 +1,4 @@
-"""Plugins and actions of the user's own: installed ones by entry point, and files named on the command line."""
+"""Scheduler plugins and actions of users: installed entry points, and files named on the command line."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ ACTION_GROUP: Final = "vcbatch.scheduler.actions"
 log = logging.getLogger(__name__)
 
 _ALIKE: Final = 0.8
-"""How much of two names has to be the same for one to be a misspelling of the other (`difflib`)."""
+"""The similarity (`difflib`) from which one name counts as a misspelling of the other."""
 
 F = TypeVar("F", bound=Callable[..., object])
 
 
 class UnusableExtension(Exception):
-    """A plugin or an action that doesn't have the documented form; says what is wrong with it."""
+    """A plugin or an action that doesn't have the documented form; the message says what is wrong with it."""
 
 
 def extensions_option(function: F) -> F:
-    """`--plugin FILE`, which the command gets as `extensions` together with what is installed."""
+    """Add `--plugin FILE`; the command gets `extensions`, which also has the installed ones."""
 
     def read(context: click.Context, parameter: click.Parameter, value: Sequence[Path]) -> Extensions:
         return load(value)
@@ -50,12 +50,12 @@ def extensions_option(function: F) -> F:
 
 
 def load(files: Sequence[Path]) -> Extensions:
-    """What is installed, and what the files define.
+    """The installed extensions, and those that the files define.
 
-    An installed one that can't be used is logged and left out, so that only a policy that names it is refused.
+    An installed one that can't be used is logged and skipped, so that only a policy that names it is rejected.
 
     Raises:
-        CliError: a file can't be run, defines nothing, or something that can't be used.
+        CliError: a file can't be executed, defines no extension, or an invalid one.
     """
     plugins: dict[str, type[Plugin]] = {}
     actions: dict[str, Action] = {}
@@ -81,7 +81,7 @@ def load(files: Sequence[Path]) -> Extensions:
 def _installed(entry: EntryPoint, add: Callable[[str, object], None]) -> None:
     try:
         add(entry.name, entry.load())
-    except Exception as error:  # whatever the code of somebody else raises
+    except Exception as error:  # any exception of third-party code
         log.error("%s (%s) can't be used: %s: %s", entry.name, entry.value, type(error).__name__, error)
 
 
@@ -91,17 +91,17 @@ def _module(path: Path) -> Any:
     if spec is None or spec.loader is None:
         raise CliError(f"{path}: not a Python file (*.py)")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look their module up
+    sys.modules[name] = module  # dataclasses need their module there
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # whatever the code of somebody else raises
+    except Exception as error:  # any exception of third-party code
         del sys.modules[name]
         raise CliError(f"{path}{_line(error, path)}: {type(error).__name__}: {error}") from error
     return module
 
 
 def _line(error: BaseException, path: Path) -> str:
-    """Where in the file it was raised."""
+    """The line of the file in which the exception was raised."""
     if isinstance(error, SyntaxError):
         return f":{error.lineno}"
     here = path.absolute()
@@ -132,7 +132,8 @@ def _plugin(name: str, found: object) -> type[Plugin]:
 
 
 def _refuse_misspelt(name: str, cls: type[Plugin]) -> None:
-    """Raises `UnusableExtension` for a public name that is nearly one of a plugin's: nobody would ever call it."""
+    """Raise `UnusableExtension` for a public method whose name is similar to one of a plugin's: it would never be
+    called."""
     hooks = [hook for hook in dir(Plugin) if not hook.startswith("_")]
     ours = set(hooks).union(*(vars(base) for base in cls.__mro__ if base.__module__.startswith("vcbatch.")))
     for base in cls.__mro__:
@@ -148,7 +149,7 @@ def _refuse_misspelt(name: str, cls: type[Plugin]) -> None:
 def _action(name: str, found: object) -> Action:
     try:
         action = found() if isinstance(found, type) else found
-    except Exception as error:  # whatever the code of somebody else raises
+    except Exception as error:  # any exception of third-party code
         raise UnusableExtension(
             f"action {name!r} can't be instantiated without arguments: {type(error).__name__}: {error}"
         ) from error

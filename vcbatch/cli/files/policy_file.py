@@ -1,4 +1,4 @@
-"""A policy out of a file."""
+"""Reads a policy from a file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vcbatch.scheduler.policy.reader import MAX_POLICY_BYTES
 
 
 def read_policy(path: Path, *, extensions: Extensions = BUILT_IN) -> Policy:
-    """The policy in that file. Raises `CliError` with all that is wrong with it."""
+    """The policy in that file. Raises `CliError` with all its errors."""
     try:
         return parse_policy(policy_text(path), extensions=extensions)
     except PolicyError as error:
@@ -23,7 +23,7 @@ def read_policy(path: Path, *, extensions: Extensions = BUILT_IN) -> Policy:
 
 
 def placed(path: Path, errors: Sequence[PolicyErrorDetail], *, word: str = "") -> list[str]:
-    """All that is wrong with the policy in that file, each with its place there and the `word` for what it is."""
+    """All errors of the policy in that file, each with its position and prefixed with `word`, the severity."""
     text = f"{word}: " if word else ""
     return [
         f"{path}:{one.line}:{one.column}: {text}{one.text}" if one.line else f"{path}: {text}{one.text}"
@@ -32,7 +32,7 @@ def placed(path: Path, errors: Sequence[PolicyErrorDetail], *, word: str = "") -
 
 
 def policy_text(path: Path) -> str:
-    """What is in the file, `-` for standard input. Raises `CliError` where it can't be read or is too large."""
+    """The content of the file, `-` for standard input. Raises `CliError` where it can't be read or is too large."""
     try:
         with click.open_file(str(path), "rb") as stream:
             data: bytes = stream.read(MAX_POLICY_BYTES + 1)

@@ -1,4 +1,4 @@
-"""YAML and JSON with the line and column of everything in it."""
+"""YAML and JSON values with their lines and columns."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _SURROGATES: Final = re.compile(
     r"(?<!\\)(?P<before>(?:\\\\)*)\\u(?P<high>[dD][89abAB][0-9a-fA-F]{2})(?:\\u(?P<low>[dD][c-fC-F][0-9a-fA-F]{2}))?"
     r"|(?<!\\)(?P<other>(?:\\\\)*)\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 )
-"""JSON's escapes of characters beyond U+FFFF, which YAML doesn't have, and halves of them."""
+"""JSON escapes of characters beyond U+FFFF, which YAML doesn't have, and unpaired surrogates."""
 
 
 class Place(NamedTuple):
-    """A position in a text; both count from 1."""
+    """A position in a text; line and column count from 1."""
 
     line: int
     column: int
@@ -28,8 +28,8 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repeat:
-    """A field that is written again at `place`, in the mapping that has it at `first` already; None where that isn't in
-    the same object, but in a list around it."""
+    """A field that is repeated at `place` in a mapping that has it at `first` already; `first` is None where it isn't
+    in the same object but in an enclosing list."""
 
     field: str
     place: Place
@@ -40,7 +40,7 @@ class Repeat:
         return f"duplicate field {self.field!r}{before}"
 
     def moved(self, lines: int, columns: int) -> Repeat:
-        """The same in a text that begins so many lines below, its first line so many columns to the right."""
+        """The same for a text that is preceded by so many lines, with its first line indented by so many columns."""
 
         def move(place: Place) -> Place:
             return Place(place.line + lines, place.column + (columns if place.line == 1 else 0))
@@ -51,8 +51,8 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
-    """One value of a file. `repeated` are keys that are written twice in one mapping, with the place of the second: the
-    first is lost."""
+    """One value of a file. `repeated` are the positions of keys that occur a second time in one mapping; the first
+    value is lost."""
 
     value: Any
     node: Node
@@ -60,12 +60,12 @@ class Placed:
 
     @property
     def place(self) -> Place:
-        """Where it begins."""
+        """The position of its first character."""
         return Place(self.node.line, self.node.column)
 
     def place_of(self, path: str) -> Place:
-        """The place of a field such as `spec.tasks[0].name` or `metadata.labels[app]`: of its key, where it has one. Of
-        a path that leads to nothing, the place of the last part of it that exists."""
+        """The position of a field such as `spec.tasks[0].name` or `metadata.labels[app]`: that of its key, if it has
+        one. For a path that doesn't exist, the position of its last existing part."""
         return _place_of(self.node, path) or self.place
 
     def repeats(self) -> Iterator[Repeat]:
@@ -82,7 +82,7 @@ class Placed:
         yield from sorted(found, key=lambda one: one.place)
 
     def items(self, key: str = "") -> Iterator[Placed]:
-        """The elements of the list at this key, or of the list that this is, each with the repeated keys in it."""
+        """The elements of the list at this key, or of this list, each with the repeated keys in it."""
         node: Node | None = self.node
         if key:
             node = next((below for name, below in reversed(self.node.entries) if name.text == key), None)
@@ -96,9 +96,9 @@ class Placed:
 
 
 def placed(text: str) -> Iterator[Placed]:
-    """The documents of a file, in order; those with nothing in them are left out. Raises `YamlError`."""
+    """The documents of a file, in order, without empty ones. Raises `YamlError`."""
     if text.lstrip()[:1] in ("{", "["):
-        # YAML takes all of JSON but these escapes and tabs, and a tab can't be inside a JSON string.
+        # YAML accepts all of JSON but these escapes and tabs, and a tab can't be inside a JSON string.
         text = _SURROGATES.sub(_character, text.replace("\t", " "))
     for document in documents(text, MANIFESTS):
         if document.node is not None and document.value is not None:
@@ -107,13 +107,14 @@ def placed(text: str) -> Iterator[Placed]:
 
 def _character(found: re.Match[str]) -> str:
     high, low = found["high"], found["low"]
-    if high is None or low is None:  # half a character, which Go replaces too
+    if high is None or low is None:  # an unpaired surrogate, which Go replaces too
         return f"{found['before'] or found['other'] or ''}\\ufffd"
     return found["before"] + chr(0x10000 + ((int(high, 16) - 0xD800) << 10) + int(low, 16) - 0xDC00)
 
 
 def _repeats(node: Node, path: str, left: set[tuple[int, int]]) -> Iterator[Repeat]:
-    """Those whose places are `left`, which are taken from it: what an alias stands for is reported once."""
+    """The repetitions at the positions in `left`, which are removed from it: those in an aliased value are reported
+    once."""
     first: dict[str, Place] = {}
     for key, value in node.entries:
         field, place = f"{path}.{key.text}" if path else key.text, Place(key.line, key.column)
@@ -137,8 +138,8 @@ def _place_of(node: Node, path: str) -> Place | None:
 
 
 def _step(node: Node, path: str) -> tuple[Place, Node, str] | None:
-    """The place of the first part of the path, the value there and the rest. Keys may have dots in them (labels), so
-    the longest key with which the path begins is the one."""
+    """The position of the first part of the path, the value there and the rest. Keys may contain dots (labels), so the
+    longest key that is a prefix of the path is taken."""
     if node.items:
         index, bracket, rest = path.removeprefix("[").partition("]")
         if not path.startswith("[") or not bracket or not index.isdecimal() or int(index) >= len(node.items):
@@ -149,14 +150,14 @@ def _step(node: Node, path: str) -> tuple[Place, Node, str] | None:
     longest = -1
     for key, value in node.entries:
         rest = _after(path, key.text)
-        if rest is not None and len(key.text) >= longest:  # of a repeated key the last counts
+        if rest is not None and len(key.text) >= longest:  # the last of repeated keys counts
             longest = len(key.text)
             best = Place(key.line, key.column), value, rest
     return best
 
 
 def _after(path: str, name: str) -> str | None:
-    """What follows this key in the path; None where the path doesn't begin with it."""
+    """The rest of the path after this key; None where the path doesn't begin with it."""
     for written in (name, f"[{name}]", f'["{name}"]'):
         if written and path.startswith(written):
             rest = path[len(written) :]

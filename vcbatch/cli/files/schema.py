@@ -1,6 +1,7 @@
-"""What an API server finds in an object of ours before admission is asked: types, unknown fields, the schema, metadata.
+"""The errors that an API server finds in an object of vcbatch's kinds before it calls admission: types, unknown fields,
+the schema, metadata.
 
-The server's own functions validate; here they report everything at once, in the words of `wording`.
+The server's own functions validate; here all errors are reported at once, in the words of `wording`.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from vcbatch.local.apiserver.schema.builtin import decode_at
 from vcbatch.local.apiserver.schema.structural import Node
 
 Found = list[tuple[str, str]]
-"""Field and sentence of each error."""
+"""Field and message of each error."""
 
 _REQUEST: Final = RequestContext(user="", groups=(), now=datetime(2026, 1, 1, tzinfo=UTC), namespace=None, patient=True)
-"""Nothing that is asked here depends on who asks, and when."""
+"""A fixed request context: the validation doesn't depend on the user or the time."""
 _OF_TYPE: Final = re.compile(r" into Go struct field (?P<place>\S+) of type (?P<wanted>\S+)$")
 _NO_TIME: Final = "parsing time "
 _MAPPINGS: Final = ("labels", "annotations")
@@ -38,8 +39,8 @@ _NAMES: Final = ("metadata.name", "metadata.generateName")
 
 
 def read(kind: str, given: Json) -> Found:
-    """What can't be read of an object of this kind of ours: metadata of wrong types, and fields that the kind hasn't.
-    They are dropped from it, so that the rest can be validated."""
+    """Decoding errors of an object of one of vcbatch's kinds: metadata of wrong types and unknown fields. These fields
+    are removed from the object, so that the rest can be validated."""
     return [*_metadata_types(given), *_unknown_fields(kind, given)]
 
 
@@ -49,18 +50,18 @@ def _unknown_fields(kind: str, given: Json) -> Found:
 
 
 def filled(kind: str, obj: Json) -> None:
-    """Fill in the defaults of the schema, in place. A new object has no status."""
+    """Set the defaults of the schema, in place. A new object has no status."""
     _strategy(kind).default(obj, None, _REQUEST)
 
 
 def validated(kind: str, obj: Json) -> Found:
-    """What the schema and its rules refuse in an object that was read and filled."""
+    """The errors of the schema and its rules for an object that was read and defaulted."""
     return list(schema_errors(_strategy(kind).validate(obj, None, _REQUEST), obj))
 
 
 def metadata_errors(resource: Resource, obj: Json, *, unread: frozenset[str]) -> Iterator[tuple[str, str]]:
-    """What is wrong with names, labels and owners. `unread` are fields that are reported already."""
-    # What the server sets; and where something is in no namespace, it drops one.
+    """Errors in names, labels and owner references. `unread` are fields that are reported already."""
+    # The server sets them; for a cluster-scoped object it drops the namespace.
     others = ("generation",) if resource.namespaced else ("generation", "namespace")
     metadata = {key: value for key, value in obj["metadata"].items() if key not in others}
     named = bool(metadata.get("name") or metadata.get("generateName"))
@@ -73,8 +74,8 @@ def metadata_errors(resource: Resource, obj: Json, *, unread: frozenset[str]) ->
 
 
 def misfits(kind: str, obj: Json, *, unknown: bool = True) -> Found:
-    """Everything in an object of this kind of ours that its schema has with another type, or with other values; with
-    `unknown` also fields that it hasn't."""
+    """All schema errors of an object of one of vcbatch's kinds: wrong types and invalid values; with `unknown` also
+    unknown fields."""
     given = copy.deepcopy(obj)
     found = _metadata_types(given)
     found += _unknown_fields(kind, given) if unknown else []
@@ -103,7 +104,7 @@ def node(kind: str) -> Node:
 
 
 def node_at(path: str, kind: str) -> Node | None:
-    """The schema of a field of the kind; None where it has none."""
+    """The schema of a field of the kind; None where the field is unknown."""
     at: Node | None = node(kind)
     for step in re.findall(r"[^.\[\]]+", path):
         if at is not None:
@@ -118,8 +119,8 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
 
 
 def unvalidatable(kind: str, obj: Json, fields: Iterable[str]) -> list[str]:
-    """Those of the fields whose values have another type than the schema says, or are numbers that it doesn't take:
-    what is said of other fields for them is said in vain."""
+    """The fields whose values have another type than the schema says, or are numbers out of its range. Rules can't be
+    evaluated on them, so errors of other fields that result from them are meaningless."""
     found: list[str] = []
     for field in fields:
         known, value = node_at(field, kind), value_at(obj, field)
@@ -130,7 +131,7 @@ def unvalidatable(kind: str, obj: Json, fields: Iterable[str]) -> list[str]:
 
 
 def _meant(path: str, schema: Node) -> str:
-    """The known field beside it that is written nearly so."""
+    """The sibling field in the schema with a similar name."""
     *above, name = re.findall(r"[^.\[\]]+", path) or [""]
     beside: Node | None = schema
     for step in above:
@@ -146,7 +147,7 @@ def _metadata_types(given: Json) -> Found:
         return [("metadata", f"metadata: must be a mapping, got {shown(metadata)}")] if metadata is not None else []
     found: Found = []
     for key, value in list(cast(Json, metadata).items()):
-        # An entry that doesn't fit hides all after it.
+        # An entry that doesn't fit hides all entries after it.
         while (error := _metadata_error(key, metadata.get(key))) is not None:
             found.append((f"metadata.{key}", error[0]))
             if error[1] is None or not isinstance(value, dict):
@@ -157,7 +158,7 @@ def _metadata_types(given: Json) -> Found:
 
 
 def _metadata_error(key: str, value: Any) -> tuple[str, str | None] | None:
-    """What is wrong with the type of the first value in a field of metadata, and with which entry of a mapping."""
+    """The type error of the first wrong value in a field of metadata, and the key of its mapping entry."""
     field = f"metadata.{key}"
     if value is None:
         return None

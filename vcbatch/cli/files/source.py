@@ -1,4 +1,4 @@
-"""The file and line of an object, found only for a message: positions cost as much again as reading."""
+"""The file and line of an object. They are determined only for a message, since positions take as long as reading."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from vcbatch.cli.base.output import CliError
 from vcbatch.cli.files.manifests import Manifest, manifests
 
 _LARGEST = 16 << 20
-"""Bytes of a file in which lines are looked for."""
+"""Maximum size in bytes of a file for which lines are determined."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """An object of a file; `number` counts them from 1, the items of a List one by one."""
+    """An object of a file; `number` counts objects from 1, with each item of a List as one."""
 
     path: Path
     number: int
@@ -26,8 +26,8 @@ class Origin:
         return self.place()
 
     def place(self, field: str = "") -> str:
-        """`file:line:column` of the field, such as `spec.tasks[0].name`, or of the object; where no line is to be had,
-        which object of the file it is."""
+        """`file:line:column` of the field, such as `spec.tasks[0].name`, or of the object; the number of the object
+        where the line can't be determined."""
         if str(self.path) == "-":
             return f"standard input (object {self.number})"
         found = _written(self.path)
@@ -39,7 +39,7 @@ class Origin:
 
 @lru_cache(maxsize=4)
 def _written(path: Path) -> list[Manifest] | list[int]:
-    """The objects with their lines; of JSON lines, whose objects are none of YAML together, the lines alone."""
+    """The objects with their lines; for JSON lines, which aren't YAML as a whole, the line numbers alone."""
     try:
         if path.stat().st_size > _LARGEST:
             return []

@@ -1,7 +1,7 @@
-"""What is wrong with a field, in the words of manifests: its path, the value that is written there, what may be there.
+"""Error messages for fields of manifests: the path, the value, and the allowed values.
 
-Servers report it in terms of Go and of their own validators ("expected numeric (int or float), got string", "Invalid
-value: \\"integer\\": spec.queue in body must be of type string"), and each of them in others.
+Servers report errors in terms of Go and of their own validators ("expected numeric (int or float), got string",
+"Invalid value: \"integer\": spec.queue in body must be of type string"), each of them in a different form.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 from vcbatch.api.field_errors import FieldError
 
 _LONGEST: Final = 60
-"""Characters of a value in a message."""
+"""Maximum characters of a value in a message."""
 _TIME: Final = "a time such as 2026-01-01T00:00:00Z"
 _REFERENCE: Final = "a mapping with apiVersion, kind, name and uid"
 _WORDS: Final[Mapping[str, str]] = {
@@ -43,20 +43,20 @@ _OF_RANGE: Final = re.compile(
 _COMBINED: Final = re.compile(r'"(?P<path>[^"]*)" must (?:not )?validate ')
 _EMPTY: Final = re.compile(r'^Invalid value: (?:""|null): ')
 _AMOUNT: Final = r"should match '^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
-"""How the pattern of quantities begins."""
+"""The beginning of the pattern of quantities."""
 _NOWHERE: Final = "<nil>"
-"""The field of errors that a server's validator reports without one."""
+"""The field name in errors that a server's validator reports without a field."""
 _RULES_SKIPPED: Final = "some validation rules were not checked"
 
 
 def shown(value: Any) -> str:
-    """A value as a manifest has it, cut short."""
+    """A value as in a manifest, truncated."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def type_words(wanted: str) -> str:
-    """`a 32-bit integer` for a type of a schema or of Go."""
+    """The words for a type of a schema or of Go, such as `a 32-bit integer`."""
     known = _WORDS.get(wanted)
     if known is not None:
         return known
@@ -68,18 +68,18 @@ def type_words(wanted: str) -> str:
 
 
 def mistyped(field: str, wanted: str, value: Any) -> str:
-    """The sentence for a value of another type than the field has."""
+    """The message for a value of the wrong type."""
     return f"{field}: must be {type_words(wanted)}, got {shown(value)}"
 
 
 def unknown_field(field: str, meant: str = "") -> str:
-    """The sentence for a field that the kind hasn't, with the one that was meant."""
+    """The message for an unknown field, with a suggestion."""
     return f"unknown field {field!r}" + (f"; did you mean {meant!r}?" if meant else "")
 
 
 def schema_errors(errors: Iterable[FieldError], obj: Any) -> Iterator[tuple[str, str]]:
-    """Field and sentence of what a schema refuses in an object, each once and each with the field that is to be mended.
-    That rules weren't asked about an object which is wrong is nothing to mend, and left out."""
+    """Field and message of each schema error of an object, without duplicates, each with the field that needs a fix.
+    The note that rules weren't evaluated because of other errors is left out."""
     found: list[tuple[str, str]] = []
     types: dict[str, set[str]] = {}
     choices: list[tuple[str, str]] = []
@@ -95,13 +95,13 @@ def schema_errors(errors: Iterable[FieldError], obj: Any) -> Iterator[tuple[str,
             types.setdefault(error.field, set()).add(wrong["wanted"])
         else:
             found.append((error.field, _plain(error, obj)))
-    # One sentence says what may be there: the values, where they are counted, else the types.
+    # One message says what is allowed: the values of an enum, else the types.
     listed = {field for field, text in found if ": Unsupported value: " in text}
     for field, wanted in types.items():
         if field not in listed:
             found = [one for one in found if one[0] != field]
             found.append((field, mistyped(field, _loosest(wanted), value_at(obj, field))))
-    # A choice of several schemas that failed is explained by what is said of its parts.
+    # A failed choice of several schemas is explained by the errors of its parts.
     reported = {field for field, _ in found}
     found += [(path, f"{path}: {text}") for path, text in choices if not any(within(one, path) for one in reported)]
     yield from dict.fromkeys(found)
@@ -115,18 +115,18 @@ def _plain(error: FieldError, obj: Any) -> str:
 
 
 def _loosest(wanted: set[str]) -> str:
-    """The type to name of those that one value was held against."""
+    """The least restrictive of the types that one value was checked against."""
     choice = sorted(wanted, key=lambda one: ("," not in one, one))
     return choice[0]
 
 
 def within(path: str, above: str) -> bool:
-    """Whether the first is the second, or below it."""
+    """Whether `path` equals `above` or is below it."""
     return path == above or path.startswith((f"{above}.", f"{above}["))
 
 
 def apply_error(path: str, what: str, obj: Any) -> str:
-    """What a server says of a field of an applied configuration, in these words; its own for what isn't known."""
+    """The error of a server for a field of an applied configuration, reworded; unchanged where its form isn't known."""
     if what == "field not declared in schema":
         return unknown_field(path)
     if found := re.fullmatch(r"expected (?P<wanted>[a-z]+(?: \(int or float\))?), got .*", what, re.DOTALL):
@@ -140,13 +140,14 @@ def apply_error(path: str, what: str, obj: Any) -> str:
 
 
 def _key(text: str) -> str:
-    """`name: "a"` for the key `name="a"` of an element, and the value of one that has no name."""
+    """`name: "a"` for the key `name="a"` of an element, and the value for one without a name."""
     pairs = [pair.partition("=") for pair in text.split(",")]
     return ", ".join(f"{name}: {value}" if name else f"the value {value}" for name, _, value in pairs)
 
 
 def value_at(value: Any, path: str) -> Any:
-    """What is at a path such as `spec.tasks[0].name` or `metadata.labels.a.b/c`; None where nothing is."""
+    """The value at a path such as `spec.tasks[0].name` or `metadata.labels.a.b/c`; None where the path doesn't
+    exist."""
     while path:
         step = _step(value, path)
         if step is None:
@@ -157,7 +158,7 @@ def value_at(value: Any, path: str) -> Any:
 
 
 def put(value: Any, path: str, new: Any) -> None:
-    """Change in place what is at a path; nothing where nothing is."""
+    """Replace the value at a path, in place; does nothing where the path doesn't exist."""
     while step := _step(value, path):
         key, path = step
         if not path:
@@ -167,7 +168,7 @@ def put(value: Any, path: str, new: Any) -> None:
 
 
 def _step(value: Any, path: str) -> tuple[Any, str] | None:
-    """The key with which the path begins, and the rest of it; None where the value has no such key."""
+    """The key with which the path begins, and its rest; None where the value has no such key."""
     if isinstance(value, list):
         index, bracket, rest = path.removeprefix("[").partition("]")
         if not bracket or not index.isdecimal() or int(index) >= len(cast("Sequence[Any]", value)):
@@ -182,7 +183,7 @@ def _step(value: Any, path: str) -> tuple[Any, str] | None:
 
 
 def _rest(path: str, key: str) -> str | None:
-    """What follows this key in the path; None where the path doesn't begin with it."""
+    """The rest of the path after this key; None where the path doesn't begin with it."""
     for written in (key, f"[{key}]"):
         if path.startswith(written):
             rest = path[len(written) :]

@@ -1,1 +1,1 @@
-"""`vcbatch install` and `vcbatch uninstall`: the manifest of the chart, chosen, applied in order and waited for."""
+"""`vcbatch install` and `vcbatch uninstall`: the chart's manifest with the user's choices, applied in order."""

@@ -1,4 +1,4 @@
-"""`vcbatch install`: vcbatch on a cluster, without Helm and without a checkout."""
+"""`vcbatch install`: installs vcbatch on a cluster, without Helm and without a checkout."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SETTINGS = "admission, components, crds and replicas"
 
 
 class SettingType(click.ParamType):
-    """`KEY=VALUE` of the few settings that there are."""
+    """`KEY=VALUE` for one of the known settings."""
 
     name = "KEY=VALUE"
 
@@ -143,7 +143,8 @@ def command(
 
 
 def _policy(path: Path | None) -> str:
-    """The text of a policy that the scheduler takes. Raises `CliError` with its errors."""
+    """The text of a valid scheduler configuration; "" without a path. Raises `CliError` with the errors of an
+    invalid one."""
     if path is None:
         return ""
     from vcbatch.cli.files.policy_file import policy_text, read_policy
@@ -190,8 +191,8 @@ async def _install(
 
 
 async def _refuse_second(api: RestApi, namespace: str) -> None:
-    """Raises `CliError` where `vcbatch install` has installed into another namespace: objects without a namespace,
-    such as roles, would be the same for both."""
+    """Raise `CliError` where `vcbatch install` has installed into another namespace: both installations would share the
+    cluster-scoped objects, such as roles."""
     from vcbatch.api.resources import DEPLOYMENTS
     from vcbatch.cli.base.fields import namespace_of
     from vcbatch.cli.install.installer import INSTALLED
@@ -201,7 +202,7 @@ async def _refuse_second(api: RestApi, namespace: str) -> None:
     except ApiError as error:
         if error.code in (0, 401):
             raise
-        return  # the dry run of each object names the rights that are missing
+        return  # the dry run of each object reports the missing permissions
     there = next((namespace_of(one) for one in found if namespace_of(one) != namespace), "")
     if there:
         raise CliError(
@@ -212,7 +213,7 @@ async def _refuse_second(api: RestApi, namespace: str) -> None:
 
 
 async def _prune(api: RestApi, wanted: list[Json], dry_run: bool) -> None:
-    """Delete what an earlier installation had and this one hasn't: webhooks, say, that nobody serves any more."""
+    """Delete the objects of an earlier installation that this one doesn't have, such as webhooks without a server."""
     from vcbatch.cli.install.installer import installed, remove, superfluous
     from vcbatch.cli.install.kinds import title_of
 
@@ -235,7 +236,7 @@ async def _inventory(api: RestApi, access: Access, namespace: str) -> Inventory:
 
 
 def _refuse(found: list[Finding]) -> None:
-    """Raises `CliError` where something speaks against an installation; warnings are said."""
+    """Print warnings and blockers. Raises `CliError` where there is a blocker."""
     reported = [one for one in found if one.level is not Level.OK]
     if reported:
         note(findings_text(reported, terminal_of()))
@@ -287,7 +288,7 @@ def uninstall(access: Access, dry_run: bool, components: str) -> int:
 
 
 async def _leases(api: Api, namespace: str) -> None:
-    """The Leases of our programs, which they made themselves."""
+    """Delete the Leases that vcbatch's programs created."""
     from vcbatch.api.resources import LEASES
 
     try:

@@ -1,4 +1,4 @@
-"""`vcbatch crds`: the CustomResourceDefinitions, generated from the models."""
+"""`vcbatch crds`: prints the CustomResourceDefinitions, which are generated from the models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Applying the objects of an installation in order, and waiting until its programs work."""
+"""Applies the objects of an installation in order, and waits until its programs work."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from vcbatch.runtime.client.rest import RestApi
 Json = dict[str, Any]
 
 MANAGER: Final = INSTALLER
-"""The field manager of all that is applied."""
+"""The field manager of all objects that are applied."""
 INSTALLED: Final = f"{MANAGED_BY}={INSTALLER}"
-"""The label selector of all that is applied."""
+"""The label selector of all objects that are applied."""
 _PAUSE: Final = 1.0
 _ESTABLISH_SECONDS: Final = 60.0
 _WAITING: Final = frozenset({"ContainerCreating", "PodInitializing"})
-"""Reasons of a container that isn't started yet and will be."""
+"""Waiting reasons of a container that starts without intervention."""
 
 
 class Change(StrEnum):
-    """What became of an object, in kubectl's words."""
+    """The change of an object, in kubectl's words."""
 
     CREATED = "created"
     CONFIGURED = "configured"
@@ -38,7 +38,7 @@ class Change(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why an object would be refused. `conflict`: another manager's fields are in the way."""
+    """Why an object would be rejected. `conflict`: another manager owns fields of it."""
 
     title: str
     message: str
@@ -54,10 +54,10 @@ class Installer:
         self._clock = clock
         self._force = force
 
-    # Before anything is changed
+    # Checks
 
     async def foreign(self, wanted: Sequence[Json]) -> list[str]:
-        """The objects that exist and that another tool keeps, as `TITLE (TOOL)`; what may not be read is left to
+        """The existing objects that another tool manages, as `TITLE (TOOL)`. Those that may not be read are left to
         `refusals`."""
         found: list[str] = []
         for obj in wanted:
@@ -75,8 +75,8 @@ class Installer:
         return found
 
     async def refusals(self, wanted: Sequence[Json]) -> list[Refusal]:
-        """Why objects would be refused, asked by a dry run of each. What needs a namespace or a kind that is only to
-        be made isn't refused for that."""
+        """Why objects would be rejected, found out by a dry run of each. An object isn't reported because its namespace
+        or kind is yet to be created."""
         created = {name_of(one) for one in wanted if resource_of(one) == NAMESPACES}
         found: list[Refusal] = []
         for obj in wanted:
@@ -91,16 +91,16 @@ class Installer:
                 found.append(Refusal(title=title_of(obj), message=_message_of(error), conflict=error.conflict))
         return found
 
-    # The deed
+    # Changes
 
     async def apply(self, obj: Json, *, dry_run: bool = False) -> Change:
-        """Raises `ApiError`."""
+        """Apply the object and return what changed. Raises `ApiError`."""
         before = await self._stored(obj)
         try:
             after = await self._apply(obj, dry_run=dry_run)
         except ApiError as error:
             if dry_run and error.not_found and before is None:
-                return Change.CREATED  # in a namespace that a dry run doesn't make
+                return Change.CREATED  # in a namespace that a dry run doesn't create
             raise
         if before is None:
             return Change.CREATED
@@ -124,7 +124,7 @@ class Installer:
     # Waiting
 
     async def wait_established(self, wanted: Sequence[Json], timeout: float = _ESTABLISH_SECONDS) -> None:
-        """Return once the server serves the kinds. Raises `CliError`."""
+        """Return once the server serves the kinds. Raises `CliError` after the timeout, in seconds."""
         until = self._clock.monotonic() + timeout
         for obj in (one for one in wanted if resource_of(one) == CRDS):
             while True:
@@ -146,8 +146,8 @@ class Installer:
                 await self._clock.sleep(_PAUSE)
 
     async def wait_available(self, wanted: Sequence[Json], timeout: float, report: Callable[[str], None]) -> None:
-        """Return once all Deployments are available in their new version; what is waited for is reported when it
-        changes. Raises `CliError` with what keeps their pods."""
+        """Return once all Deployments are available in their new revision; the condition that is waited for is reported
+        when it changes. Raises `CliError` with the state of their pods after the timeout, in seconds."""
         until = self._clock.monotonic() + timeout
         for obj in (one for one in wanted if resource_of(one) == DEPLOYMENTS):
             said = ""
@@ -170,7 +170,7 @@ class Installer:
                 await self._clock.sleep(_PAUSE)
 
     async def _why(self, deployment: Json) -> str:
-        """What the pods of a Deployment wait for, as far as it may be read."""
+        """Why the pods of a Deployment aren't ready, as far as they may be read."""
         try:
             pods = await self._api.list(PODS, namespace=namespace_of(deployment), label_selector=_selector(deployment))
         except ApiError:
@@ -183,7 +183,7 @@ class Installer:
 
 
 def rollout(deployment: Json) -> str:
-    """What a Deployment waits for, as `kubectl rollout status` says it; empty where it is available."""
+    """The progress of a Deployment in the words of `kubectl rollout status`; empty where it is available."""
     name, wanted = name_of(deployment), dig(deployment, "spec", "replicas")
     wanted = wanted if isinstance(wanted, int) else 1
     if number(deployment, "status", "observedGeneration") < number(deployment, "metadata", "generation"):
@@ -218,7 +218,7 @@ def _selector(deployment: Json) -> str:
 
 
 def _same(before: Json, after: Json) -> bool:
-    """Whether an apply changed nothing: its own record of fields aside, which a first apply adds."""
+    """Whether an apply changed nothing, apart from `managedFields`, which a first apply adds."""
     return _without_record(before) == _without_record(after)
 
 
@@ -242,13 +242,13 @@ def _message_of(error: ApiError) -> str:
 
 
 def superfluous(found: Sequence[tuple[Resource, Json]], wanted: Sequence[Json]) -> list[tuple[Resource, Json]]:
-    """Of what `installed` returned, the objects that the wanted installation doesn't have any more."""
+    """The objects from `installed` that the wanted installation doesn't have any more."""
     names = {(resource_of(one).kind, namespace_of(one), name_of(one)) for one in wanted}
     return [(resource, one) for resource, one in found if (resource.kind, namespace_of(one), name_of(one)) not in names]
 
 
 async def remove(api: RestApi, resource: Resource, obj: Json) -> None:
-    """Delete an object unless it is gone or another one has its name by now. Raises `ApiError`."""
+    """Delete an object unless it is already deleted or another one has its name by now. Raises `ApiError`."""
     try:
         await api.delete(
             resource, name_of(obj), namespace=namespace_of(obj) or None, uid=text(obj, "metadata", "uid"),
@@ -260,8 +260,8 @@ async def remove(api: RestApi, resource: Resource, obj: Json) -> None:
 
 
 async def installed(api: RestApi) -> list[tuple[Resource, Json]]:
-    """What `vcbatch install` has made, by its label, with apiVersion and kind, in the order in which it is removed:
-    what judges other objects first. CRDs and the namespace aren't among it."""
+    """The objects that `vcbatch install` created, found by their label, with apiVersion and kind, in the order of their
+    removal: admission first. CRDs and the namespace aren't included."""
     found: list[tuple[Resource, Json]] = []
     for resource in reversed(ORDER):
         if resource in KEPT:

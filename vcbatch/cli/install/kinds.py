@@ -1,4 +1,4 @@
-"""The kinds that an installation consists of, in the order in which they are applied."""
+"""The kinds of an installation, in the order in which they are applied."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ ORDER: Final = (
     VALIDATING_WEBHOOKS,
     *ADMISSION_POLICIES,
 )
-"""Rights before the programs that use them; who judges others' objects last, once it can answer."""
+"""Permissions before the programs that use them; admission of other objects last, once its server responds."""
 KEPT: Final = frozenset({NAMESPACES, CRDS})
-"""Kinds that `vcbatch uninstall` leaves: with a CRD go all objects of its kind."""
+"""Kinds that `vcbatch uninstall` leaves: deleting a CRD deletes all objects of its kind."""
 _BY_KIND: Final[Mapping[tuple[str, str], Resource]] = {(one.api_version, one.kind): one for one in ORDER}
 
 
 def resource_of(obj: Json) -> Resource:
-    """Raises `CliError` for a kind that no installation has."""
+    """The resource of an object. Raises `CliError` for a kind that no installation has."""
     kind, version = str(obj.get("kind")), str(obj.get("apiVersion"))
     resource = _BY_KIND.get((version, kind))
     if resource is None and kind.startswith("MutatingAdmissionPolicy") and version.endswith("/v1beta1"):
@@ -71,7 +71,7 @@ def resource_of(obj: Json) -> Resource:
 
 
 def title_of(obj: Json) -> str:
-    """As kubectl names it: `deployment.apps/vcbatch-scheduler`."""
+    """The title in kubectl's form: `deployment.apps/vcbatch-scheduler`."""
     resource = resource_of(obj)
     kind = resource.kind.lower()
     return (
@@ -80,6 +80,6 @@ def title_of(obj: Json) -> str:
 
 
 def ordered(objects: list[Json]) -> list[Json]:
-    """In the order in which they are applied."""
+    """The objects in the order in which they are applied."""
     places = {one.kind: number for number, one in enumerate(ORDER)}
     return sorted(objects, key=lambda one: places[resource_of(one).kind])

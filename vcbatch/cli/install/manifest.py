@@ -1,4 +1,4 @@
-"""The manifest that is shipped, changed by what a person chose: on its objects, never on its text."""
+"""The shipped manifest with the user's choices. They are applied to its objects, never to its text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PLACES: Final = (
     Path(__file__).parents[3] / "helm" / "manifest" / "vcbatch.yaml",  # in a checkout
 )
 _CONTROLLERS: Final = "vcbatch-controllers"
-"""The service account of the controllers, whose pods of admitted jobs aren't validated again."""
+"""The service account of the controllers; the pods that they create for admitted jobs aren't validated again."""
 _POLICY: Final = "vcbatch-scheduler-policy"
 _POLICY_FOLDER: Final = "/etc/vcbatch/scheduler"
 _IMAGE: Final = re.compile(
@@ -37,7 +37,7 @@ _IMAGE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choices:
-    """What may be chosen of an installation."""
+    """The options of an installation."""
 
     namespace: str = COMPONENTS_NAMESPACE
     image: str = ""
@@ -51,7 +51,7 @@ class Choices:
 
 
 def shipped() -> list[Json]:
-    """The objects of the manifest. Raises `CliError` where it isn't there."""
+    """The objects of the shipped manifest. Raises `CliError` where it is missing."""
     place = next((path for path in _PLACES if path.is_file()), None)
     if place is None:
         raise CliError("the manifest is missing in this installation of vcbatch", hint="Install vcbatch from a wheel.")
@@ -59,7 +59,7 @@ def shipped() -> list[Json]:
 
 
 def chosen(base: Sequence[Json], choices: Choices) -> list[Json]:
-    """The objects to apply, in their order. Raises `CliError` for choices that can't be made."""
+    """The objects to apply, in their order. Raises `CliError` for invalid choices."""
     check(choices)
     names = tuple(choices.scheduler_names) or (DEFAULT_SCHEDULER,)
     objects = [copy.deepcopy(dict(one)) for one in base if _wanted(one, choices)]
@@ -76,7 +76,7 @@ def chosen(base: Sequence[Json], choices: Choices) -> list[Json]:
 
 
 def check(choices: Choices) -> None:
-    """Raises `CliError`."""
+    """Raise `CliError` for invalid choices."""
     if choices.image and not _IMAGE.fullmatch(choices.image):
         raise CliError(
             f"invalid image {choices.image[:100]!r}",
@@ -124,7 +124,7 @@ def _policy(choices: Choices) -> Json:
 
 
 def _move(obj: Json, old: str, new: str) -> None:
-    """Everything that names the namespace of the programs."""
+    """Replace the namespace of the programs everywhere in the object."""
     if old == new:
         return
     if resource_of(obj) == NAMESPACES and obj["metadata"]["name"] == old:
@@ -144,7 +144,7 @@ def _move(obj: Json, old: str, new: str) -> None:
 
 
 def _argument(argument: Any, old: str, new: str) -> Any:
-    """A flag whose value is the namespace, or something in it (`NAMESPACE/NAME`), with the other one."""
+    """A flag whose value is the old namespace or an object in it (`NAMESPACE/NAME`), with the new one."""
     if not isinstance(argument, str) or not argument.startswith("--"):
         return argument
     flag, equals, value = argument.partition("=")

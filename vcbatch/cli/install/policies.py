@@ -1,4 +1,4 @@
-"""`vcbatch policies`: admission as policies of Kubernetes, for clusters without our webhooks."""
+"""`vcbatch policies`: admission as policies of Kubernetes, for clusters without the webhooks of vcbatch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What is in a cluster that matters for installing, migrating and checking: read once, then validated without I/O."""
+"""The state of a cluster as far as it matters for installation, migration and diagnosis: read once, then evaluated
+without I/O."""
 
 from vcbatch.cli.inventory.findings import Finding, Level, Purpose, findings
 from vcbatch.cli.inventory.model import Inventory

@@ -1,4 +1,4 @@
-"""What takes the place of each of Volcano's components, or that nothing does. docs/migrate-from-volcano.md has the same
+"""The replacement of each of Volcano's components, or that there is none. docs/migrate-from-volcano.md has the same
 table; a test compares the two."""
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from vcbatch.cli.inventory.model import Role
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Successor:
-    """`replaced`: whether vcbatch does what the component does. `keep`: whether it may go on running beside vcbatch."""
+    """`replaced`: whether vcbatch has the function of the component. `keep`: whether it may run beside vcbatch."""
 
     component: str
     replaced: bool

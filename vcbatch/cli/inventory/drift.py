@@ -1,4 +1,4 @@
-"""How a stored CustomResourceDefinition differs from the shipped one."""
+"""The differences between a stored CustomResourceDefinition and the shipped one."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from vcbatch.cli.inventory.model import Drift
 Json = dict[str, Any]
 
 _MOST: Final = 20_000
-"""Fields of one schema that are compared."""
+"""Maximum number of fields of one schema that are compared."""
 
 
 @cache
 def shipped() -> Mapping[str, Json]:
-    """Our definitions by name."""
+    """The shipped definitions by name."""
     return {name_of(one): one for one in render_all()}
 
 
 def drift_of(stored: Json) -> Drift:
-    """Of a definition that we ship, too; of any other kind there is none."""
+    """The differences of a stored definition from the shipped one; none for a kind that isn't shipped."""
     ours = shipped().get(name_of(stored))
     if ours is None:
         return Drift()
@@ -64,7 +64,7 @@ def _other(ours: Json, stored: Json) -> Iterator[str]:
 
 
 def _fields(version: Json) -> dict[str, str]:
-    """The type of each field by its path; `*` where anything is allowed, so that nothing below is compared."""
+    """The type of each field by its path; `*` where any value is allowed, so that nothing below is compared."""
     found: dict[str, str] = {}
     waiting: list[tuple[str, Any]] = [("", dig(version, "schema", "openAPIV3Schema"))]
     while waiting and len(found) < _MOST:
@@ -86,7 +86,7 @@ def _fields(version: Json) -> dict[str, str]:
 
 
 def _covered(path: str, by: Mapping[str, str]) -> bool:
-    """Whether the other schema has the field, or takes anything above it."""
+    """Whether the other schema has the field, or allows any value above it."""
     if path in by:
         return True
     while path:
@@ -97,7 +97,7 @@ def _covered(path: str, by: Mapping[str, str]) -> bool:
 
 
 def _tops(paths: list[str]) -> tuple[str, ...]:
-    """Without those that lie below another of them."""
+    """The paths without those below another one of them."""
     kept: list[str] = []
     for path in sorted(paths):
         if not (kept and path.startswith((f"{kept[-1]}.", f"{kept[-1]}[", f"{kept[-1]}{{"))):

@@ -1,4 +1,4 @@
-"""What an inventory means: pure decisions, one finding for each thing that a user may have to act on."""
+"""The findings of an inventory: pure decisions, one finding for each problem that a user may have to act on."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from vcbatch.cli.inventory.model import (
 )
 
 OLDEST: Final = (1, 34)
-"""As the chart's `kubeVersion` says."""
+"""The oldest supported version of Kubernetes, as in the chart's `kubeVersion`."""
 NEWEST: Final = (1, 37)
-"""The newest version that the tests run on."""
+"""The newest version of Kubernetes that the tests run on."""
 _SKEW: Final = timedelta(seconds=10)
 _PATIENCE: Final = timedelta(minutes=1)
-"""A Command that is older has nobody who carries it out."""
+"""A Command that is older has no controller that executes it."""
 _CORE: Final = (Role.SCHEDULER, Role.CONTROLLERS, Role.ADMISSION)
 
 
 class Level(StrEnum):
-    """How much a finding matters: a blocker has to be gone before anything is done."""
+    """The severity of a finding: blockers have to be fixed before anything is changed."""
 
     BLOCKER = "blocker"
     WARNING = "warning"
@@ -41,7 +41,7 @@ class Level(StrEnum):
 
 
 class Purpose(StrEnum):
-    """What the cluster is checked for: whether vcbatch can be installed, or whether an installed one works."""
+    """Why the cluster is checked: for an installation, or to diagnose an installed vcbatch."""
 
     INSTALL = "install"
     MIGRATE = "migrate"
@@ -50,8 +50,8 @@ class Purpose(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """`check` is the kind of check, `subject` the object that it is about (empty: all of that kind), `todo` what to do,
-    empty only where there is nothing to do."""
+    """`check` is the kind of check, `subject` the object that it is about (empty: all of that kind), `todo` the
+    suggested action, empty only where none is needed."""
 
     level: Level
     check: str
@@ -61,7 +61,7 @@ class Finding:
 
 
 def findings(inventory: Inventory, now: datetime, *, purpose: Purpose = Purpose.INSTALL) -> list[Finding]:
-    """All of them, in the order of the checks."""
+    """All findings, in the order of the checks."""
     return [
         *_server(inventory),
         *_clock(inventory),
@@ -84,7 +84,7 @@ def _ok(check: str, message: str, subject: str = "") -> Finding:
 
 
 def release_of(version: str) -> tuple[int, int] | None:
-    """`(1, 36)` of `v1.36.1+k3s1`; None for what is no version."""
+    """`(1, 36)` for `v1.36.1+k3s1`; None for a text that isn't a version."""
     found = re.match(r"v?(\d{1,4})\.(\d{1,4})", version)
     return (int(found[1]), int(found[2])) if found else None
 
@@ -202,7 +202,7 @@ def _definition(one: Definition, purpose: Purpose) -> Iterator[Finding]:
 
 
 def drift_text(drift: Drift) -> str:
-    """In one sentence."""
+    """The differences as one sentence."""
     parts = [
         f"without {_listed(drift.missing)}" if drift.missing else "",
         f"with {_listed(drift.extra)}" if drift.extra else "",
@@ -221,7 +221,7 @@ def _listed(words: Sequence[str], most: int = NAMES_KEPT) -> str:
 
 def _programs(inventory: Inventory, purpose: Purpose) -> Iterator[Finding]:
     if purpose is Purpose.MIGRATE:
-        return  # `vcbatch.cli.migrate.check` says what becomes of each
+        return  # `vcbatch.cli.migrate.check` reports on each of them
     ours = {name for one in inventory.programs_of(Maker.VCBATCH, Role.SCHEDULER) for name in one.scheduler_names}
     for one in inventory.programs_of(Maker.VOLCANO, *_CORE):
         if one.running:
@@ -232,7 +232,7 @@ def _programs(inventory: Inventory, purpose: Purpose) -> Iterator[Finding]:
 
 
 def _rival(one: Program, ours: set[str], purpose: Purpose) -> Iterator[Finding]:
-    """A program of Volcano's that runs beside ours."""
+    """The findings about a program of Volcano that runs beside vcbatch's."""
     todo = "For the order of stopping Volcano's components and starting vcbatch's: `vcbatch migrate plan`"
     if one.role is Role.SCHEDULER:
         shared = sorted(ours & set(one.scheduler_names))
@@ -261,7 +261,7 @@ def _rival(one: Program, ours: set[str], purpose: Purpose) -> Iterator[Finding]:
 
 
 def _twice(inventory: Inventory) -> Iterator[Finding]:
-    """Two Deployments of ours for the same work."""
+    """Findings about two Deployments of vcbatch with the same role and scheduler name."""
     for role in (Role.SCHEDULER, Role.CONTROLLERS):
         taken: dict[str, Program] = {}
         for one in inventory.programs_of(Maker.VCBATCH, role):
@@ -358,7 +358,7 @@ def _webhook(one: Webhook, purpose: Purpose) -> Iterator[Finding]:
 
 
 def held(lease: LeaseEntry, now: datetime) -> bool:
-    """Whether somebody renews it."""
+    """Whether a replica renews the Lease."""
     return bool(lease.holder) and lease.renewed is not None and now - lease.renewed <= 2 * lease.duration
 
 
@@ -423,7 +423,7 @@ def _schedulers(inventory: Inventory, purpose: Purpose) -> Iterator[Finding]:
         return
     served = {name for one in inventory.programs if one.running for name in one.scheduler_names}
     if not served:
-        return  # programs that are no workloads of the cluster
+        return  # programs outside the cluster's workloads
     lost = {
         name: count
         for name, count in inventory.scheduler_names.items()

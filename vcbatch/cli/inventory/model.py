@@ -1,4 +1,4 @@
-"""The inventory of a cluster: plain values, without a server behind them."""
+"""The inventory of a cluster: plain values without access to its server."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from vcbatch.api.names import COMPONENTS_NAMESPACE
 Json = dict[str, Any]
 
 NAMES_KEPT = 5
-"""How many names of one group are kept for messages; the others are counted."""
+"""Maximum number of names of one group that are kept for messages; the others are only counted."""
 
 
 class Maker(StrEnum):
-    """Whose a program or an object is."""
+    """The project that a program or an object belongs to."""
 
     VOLCANO = "Volcano"
     VCBATCH = "vcbatch"
@@ -25,7 +25,7 @@ class Maker(StrEnum):
 
 
 class Role(StrEnum):
-    """What a program does. The first three are in both systems."""
+    """The function of a program. Volcano and vcbatch both have the first three."""
 
     SCHEDULER = "scheduler"
     CONTROLLERS = "controllers"
@@ -43,7 +43,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unread:
-    """What could not be read, and why. `forbidden`: for want of a right."""
+    """What could not be read, and why. `forbidden`: a permission is missing."""
 
     what: str
     why: str
@@ -52,7 +52,7 @@ class Unread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """Which tool keeps an object: `tool` is Helm, Argo CD, Flux, a field manager, or empty."""
+    """The tool that manages an object: `tool` is Helm, Argo CD, Flux, a field manager, or empty."""
 
     tool: str = ""
     name: str = ""
@@ -68,14 +68,14 @@ class Owner:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """How a stored definition differs from the shipped one; paths of fields in the schema."""
+    """The differences between a stored definition and the shipped one; paths of fields in the schema."""
 
     missing: Sequence[str] = ()
-    """Fields of ours that the stored one doesn't have: the server would drop them from objects."""
+    """Fields of the shipped definition that the stored one lacks: the server drops them from objects."""
     extra: Sequence[str] = ()
-    """Fields of the stored one that ours doesn't have: the server would drop them once ours is installed."""
+    """Fields of the stored definition that the shipped one lacks: the server would drop them after the installation."""
     other: Sequence[str] = ()
-    """Versions, scope and subresources, as sentences."""
+    """Differences in versions, scope and subresources, as sentences."""
 
     def __bool__(self) -> bool:
         return bool(self.missing or self.extra or self.other)
@@ -88,7 +88,7 @@ class Definition:
     name: str
     owner: Owner = field(default_factory=Owner)
     known: bool = True
-    """Whether vcbatch has this kind."""
+    """Whether vcbatch implements this kind."""
     established: bool = True
     kept: bool = False
     """Whether the live object has Helm's keep policy."""
@@ -98,7 +98,7 @@ class Definition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Webhook:
-    """One webhook of a configuration that concerns kinds or pods of ours."""
+    """One webhook of a configuration for kinds or pods that vcbatch handles."""
 
     kind: str
     configuration: str
@@ -107,16 +107,16 @@ class Webhook:
     owner: Owner = field(default_factory=Owner)
     fails_closed: bool = True
     trusted: bool = True
-    """Whether it carries a CA bundle."""
+    """Whether it has a CA bundle."""
     target: str = ""
     """`NAMESPACE/NAME` of its Service, or its URL."""
     service: bool = True
     ready: int | None = None
-    """Endpoints of the Service that are ready; None where that isn't known."""
+    """Ready endpoints of the Service; None where that isn't known."""
     pods: bool = False
-    """Whether it is asked about pods."""
+    """Whether it is called for pods."""
     matches_all_pods: bool = False
-    """Whether it is asked about pods of other schedulers, too."""
+    """Whether it is called for pods of other schedulers, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +131,7 @@ class AdmissionPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """A workload that runs a program of Volcano's or of ours."""
+    """A workload that runs a program of Volcano or vcbatch."""
 
     kind: str
     namespace: str
@@ -146,9 +146,9 @@ class Program:
     scheduler_names: Sequence[str] = ()
     leader_elect: bool = True
     sharding: str = ""
-    """`--scheduler-sharding-mode`; empty where none is set."""
+    """The value of `--scheduler-sharding-mode`; empty where it isn't set."""
     policy: tuple[str, str] = ("", "")
-    """Name of the ConfigMap with the scheduler's policy, and the key in it."""
+    """Name of the ConfigMap with the scheduler configuration, and the key in it."""
 
     @property
     def title(self) -> str:
@@ -170,12 +170,13 @@ class LeaseEntry:
     renewed: datetime | None = None
     duration: timedelta = timedelta(seconds=15)
     failing: str = ""
-    """The background task that fails, as a program of ours says it."""
+    """The failing background task, as a program of vcbatch reports it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyEntry:
-    """A scheduler's policy in a ConfigMap. `errors`: why our scheduler refuses it; None where that wasn't validated."""
+    """A scheduler configuration in a ConfigMap. `errors`: why vcbatch's scheduler rejects it; None where it wasn't
+    validated."""
 
     namespace: str
     name: str
@@ -188,7 +189,7 @@ class PolicyEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """How many objects are in each group, and the names of the first few of each."""
+    """The number of objects in each group, and the first few names of each."""
 
     counts: Mapping[str, int] = field(default_factory=dict[str, int])
     names: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
@@ -198,7 +199,7 @@ class Tally:
         return sum(self.counts.values())
 
     def some(self, group: str) -> str:
-        """`a, b and 3 more`."""
+        """The names of a group as `a, b and 3 more`."""
         shown, count = self.names.get(group, ()), self.counts.get(group, 0)
         listed = ", ".join(shown)
         return f"{listed} and {count - len(shown)} more" if count > len(shown) else listed
@@ -206,7 +207,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueEntry:
-    """A queue. `state_managers`: who owns `status.state`, as `MANAGER (OPERATION)`."""
+    """A queue. `state_managers`: the field managers of `status.state`, as `MANAGER (OPERATION)`."""
 
     name: str
     state: str = ""
@@ -217,7 +218,7 @@ class QueueEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandEntry:
-    """A Command that nobody has carried out yet."""
+    """A Command that no controller has executed yet."""
 
     namespace: str
     name: str
@@ -239,19 +240,19 @@ class CronEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inventory:
-    """All of it. What could not be read is in `unread`, and empty here."""
+    """The whole inventory. Parts that could not be read are listed in `unread`, and empty here."""
 
     server: str = ""
     version: str = ""
     skew: timedelta | None = None
-    """How far the server's clock is ahead of ours."""
+    """How far the server's clock is ahead of the local one."""
     components: str = COMPONENTS_NAMESPACE
-    """The namespace in which our programs are, or are to be."""
+    """The namespace of vcbatch's programs, installed or to be installed."""
     local: bool = False
-    """The server is a `vcbatch up`."""
+    """Whether the server is a `vcbatch up`."""
     unread: Sequence[Unread] = ()
     cut: Sequence[str] = ()
-    """Kinds of which there are more objects than are read."""
+    """Kinds with more objects than are read."""
     definitions: Sequence[Definition] = ()
     webhooks: Sequence[Webhook] = ()
     admission_policies: Sequence[AdmissionPolicy] = ()
@@ -259,30 +260,30 @@ class Inventory:
     leases: Sequence[LeaseEntry] = ()
     policies: Sequence[PolicyEntry] = ()
     scheduler_names: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Pods that have not ended, by `spec.schedulerName`, `default-scheduler` left out."""
+    """Unfinished pods by `spec.schedulerName`, without `default-scheduler`."""
     jobs: Tally = field(default_factory=Tally)
-    """By phase."""
+    """Jobs by phase."""
     job_schedulers: Mapping[str, int] = field(default_factory=dict[str, int])
     """Unfinished Jobs by `spec.schedulerName`."""
     ledgers: int = 0
     """Jobs with `status.ledger`, which only vcbatch writes."""
     pod_groups: Tally = field(default_factory=Tally)
-    """By phase."""
+    """PodGroups by phase."""
     old_names: Tally = field(default_factory=Tally)
-    """PodGroups of unfinished Jobs that aren't named JOB-UID, as Volcano named them before 1.10, by `Job`."""
+    """PodGroups of unfinished Jobs whose names aren't JOB-UID, as in Volcano before 1.10, by `Job`."""
     queues: Sequence[QueueEntry] = ()
     commands: Sequence[CommandEntry] = ()
     cronjobs: Sequence[CronEntry] = ()
     flows: Tally = field(default_factory=Tally)
     shards: Sequence[str] = ()
-    """Names of NodeShards."""
+    """The names of NodeShards."""
     virtual_devices: int = 0
-    """Nodes with vGPUs of Volcano's device plugin."""
+    """The number of nodes with vGPUs of Volcano's device plugin."""
     colocated: int = 0
-    """Nodes that Volcano's agent oversubscribes."""
+    """The number of nodes that Volcano's agent oversubscribes."""
     metrics_api: bool | None = None
     foreign: Sequence[str] = ()
-    """Objects of the manifest to be installed that exist and that another tool keeps, as `KIND/NAME in NAMESPACE`."""
+    """Existing objects of the manifest to be installed that another tool manages, as `KIND/NAME in NAMESPACE`."""
 
     def programs_of(self, maker: Maker, *roles: Role) -> list[Program]:
         return [one for one in self.programs if one.maker is maker and (not roles or one.role in roles)]

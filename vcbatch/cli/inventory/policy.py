@@ -1,4 +1,4 @@
-"""What our scheduler makes of a policy that stands in a ConfigMap."""
+"""Validates a scheduler configuration from a ConfigMap."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 def validated(namespace: str, name: str, key: str, maker: Maker, text: str | None) -> PolicyEntry:
-    """The policy with its errors; not validated where the scheduler isn't installed beside this command."""
+    """The configuration with its errors; not validated where the scheduler isn't installed with this command."""
     entry = PolicyEntry(namespace=namespace, name=name, key=key, maker=maker, errors=None)
     if text is None:
         return replace(entry, errors=(f"ConfigMap {namespace}/{name} has no key {key}",))
     try:
         from vcbatch.scheduler import PolicyError, parse_policy
         from vcbatch.scheduler.framework.metrics_section import MetricsType
-    except ModuleNotFoundError:  # numpy, which vcbatch[scheduler] brings
+    except ModuleNotFoundError:  # numpy, which vcbatch[scheduler] depends on
         return entry
     try:
         policy = parse_policy(text)

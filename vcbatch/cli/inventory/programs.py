@@ -1,4 +1,4 @@
-"""Which program a workload runs, by its image, its command line and its labels."""
+"""Identifies the program of a workload by its image, its command line and its labels."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ _IMAGES: Final[Mapping[str, Role]] = {
     "volcano-global": Role.GLOBAL,
     "numatopo": Role.TOPOLOGY,
 }
-"""Beginnings of image names, the longer of two that begin alike first (Volcano's chart and its neighbours)."""
+"""Prefixes of image names; of two with a common beginning the longer one is first (images of Volcano's chart and
+related projects)."""
 _LABELS: Final[Mapping[str, Role]] = {
     "volcano-scheduler": Role.SCHEDULER,
     "volcano-controller": Role.CONTROLLERS,
     "volcano-admission": Role.ADMISSION,
 }
-"""The label `app` of Volcano's Deployments, which a mirrored image of another name leaves as it is."""
+"""The label `app` of Volcano's Deployments, which identifies the program where a mirror changed the image name."""
 _FLAGS: Final[Mapping[str, Role]] = {
     "--enabled-admission": Role.ADMISSION,
     "--webhook-service-name": Role.ADMISSION,
@@ -47,7 +48,7 @@ _FALSE: Final = frozenset({"false", "False", "FALSE", "f", "F", "0"})
 
 
 def program_of(kind: str, workload: Json) -> Program | None:
-    """The program of a Deployment, StatefulSet or DaemonSet; None where it is neither Volcano's nor ours."""
+    """The program of a Deployment, StatefulSet or DaemonSet; None where it is neither Volcano's nor vcbatch's."""
     for container in objects(workload, "spec", "template", "spec", "containers"):
         found = _ours(container) or _volcanos(container, workload)
         if found is not None:
@@ -109,7 +110,8 @@ def _program(kind: str, workload: Json, container: Json, maker: Maker, role: Rol
 
 
 def _policy(workload: Json, arguments: Sequence[str], container: Json) -> tuple[str, str]:
-    """The ConfigMap of the policy: named by a flag of ours, or mounted where `--scheduler-conf` points."""
+    """The ConfigMap of the scheduler configuration: named by a flag of vcbatch, or mounted where `--scheduler-conf`
+    points."""
     if named := next((each for each in flag(arguments, "scheduler-configmap") if each), ""):
         name, _, key = named.rpartition("/")[2].partition(":")
         return name, key or POLICY_KEY
@@ -127,7 +129,7 @@ def _policy(workload: Json, arguments: Sequence[str], container: Json) -> tuple[
 
 
 def flag(arguments: Sequence[str], name: str) -> Iterator[str]:
-    """The values of a flag, written with one dash or two, with `=` or as the next argument."""
+    """The values of a flag, with one or two dashes, and with `=` or as the next argument."""
     forms = (f"--{name}", f"-{name}")
     for at, argument in enumerate(arguments):
         word, equals, value = argument.partition("=")
@@ -142,7 +144,7 @@ def flag(arguments: Sequence[str], name: str) -> Iterator[str]:
 
 
 def image_name(image: str) -> str:
-    """`vc-scheduler` of `registry:5000/volcanosh/vc-scheduler:v1@sha256:…`."""
+    """The last component of an image name: `vc-scheduler` for `registry:5000/volcanosh/vc-scheduler:v1@sha256:…`."""
     return image.partition("@")[0].rpartition("/")[2].partition(":")[0]
 
 
@@ -151,19 +153,19 @@ def _strings(obj: Json, key: str) -> list[str]:
     return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
 
 
-# -- who keeps an object --------------------------------------------------------------------------------------------
+# -- the tool that manages an object ---------------------------------------------------------------------------------
 
 RELEASE_NAME: Final = "meta.helm.sh/release-name"
 RELEASE_NAMESPACE: Final = "meta.helm.sh/release-namespace"
 RESOURCE_POLICY: Final = "helm.sh/resource-policy"
 MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 INSTALLER: Final = "vcbatch-install"
-"""Field manager, and value of the label `app.kubernetes.io/managed-by`, of what `vcbatch install` makes."""
+"""Field manager and value of the label `app.kubernetes.io/managed-by` of the objects that `vcbatch install` creates."""
 
 
 def owner_of(obj: Json) -> Owner:
-    """By Helm's annotations, those of Argo CD and Flux, the label `managed-by`, else the field manager that set most
-    recently what isn't status."""
+    """The managing tool, by the annotations of Helm, Argo CD and Flux, the label `managed-by`, else the field manager
+    that most recently set fields other than status."""
     annotations, labels = words(obj, "metadata", "annotations"), words(obj, "metadata", "labels")
     if tracking := annotations.get("argocd.argoproj.io/tracking-id"):
         return Owner(tool="Argo CD", name=tracking.partition(":")[0])

@@ -1,4 +1,5 @@
-"""Reading the inventory of a cluster: in pages, bounded, and item by item, so that a missing right costs one item."""
+"""Reads the inventory of a cluster, in pages and bounded. Items are read separately, so that a missing permission
+affects only one."""
 
 from __future__ import annotations
 
@@ -61,7 +62,7 @@ Json = dict[str, Any]
 T = TypeVar("T")
 
 MOST: Final = 100_000
-"""Objects of one kind that are read."""
+"""Maximum number of objects of one kind that are read."""
 GROUPS: Final = ".volcano.sh"
 _ADMISSION: Final = "admissionregistration.k8s.io"
 MUTATING_WEBHOOKS: Final = Resource(
@@ -90,11 +91,11 @@ _VOLCANO_POLICIES: Final = frozenset(
         "jobflow-validation-policy",
     }
 )
-"""Of Volcano's chart (`vap_enable`); those of `map_enable` begin with `volcano-`."""
+"""Policies of Volcano's chart (`vap_enable`); those of `map_enable` begin with `volcano-`."""
 
 
 class PagedApi(Api, Protocol):
-    """An API that gives lists page by page."""
+    """An API that returns lists page by page."""
 
     def pages(
         self,
@@ -107,7 +108,7 @@ class PagedApi(Api, Protocol):
     ) -> AsyncIterator[Sequence[T]]: ...
 
 
-# -- the fields that are kept of what there may be many of ------------------------------------------------------------
+# -- the fields that are kept of numerous objects ---------------------------------------------------------------------
 
 
 class _Owner(msgspec.Struct):
@@ -206,7 +207,7 @@ class Reader:
         now: Callable[[], datetime],
         components: str = names.COMPONENTS_NAMESPACE,
     ) -> None:
-        """`version` asks the server what it is."""
+        """`version` requests the server's version."""
         self._ask = version
         self._api = api
         self._now = now
@@ -215,8 +216,8 @@ class Reader:
         self._cut: list[str] = []
 
     async def read(self) -> Inventory:
-        """Raises `ApiError` where the server doesn't answer or doesn't know the user; whatever else can't be read is
-        in `unread`."""
+        """The inventory. Raises `ApiError` where the server doesn't respond or doesn't authenticate the user;
+        everything else that can't be read is listed in `unread`."""
         version, skew = await self._version()
         programs = await self._item("Deployments, StatefulSets and DaemonSets", self._programs, [])
         jobs, schedulers, ledgers, unfinished = await self._item(
@@ -265,7 +266,7 @@ class Reader:
     async def _each(
         self, resource: Resource, model: type[T] = dict, *, namespace: str | None = None, field_selector: str = ""
     ) -> AsyncIterator[T]:
-        """The objects, `MOST` at most; none where the server doesn't have the kind."""
+        """At most `MOST` objects; none where the server doesn't have the kind."""
         count = 0
         pages = self._api.pages(resource, namespace=namespace, field_selector=field_selector, model=model)
         try:
@@ -297,7 +298,7 @@ class Reader:
             raise
         return True
 
-    # What is installed
+    # Installed objects
 
     async def _definitions(self) -> list[Definition]:
         named = [one.metadata.name async for one in self._each(CRDS, _Bare) if one.metadata.name.endswith(GROUPS)]
@@ -329,7 +330,7 @@ class Reader:
         return found
 
     async def _behind(self, webhook: Json, programs: Sequence[Program]) -> tuple[Maker, int | None]:
-        """Whose program is behind the Service of a webhook, and how many of its endpoints are ready."""
+        """The project whose program serves a webhook's Service, and the number of its ready endpoints."""
         namespace = text(webhook, "clientConfig", "service", "namespace")
         name = text(webhook, "clientConfig", "service", "name")
         if not (namespace and name):
@@ -397,7 +398,7 @@ class Reader:
             found.append(validated(namespace, name, key, maker, data if isinstance(data, str) else None))
         return found
 
-    # What runs
+    # Running programs
 
     async def _jobs(self) -> tuple[Tally, dict[str, int], int, frozenset[str]]:
         sums, schedulers, ledgers, unfinished = _Sums(), Counter[str](), 0, set[str]()
@@ -470,12 +471,13 @@ class Reader:
         return devices, colocated
 
 
-# -- values out of objects --------------------------------------------------------------------------------------------
+# -- decoding of objects
+# ------------------------------------------------------------------------------------------------
 
 
 def skew_of(date: str, before: datetime, after: datetime) -> timedelta | None:
-    """How far the server is ahead, by the header `Date` of an answer that came between the two times. The header has
-    whole seconds: what the request's duration and a second explain is no skew."""
+    """How far the server's clock is ahead, by the header `Date` of a response that arrived between the two times. The
+    header has whole seconds, so a difference within the request's duration and one second isn't skew."""
     try:
         there = parsedate_to_datetime(date)
     except (ValueError, TypeError):
@@ -503,7 +505,7 @@ def definition_of(stored: Json) -> Definition:
 
 
 def concerns(configuration: Json, webhook: Json) -> bool:
-    """Whether it is asked about Volcano's kinds, or is a webhook of Volcano's or ours for pods."""
+    """Whether the webhook is called for Volcano's kinds, or is one of Volcano or vcbatch for pods."""
     for rule in objects(webhook, "rules"):
         groups = rule.get("apiGroups")
         if isinstance(groups, list) and any(isinstance(one, str) and one.endswith(GROUPS) for one in groups):
@@ -532,13 +534,13 @@ def webhook_of(kind: str, configuration: Json, webhook: Json, maker: Maker, read
         service=isinstance(dig(webhook, "clientConfig", "service"), dict),
         ready=ready,
         pods=pods,
-        # Ours are asked by a condition on the scheduler's name.
+        # The webhooks of vcbatch have a match condition on the scheduler's name.
         matches_all_pods=pods and not objects(webhook, "matchConditions") and not dig(webhook, "objectSelector"),
     )
 
 
 def _maker_of(configuration: Json) -> Maker:
-    """Where no program says it."""
+    """The project of a webhook configuration, where no program determines it."""
     labels = words(configuration, "metadata", "labels")
     owner = owner_of(configuration)
     ours = (labels.get("app.kubernetes.io/name"), labels.get("app.kubernetes.io/part-of"), labels.get(MANAGED_BY))

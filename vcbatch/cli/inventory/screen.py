@@ -1,4 +1,4 @@
-"""Findings for people."""
+"""Findings as text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _INDENT: Final = 9
 
 
 def findings_text(found: Sequence[Finding], terminal: Terminal) -> str:
-    """A block for each check, blockers first in it."""
+    """A section for each check, with its blockers first."""
     width = min(terminal.width or _WIDTH, _WIDTH)
     order = list(Level)
     lines: list[str] = []
@@ -31,7 +31,7 @@ def findings_text(found: Sequence[Finding], terminal: Terminal) -> str:
 
 
 def summary(found: Sequence[Finding]) -> str:
-    """`1 blocker, 2 warnings, 7 ok`."""
+    """The numbers of findings: `1 blocker, 2 warnings, 7 ok`."""
     counts = Counter(one.level for one in found)
     blockers, warnings = counts[Level.BLOCKER], counts[Level.WARNING]
     return (

@@ -1,1 +1,1 @@
-"""`vcbatch lint`: what admission would say of objects in files, and in which line."""
+"""`vcbatch lint`: the admission errors of objects in files, with their lines."""

@@ -1,4 +1,4 @@
-"""`vcbatch lint`: the options, and how complaints are reported."""
+"""`vcbatch lint`: its options and output."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def command(files: tuple[Path, ...], closed_world: bool, strict: bool, output: s
 
 
 def _unreadable(path: Path, line: int, column: int, what: str, message: str) -> Complaint:
-    """What is wrong with a file as a whole."""
+    """The error for a file as a whole."""
     from vcbatch.cli.lint.rules import Complaint, Severity
 
     return Complaint(

@@ -1,4 +1,4 @@
-"""What a server would refuse, or warn of, in objects that come from files: their schema, then admission."""
+"""The errors and warnings of a server for objects in files: those of the schema, then those of admission."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from vcbatch.cli.lint.world import Files, world_of
 
 _NAMESPACE: Final = "default"
 _UNNAMED: Final = "unnamed"
-"""What stands for the name that an object lacks, where its other fields are validated."""
+"""Replaces a missing name of an object, so that its other fields can be validated."""
 _BODY: Final = "requestBody."
-"""With this begin the fields in Volcano's words for queues."""
+"""The prefix of fields in Volcano's messages for queues."""
 _NUMBERS: Final = (1, 100_000)
-"""Two values that no rule takes for each other."""
+"""Two values that no validation rule confuses."""
 _FIELD: Final = re.compile(r"(spec|metadata)\.[^\s:,]+")
-"""The field with which a warning begins."""
+"""The field at the beginning of a warning."""
 
 
 class Severity(StrEnum):
-    """An error is refused by the server; a warning is shown by it and stored all the same."""
+    """An error is rejected by the server; with a warning the object is stored."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -40,8 +40,8 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Complaint:
-    """One thing to mend. `line` and `column` count from 1; `field` is the path in the object, "" where it is about
-    the whole; `object` is its kind and name."""
+    """One error to fix. `line` and `column` count from 1; `field` is the path in the object, "" for the whole object;
+    `object` is its kind and name."""
 
     file: str
     line: int
@@ -56,13 +56,13 @@ class Complaint:
 
 
 def checked(manifest: Manifest) -> bool:
-    """Whether there are rules for its fields here; what isn't ours is for other tools."""
+    """Whether the fields of the object are validated here; other kinds are left to other tools."""
     return manifest.resource in CUSTOM_RESOURCES
 
 
 def complaints(manifests: Iterable[Manifest], *, closed: bool = False) -> Iterator[Complaint]:
-    """What is wrong with these objects, which together make one world, object by object in their order. In a `closed`
-    world there are no other queues and priority classes than those in the files."""
+    """The errors of these objects, which are validated together, in the order of the objects. With `closed` only queues
+    and priority classes from the files exist."""
     every = list(manifests)
     world = world_of(every, closed=closed)
     seen: dict[tuple[Resource, str, str], Manifest] = {}
@@ -83,8 +83,8 @@ def complaints(manifests: Iterable[Manifest], *, closed: bool = False) -> Iterat
 
 
 def creation_errors(manifest: Manifest, every: Iterable[Manifest]) -> schema.Found:
-    """Field and sentence of all for which a server would refuse to create one of these objects; empty for a kind that
-    isn't ours."""
+    """Field and message of each error for which a server would reject the creation of the object; empty for a kind that
+    isn't vcbatch's."""
     if manifest.resource not in CUSTOM_RESOURCES:
         return []
     reported = _validated(manifest, manifest.resource, world_of(every, closed=False))
@@ -97,7 +97,7 @@ def _written(manifest: Manifest) -> Iterator[Complaint]:
 
 
 def _unknown(manifest: Manifest) -> Iterator[Complaint]:
-    """Something that isn't an object at all, or of a kind that there can't be."""
+    """The errors of a document that isn't an object, or has an impossible kind."""
     if not manifest.value:
         yield _complaint(manifest, "not an object: must be a mapping with apiVersion and kind")
         return
@@ -114,7 +114,7 @@ def _unknown(manifest: Manifest) -> Iterator[Complaint]:
 
 
 def _validated(manifest: Manifest, resource: Resource, world: Files) -> Iterator[Complaint]:
-    """Each error once: what follows from another one needs no fix of its own."""
+    """Each error once, without those that follow from another one."""
     given = copy.deepcopy(manifest.value)
     unread = schema.read(resource.kind, given)
     written = copy.deepcopy(given)
@@ -127,7 +127,7 @@ def _validated(manifest: Manifest, resource: Resource, world: Files) -> Iterator
     misfits = schema.validated(resource.kind, defaulted)
     derived = {_dotted(path) for path in _paths(defaulted)} - {_dotted(path) for path in _paths(written)}
     fields = [field for field, _ in misfits if _dotted(field) not in derived]
-    if fields:  # else all follows from values that fit by themselves
+    if fields:  # otherwise all errors follow from values that are valid by themselves
         following = creation.misfits_without(given, fields)
         misfits = [error for error in misfits if error[0] in fields or error in following]
     for field, text in [*unread, *names, *misfits]:
@@ -154,7 +154,7 @@ def _field(error: ValidationError) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Creation:
-    """The creation of one object, as admission is asked about it."""
+    """The creation of one object, as admission sees it."""
 
     manifest: Manifest
     resource: Resource
@@ -191,13 +191,13 @@ class _Creation:
         return admission.mutation_warnings(self._request(written), defaulted)
 
     def errors_without(self, given: Json, fields: Sequence[str]) -> list[ValidationError]:
-        """What admission would say whatever fitting values were in these fields: it isn't asked about an object with
-        other values."""
+        """The admission errors that remain for any valid values of these fields. Admission isn't called for an object
+        with invalid values."""
         said = [self.reviewed(document).errors for document in self._repaired(given, fields)]
         return [error for error in said[0] if all(error in others for others in said[1:])]
 
     def misfits_without(self, given: Json, fields: Sequence[str]) -> schema.Found:
-        """What the schema would refuse whatever fitting values were in these fields."""
+        """The schema errors that remain for any valid values of these fields."""
         found = [schema.validated(self.resource.kind, document) for document in self._repaired(given, fields)]
         return [error for error in found[0] if all(error in others for others in found[1:])]
 
@@ -207,10 +207,10 @@ class _Creation:
 
 
 def _repaired(given: Json, misfits: Sequence[str], kind: str, number: int) -> Json:
-    """The object with fitting values in place of the others, made of this number as far as may be."""
+    """The object with valid values in place of the invalid ones, derived from this number as far as possible."""
     document = copy.deepcopy(given)
     first = number == _NUMBERS[0]
-    # A text that admission quotes is in no message that is the same for all numbers.
+    # A text that admission quotes appears only in messages that differ between the numbers.
     of_type: dict[str, Any] = {
         "integer": number, "number": number, "string": f"x{number}", "boolean": first, "array": [], "object": {},
     }  # fmt: skip
@@ -243,7 +243,7 @@ def _complaint(
 
 
 def _paths(value: Any, path: str = "") -> Iterator[str]:
-    """The path of everything in an object."""
+    """The path of every value in an object."""
     if path:
         yield path
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""What the rules know of a cluster where there is none: what the files have; anything else is taken to exist."""
+"""The cluster state for offline validation: the objects of the files; all other objects are assumed to exist."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from vcbatch.runtime.time_zones import time_zones
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Files:
-    """An `admission.Lookup` on the objects of the files. Of what isn't in them a `closed` world has only what every
-    cluster has; any other has it all."""
+    """An `admission.Lookup` on the objects of the files. Of other objects, only those that every cluster has exist if
+    `closed` is set; otherwise all exist."""
 
     stored: Mapping[str, Queue]
     priority_classes: frozenset[str]
@@ -27,7 +27,7 @@ class Files:
     closed: bool
 
     def without_queue(self, name: str) -> Files:
-        """The world into which this queue is about to come."""
+        """The state before the creation of this queue."""
         return replace(self, stored={other: queue for other, queue in self.stored.items() if other != name})
 
     def queue(self, name: str) -> Queue | None:
@@ -38,7 +38,7 @@ class Files:
         return list(self.stored.values())
 
     def work(self, queue: str) -> QueueWork:
-        """Files say what is to be made; what is at work isn't known."""
+        """No work: files describe objects to be created, not running jobs."""
         return QueueWork()
 
     def job(self, namespace: str, name: str) -> Json | None:
@@ -58,7 +58,7 @@ class Files:
 
 
 def world_of(manifests: Iterable[Manifest], *, closed: bool) -> Files:
-    """The world that these objects make. Those that can't be read are left to the rules."""
+    """The state that consists of these objects. Objects that can't be decoded are skipped; the rules report them."""
     queues = {name: _assumed(name) for name in (ROOT, DEFAULT)}
     classes: set[str] = set()
     annotations: dict[str, dict[str, str]] = {}
@@ -79,8 +79,8 @@ def world_of(manifests: Iterable[Manifest], *, closed: bool) -> Files:
 
 
 def _assumed(name: str, children: Sequence[Queue] = ()) -> Queue:
-    """A queue that isn't in the files, open and with room for these children: what they may have together has to be
-    promised to their parent, too."""
+    """A queue that isn't in the files, open and with enough quota for these children: their sums of `guarantee` and
+    `deserved` become those of the queue."""
     guarantee = _sum(amounts.read(child.spec.guarantee.resource) for child in children)
     deserved = _sum(amounts.read(child.spec.deserved) for child in children)
     spec = {"parent": "" if name == ROOT else ROOT, "guarantee": {"resource": guarantee}, "deserved": deserved}

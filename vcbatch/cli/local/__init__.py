@@ -1,4 +1,4 @@
-"""Everything on one machine, put together: the only place that knows both the runtime and the local server.
+"""Local mode: the only package that depends on both the runtime and the local server.
 
-One process and one event loop: server, admission, controllers, scheduler and kubelet. kopf alone has a thread.
+One process and one event loop run the server, admission, controllers, scheduler and kubelet. Only kopf has a thread.
 """

@@ -1,4 +1,4 @@
-"""Admission in local mode: the admission service in this process, where the shipped configurations look for it."""
+"""Admission in local mode: the admission service in this process, at the address in the shipped configurations."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from webhooks.service import AdmissionService
 Json = dict[str, Any]
 
 _WITHOUT_CONTROLLER: Final = frozenset({("", "replicationcontrollers"), ("apps", "daemonsets")})
-"""Kinds that are stored for tools which expect them, while no controller acts on them."""
+"""Kinds that are stored for tools which expect them, although no controller reconciles them."""
 _POD_SPECS: Final[Mapping[Resource, str]] = {
     PODS: "spec",
     DEPLOYMENTS: "spec.template.spec",
@@ -71,15 +71,15 @@ _US: Final = "vcbatch-up"
 
 
 def admission_services(clock: Clock, settings: Settings = admission.DEFAULT_SETTINGS) -> dict[tuple[str, str], Service]:
-    """The admission service, by the namespace and name that the shipped configurations give it."""
+    """The admission service, by the namespace and name of its Service in the shipped configurations."""
     service = LocalAdmission(clock, settings)
     asked = (webhook["clientConfig"]["service"] for one in _shipped() for webhook in one["webhooks"])
     return {(where["namespace"], where["name"]): service for where in asked}
 
 
 class LocalAdmission:
-    """The service behind the local server's webhooks: the one of a cluster, on what the server has stored at this
-    moment instead of caches."""
+    """The service for the local server's webhooks. It is that of a cluster, but reads the server's current objects
+    instead of caches."""
 
     def __init__(self, clock: Clock, settings: Settings = admission.DEFAULT_SETTINGS) -> None:
         self._clock = clock
@@ -96,7 +96,7 @@ class LocalAdmission:
             settings=lambda: self._settings,
             rights=_Administrators(),
         )
-        # What is judged on this thread sees one state of the store, whatever its size.
+        # Validation on this thread sees one state of the store, for objects of any size.
         said = await service.answer(path, _asked(asked.request), size=0)
         details = review.details_of(said.errors) if said.errors else None
         status = {"message": said.message, "code": said.code, "reason": said.reason, "details": details}
@@ -109,7 +109,7 @@ class LocalAdmission:
 
 
 class _Administrators:
-    """The rights of local mode: administrators may do all, and others nothing."""
+    """The permissions of local mode: administrators have all, other users none."""
 
     async def update_refusal(self, request: admission.Request, queue: str) -> str:
         return "" if ADMINISTRATORS in request.user.groups else not_updating(request.user, queue)
@@ -135,7 +135,7 @@ def _asked(request: Json) -> review.Asked:
 
 
 class _World:
-    """The service's `ClusterView`, on what the server has stored: complete and never out of date."""
+    """The service's `ClusterView` on the server's store: complete and always current."""
 
     complete = True
     version = 0
@@ -153,7 +153,7 @@ class _World:
         return False
 
     async def refresh(self, request: admission.Request) -> Lookup:
-        """There is nothing newer to be read."""
+        """The view itself, since there is no newer state."""
         return self
 
     def work(self, queue: str) -> QueueWork:
@@ -211,8 +211,7 @@ def _shipped() -> Sequence[Json]:
 
 
 async def ensure_webhooks(api: Api, *, job_pods: bool = False) -> None:
-    """Make the webhook configurations that a cluster gets, or bring them up to date. `job_pods`: pods of Jobs are asked
-    about, too."""
+    """Create the webhook configurations of a cluster, or update them. `job_pods`: they include pods of Jobs."""
     wanted = pointed(_shipped(), target=Target(job_pods=job_pods))
     for resource in (MUTATING, VALIDATING):
         stored = {item["metadata"]["name"]: item for item in (await api.list(resource)).items}
@@ -232,7 +231,7 @@ async def _ensure(api: Api, resource: Resource, configuration: Json, stored: Jso
 
 
 async def remove_webhooks(api: Api) -> None:
-    """Take away what `ensure_webhooks` once made, and nothing of the user's."""
+    """Delete the configurations that `ensure_webhooks` created, but none of the user's."""
     for resource in (MUTATING, VALIDATING):
         for item in (await api.list(resource, label_selector=f"{_MANAGED_BY}={_US}")).items:
             try:
@@ -248,7 +247,7 @@ async def remove_webhooks(api: Api) -> None:
 def idle_notices(
     scheduler_names: Sequence[str] = (DEFAULT_SCHEDULER, KUBE_SCHEDULER),
 ) -> Callable[[AdmissionRequest], Sequence[str]]:
-    """Warnings for what is stored and would then wait for ever without a word."""
+    """Warnings for objects that are stored and would stay pending without any message."""
 
     def notices(request: AdmissionRequest) -> Sequence[str]:
         resource, body = request.resource, request.object or {}
@@ -266,7 +265,7 @@ def idle_notices(
 
 
 def _schedulers(resource: Resource, body: Json) -> Iterator[tuple[str, str]]:
-    """The schedulers that a pod, a job, or what makes them names, with the fields that do."""
+    """The schedulers that a pod, a job or a workload names, with the fields."""
     for path in (_POD_SPECS.get(resource), _JOB_SPECS.get(resource)):
         if path is not None and (name := _at(body, path).get("schedulerName")):
             yield f"{path}.schedulerName", str(name)
@@ -278,7 +277,7 @@ def _schedulers(resource: Resource, body: Json) -> Iterator[tuple[str, str]]:
 
 
 def _gangs_too_large(resource: Resource, body: Json) -> Iterator[str]:
-    """Workloads that ask for a gang of more pods than they ever have at a time."""
+    """Warnings for workloads that require a gang of more pods than they have at a time."""
     if resource not in _WORKLOADS:
         return
     wanted = min_member(msgspec.convert(body, Workload))

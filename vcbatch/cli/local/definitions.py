@@ -1,4 +1,4 @@
-"""The local server's CustomResourceDefinitions: made, and brought up to date when the program is newer."""
+"""The CustomResourceDefinitions of the local server; they are created, and updated by a newer version of vcbatch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from vcbatch.interfaces.api import Api
 
 
 async def ensure_definitions(api: Api) -> None:
-    """Make every kind known to the server."""
+    """Create or update the definition of every kind."""
     stored = {crd["metadata"]["name"]: crd for crd in (await api.list(CRDS)).items}
     for definition in render_all():
         name = definition["metadata"]["name"]

@@ -1,4 +1,4 @@
-"""`vcbatch down`: end the server of a state directory, and every process that its pods left."""
+"""`vcbatch down`: end the server of a state directory, and all remaining processes of its pods."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _end_unaccounted(state: StateDir, server: Server | None) -> int:
 
 
 def _forget_losses(state: StateDir) -> None:
-    """Nothing that was started before them is left."""
+    """Delete the record of lost writes, once no process of an unknown pod is left."""
     from vcbatch.local.apiserver.losses import forget_losses
 
     forget_losses(state.path)
@@ -108,7 +108,7 @@ def _ended(server: Server, timeout: float) -> bool:
 
 
 def _end_leftovers(state: StateDir) -> int:
-    """A server that was killed leaves its pods' processes behind; its records say which they are."""
+    """End the processes of pods that a killed server left, found by their records; returns their number."""
     from vcbatch.local.kubelet import end_containers
 
     return asyncio.run(end_containers(state.kubelet)) if state.kubelet.is_dir() else 0

@@ -1,5 +1,4 @@
-"""The local machine's kubelet and its volumes, and the simulated kubelets beside it, as one thing that starts, serves
-logs and stops."""
+"""The process kubelet with its volumes, and the simulated kubelets, as one unit that starts, serves logs and stops."""
 
 from __future__ import annotations
 
@@ -46,17 +45,17 @@ _VIRTUAL_PREFIX = "virtual-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubeletOptions:
-    """`mode` is a name of `Mode`, or `auto`, or `none`: no pod runs on this machine."""
+    """`mode` is a name of `Mode`, or `auto`, or `none`, with which no pod runs on this machine."""
 
     root: Path
     mode: str = AUTO
     virtual_nodes: int = 0
     virtual_node_size: Mapping[str, str] = field(default_factory=dict[str, str])
-    """What each has where it is not the default; 0 for nothing of a resource."""
+    """The capacity of each virtual node where it isn't the default; 0 for none of a resource."""
 
 
 class Kubelets:
-    """Made before the server, which asks it for logs; started after it, which it registers with."""
+    """Created before the server, which reads logs from it; started after the server, where it registers its nodes."""
 
     def __init__(
         self,
@@ -80,7 +79,8 @@ class Kubelets:
 
     @classmethod
     async def open(cls, options: KubeletOptions, *, clock: Clock, random: Random, health: Health) -> Kubelets:
-        """Find out what this machine allows. Raises `SandboxUnavailableError` where the mode asked for doesn't work."""
+        """Detect which modes this machine supports. Raises `SandboxUnavailableError` where the requested mode doesn't
+        work."""
         machine = None
         if options.mode != NONE:
             machine = await open_processes(None if options.mode == AUTO else Mode(options.mode))
@@ -88,7 +88,7 @@ class Kubelets:
 
     @property
     def node_name(self) -> str | None:
-        """The Node of this machine; None where it runs no pods."""
+        """The name of this machine's Node; None where it runs no pods."""
         return self._config.node_name if self._machine else None
 
     @property
@@ -97,11 +97,11 @@ class Kubelets:
 
     @property
     def unaccounted(self) -> Sequence[UnaccountedPod]:
-        """Pods on record on this machine whose objects the server has lost; known once ready."""
+        """Pods with records on this machine whose objects the server has lost; known once ready."""
         return self._kubelet.unaccounted if self._kubelet is not None else ()
 
     async def start(self, api: Api, *, lost: Sequence[Container[int]] = ()) -> None:
-        """Start them on this server, which has lost what it wrote with the resource versions in `lost`."""
+        """Start the kubelets on this server, which has lost its writes with the resource versions in `lost`."""
         if self._machine is not None:
             processes, sandbox = self._machine
             config = replace(self._config, lost_versions=lost)
@@ -117,8 +117,8 @@ class Kubelets:
         await self._start_virtual(api)
 
     async def _start_virtual(self, api: Api) -> None:
-        """Start the virtual nodes that were asked for, and take away those that were asked for another time. Nodes that
-        a user made and labelled stay as they are."""
+        """Start the requested virtual nodes, and delete those of an earlier start. Nodes that a user created and
+        labelled stay as they are."""
         wanted = [
             _virtual_node(number, self._options.virtual_node_size) for number in range(self._options.virtual_nodes)
         ]
@@ -138,7 +138,7 @@ class Kubelets:
             await self._virtual.ready.wait()
 
     async def ended(self) -> None:
-        """Return, or raise, when one of them ends, which none does before `stop`."""
+        """Return, or raise, when a kubelet ends, which none does before `stop`."""
         done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             task.result()
@@ -151,7 +151,7 @@ class Kubelets:
                 log.error("stopping a kubelet failed: %s", result, exc_info=result)
 
     async def logs(self, namespace: str, name: str, container: str, options: LogOptions) -> AsyncIterator[bytes]:
-        """What a container printed, as the server asks for it."""
+        """The log of a container, for the server."""
         try:
             async for chunk in self._running(namespace, name).logs(namespace, name, container, options):
                 yield chunk
@@ -161,21 +161,21 @@ class Kubelets:
     async def exec(
         self, namespace: str, name: str, container: str, command: Sequence[str], *, stdin: bool, tty: bool
     ) -> Session:
-        """A command in a container, as the server asks for it."""
+        """Execute a command in a container, for the server."""
         with _as_status():
             return await self._running(namespace, name).connections.exec(
                 namespace, name, container, command, stdin=stdin, tty=tty
             )
 
     async def attach(self, namespace: str, name: str, container: str, *, stdin: bool, tty: bool) -> Session:
-        """A connection with a container, as the server asks for it."""
+        """Attach to a container, for the server."""
         with _as_status():
             return await self._running(namespace, name).connections.attach(
                 namespace, name, container, stdin=stdin, tty=tty
             )
 
     async def dial(self, namespace: str, name: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """A connection to a pod's port, as the server asks for it."""
+        """Connect to a pod's port, for the server."""
         with _as_status():
             return await self._running(namespace, name).connections.dial(namespace, name, port)
 
@@ -192,7 +192,7 @@ class Kubelets:
 
 
 async def _remove_node(api: Api, name: str) -> None:
-    """The Node of another time, which nobody serves now."""
+    """Delete the Node of an earlier start, which no kubelet serves now."""
     try:
         await api.delete(NODES, name)
     except ApiError as error:
@@ -202,7 +202,7 @@ async def _remove_node(api: Api, name: str) -> None:
 
 @contextmanager
 def _as_status() -> Iterator[None]:
-    """The kubelet's refusals as answers of the server."""
+    """Convert errors of the kubelet to error responses of the server."""
     try:
         yield
     except ConnectionUnavailableError as error:

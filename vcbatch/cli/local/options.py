@@ -1,4 +1,4 @@
-"""What `vcbatch up` is asked for."""
+"""The options of `vcbatch up`."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalOptions:
-    """What `vcbatch up` was asked for. `port` None means: the last one used."""
+    """The options of `vcbatch up`. `port` None means the last one used."""
 
     state: StateDir
     port: int | None = None
     virtual_nodes: int = 0
     virtual_node_size: Mapping[str, str] | None = None
-    """Quantities by resource name, where they are not the default."""
+    """Quantities by resource name, where they aren't the default."""
     kubelet_mode: str = "auto"
     webhooks: Literal["in-process", "external"] = "in-process"
     scheduler_conf: Path | None = None
@@ -32,10 +32,10 @@ class LocalOptions:
     inherit_owner_annotations: bool = True
     record_cycles: Path | None = None
     listen_address: Address | None = None
-    """Where metrics are served; nowhere where None."""
+    """The address of the metrics server; None disables it."""
 
     def arguments(self) -> list[str]:
-        """What asks `vcbatch up` for the same, from any working directory."""
+        """The arguments of `vcbatch up` for the same options, from any working directory."""
         arguments = [
             *("--state-dir", str(self.state.path)),
             *("--virtual-nodes", str(self.virtual_nodes)),

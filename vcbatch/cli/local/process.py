@@ -1,4 +1,4 @@
-"""`vcbatch up` as a process: its signals, its log, and what it says where it can't go on."""
+"""`vcbatch up` as a process: its signals, its log, and its fatal errors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def run(options: LocalOptions, *, ready: Callable[[Report], None], to_log: bool)
     options.state.create()
     options.state.claim()
     try:
-        # `kill -USR2 PID` shows where every thread is: the question to a program that hangs.
+        # `kill -USR2 PID` prints the stack of every thread, to debug a hanging program.
         faulthandler.register(signal.SIGUSR2, all_threads=True)
         if to_log:
             logs.configure(file=options.state.log, json_lines=True)
@@ -48,7 +48,7 @@ def run(options: LocalOptions, *, ready: Callable[[Report], None], to_log: bool)
         raise CliError(str(error)) from error
     except SandboxUnavailableError as error:
         raise CliError(str(error), hint="Use --kubelet-mode auto to select a supported mode.") from error
-    except (ApiError, StatusError) as error:  # our own server refuses what it is set up with
+    except (ApiError, StatusError) as error:  # the local server rejects an object of its setup
         raise CliError(f"the state directory {options.state.path} can't be used: {error}") from error
     except OSError as error:
         if error.errno not in NO_ROOM:
@@ -69,7 +69,7 @@ async def _main(options: LocalOptions, ready: Callable[[Report], None], *, repor
             note("\nStopping; pods have up to 10 s to terminate ...")
         stop.set()
 
-    # A terminal that is closed would otherwise end us without a goodbye to the pods.
+    # SIGHUP as well: a closed terminal would otherwise end this process without ending its pods.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, end)
     loop.add_signal_handler(signal.SIGUSR1, _print_tasks)
@@ -78,7 +78,7 @@ async def _main(options: LocalOptions, ready: Callable[[Report], None], *, repor
 
 
 def _print_tasks() -> None:
-    """`kill -USR1 PID` shows what every task waits for: the question to a program in which something doesn't happen."""
+    """Print what every task waits for, on `kill -USR1 PID`, to debug a program that doesn't proceed."""
     for task in sorted(asyncio.all_tasks(), key=asyncio.Task.get_name):
         sys.stderr.write(f"{task.get_name()}\n")
         awaited: Any = task.get_coro()
@@ -89,5 +89,5 @@ def _print_tasks() -> None:
 
 
 def _report_stray(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """What no task was there to receive: reported, never swallowed."""
+    """Log exceptions in the event loop that no task receives."""
     log.error("%s", context.get("message", "an error in the event loop"), exc_info=context.get("exception"))

@@ -41,7 +41,8 @@ from vcbatch.runtime.workloads import Workloads
 from webhooks.policies.expressions import CONTROLLERS_ACCOUNT, user_of
 
 _READY_SECONDS: Final = 60.0
-# kopf takes longest to start. Jobs are taken without it, only later; nobody waits long for a convenience.
+# kopf takes longest to start. Jobs are accepted without it, and only reconciled later, so readiness doesn't wait long
+# for it.
 _KOPF_SECONDS: Final = 5.0
 
 
@@ -61,7 +62,7 @@ class LocalProgram:
         self._discovery = followed(options.controller_conf, parse_discovery)
 
     async def run(self, stop: asyncio.Event, ready: Callable[[Report], None]) -> None:
-        """Start, call `ready`, and run until `stop`; then end in the opposite order, pods before the server."""
+        """Start, call `ready`, and run until `stop`; then stop in reverse order, pods before the server."""
         close = self._serve_metrics()
         try:
             await self._run(stop, ready)
@@ -69,7 +70,7 @@ class LocalProgram:
             close()
 
     def _serve_metrics(self) -> Callable[[], None]:
-        """Serve them where that is asked for; returns what ends it."""
+        """Start the metrics server if the options have an address; returns the function that stops it."""
         if self._options.listen_address is None:
             return lambda: None
         meter = self._meter = PrometheusMeter(programs=(described.CONTROLLERS, described.SCHEDULER))
@@ -90,7 +91,7 @@ class LocalProgram:
             informers = Informers(server.api, clock=self._clock, random=self._random, meter=self._meter)
             connection = load(server.kubeconfig)
             plane = ControlPlane(
-                server.api_as(user_of(CONTROLLERS_ACCOUNT)),  # as whom webhooks know the controllers
+                server.api_as(user_of(CONTROLLERS_ACCOUNT)),  # the user that the webhooks recognize as the controllers
                 connection,
                 informers,
                 clock=self._clock,
@@ -151,7 +152,7 @@ class LocalProgram:
 
 
 async def _either(goal: Coroutine[Any, Any, Any], running: asyncio.Task[None], stop: asyncio.Event) -> bool:
-    """True once the goal is reached, False where `stop` comes first. Raises what ended `running`."""
+    """True once the goal is reached, False where `stop` is set first. Raises the exception that ended `running`."""
     tasks = [asyncio.ensure_future(goal), asyncio.ensure_future(stop.wait())]
     try:
         await asyncio.wait([*tasks, running], return_when=asyncio.FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""What a server that is ready says of itself."""
+"""The report of a server that is ready."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Report = dict[str, Any]
 
 
 async def report_of(server: EmbeddedServer, kubelets: Kubelets, options: LocalOptions) -> Report:
-    """Where it is, the kubeconfig with which it is reached, what pods have to run on, and what is wrong, in words."""
+    """The address, the kubeconfig, the capacity for pods and warnings, as text."""
     virtual_nodes = options.virtual_nodes
     machine = "no local pods"
     if kubelets.node_name is not None:

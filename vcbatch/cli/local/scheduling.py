@@ -1,4 +1,5 @@
-"""The scheduler of `vcbatch up`: its policy, which may change, its recordings, and what it leaves about itself."""
+"""The scheduler of `vcbatch up`: its policy, which may change, its recordings, and the description that other commands
+read."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ _LEASE_NAMESPACE: Final = "kube-system"
 
 
 class LocalScheduling:
-    """What has to run for the scheduler to decide, by the policy in force."""
+    """The parts that run the scheduler with the policy in force."""
 
     def __init__(self, api: Api, informers: Informers, options: LocalOptions, *, clock: Clock, random: Random) -> None:
         self._api = api
@@ -46,7 +47,7 @@ class LocalScheduling:
         self._random = random
 
     async def parts(self, meter: Meter) -> list[Part]:
-        """All of it, once its policy is read. Raises `CliError` for one that can't be used."""
+        """All parts, once the policy is loaded. Raises `CliError` for an invalid one."""
         recorder = Recorder(
             self._api,
             clock=self._clock,
@@ -97,7 +98,7 @@ class LocalScheduling:
         )
 
     def _use(self, loop: SchedulerLoop, policy: Policy) -> None:
-        """Decide by another policy from now on."""
+        """Schedule by another policy from now on."""
         loop.use(policy)
         try:
             self._leave(self._settings(policy))
@@ -106,7 +107,7 @@ class LocalScheduling:
 
 
 async def ensure_lease(api: Api, name: str) -> OwnObject:
-    """An object that reports what is wrong with a file of the configuration, as such a Lease does on a cluster."""
+    """A Lease for events about errors in a file of the configuration, as on a cluster."""
     body = {"metadata": {"name": name}, "spec": {"holderIdentity": socket.gethostname()}}
     try:
         await api.create(LEASES, body, namespace=_LEASE_NAMESPACE)

@@ -1,4 +1,4 @@
-"""The API server of `vcbatch up`: its port, and who judges what is submitted to it."""
+"""The API server of `vcbatch up`: its port and its admission."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from vcbatch.interfaces.random import Random
 from vcbatch.local.apiserver.server import EmbeddedServer, PortInUse
 from vcbatch.local.kubelet import newest_version
 
-# There is no other scheduler here: a pod that names none (`kubectl run`) is ours to place too.
+# Local mode has no other scheduler, so pods with the default scheduler name (`kubectl run`) are scheduled too.
 SCHEDULER_NAMES: Final = (DEFAULT_SCHEDULER, KUBE_SCHEDULER)
 NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
-"""What the state directory is to blame for, and not the port."""
+"""Errors caused by the state directory rather than the port."""
 _DEFAULT_PORT: Final = 6443
 
 
 async def start_server(options: LocalOptions, *, clock: Clock, random: Random, health: Health) -> EmbeddedServer:
-    """A server on the port that is asked for, else on that of the last time, else on any that is free.
+    """Start a server on the requested port, else on the last used one, else on any free one.
 
     Raises:
         CliError: it can't start there.
-        PortInUse: somebody else has the port that was asked for.
-        OSError: nothing can be written to the state directory.
+        PortInUse: another program uses the requested port.
+        OSError: the state directory isn't writable.
     """
     asked = options.port
     first = asked if asked is not None else _last_port(options.state.kubeconfig)
@@ -66,7 +66,8 @@ async def _serve_on(
 
 
 async def set_up_webhooks(server: EmbeddedServer, options: LocalOptions) -> None:
-    """Without ours no job or queue is judged, but for what the user's own webhooks say."""
+    """Create or remove the webhook configurations. Without them jobs and queues are validated only by the user's own
+    webhooks."""
     if options.webhooks == "in-process":
         await ensure_webhooks(server.api, job_pods=options.queue_gates)
     else:
@@ -74,7 +75,7 @@ async def set_up_webhooks(server: EmbeddedServer, options: LocalOptions) -> None
 
 
 def _last_port(kubeconfig: Path) -> int:
-    """The port of the last time, so that shells which know it go on working."""
+    """The last used port, so that shells that know it keep working."""
     try:
         document = only(kubeconfig.read_bytes()).value
         return int(document["clusters"][0]["cluster"]["server"].rpartition(":")[2])

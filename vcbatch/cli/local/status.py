@@ -1,4 +1,4 @@
-"""`vcbatch status`: what runs, and what waits and why, on one screen."""
+"""`vcbatch status`: running and pending jobs, with reasons, on one screen."""
 
 from __future__ import annotations
 

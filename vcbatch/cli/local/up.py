@@ -1,4 +1,4 @@
-"""`vcbatch up`: everything on this machine, in the foreground or detached."""
+"""`vcbatch up`: local mode, in the foreground or detached."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def command(
 
 
 def _here(options: LocalOptions, ready_fd: int | None) -> int:
-    """Run until it is stopped. The process at the other end of `ready_fd` gets the result, in place of a person."""
+    """Run until stopped. The result is written to `ready_fd`, where given, instead of the terminal."""
     from vcbatch.cli.local.process import run
 
     started = time.monotonic()
@@ -141,7 +141,7 @@ def _here(options: LocalOptions, ready_fd: int | None) -> int:
 
 
 def _report(fd: int, message: dict[str, Any]) -> None:
-    """One line to the command that waits for us, which may have been ended meanwhile."""
+    """Write one line to the parent command, which may have ended in the meantime."""
     try:
         os.write(fd, json.dumps(message).encode() + b"\n")
         os.close(fd)
@@ -161,7 +161,7 @@ def _announce(state: StateDir, report: dict[str, Any], seconds: float) -> None:
 
 
 def _detached(options: LocalOptions) -> int:
-    """Start the same command in a session of its own, its output in the log, and wait until it says how it went."""
+    """Start the same command in a new session, with its output in the log, and wait for its result."""
     started, state = time.monotonic(), options.state
     state.create()
     if (running := state.running()) is not None:
@@ -183,14 +183,14 @@ def _detached(options: LocalOptions) -> int:
     try:
         answer = _wait_for(reading, child, state.log)
     except BaseException:
-        # No one was told that it runs, so it doesn't.
+        # The user was not informed that it runs, so it is ended.
         child.terminate()
         raise
     finally:
         os.close(reading)
     if "error" in answer:
         with suppress(subprocess.TimeoutExpired):
-            child.wait(timeout=_EXIT_SECONDS)  # until then it holds the directory, and the next try would be refused
+            child.wait(timeout=_EXIT_SECONDS)  # until then it locks the directory, and the next attempt would fail
         raise CliError(answer["error"], hint=answer.get("hint", ""))
     _announce(state, answer["ready"], time.monotonic() - started)
     down = (
@@ -203,7 +203,7 @@ def _detached(options: LocalOptions) -> int:
 
 
 def _open_log(path: Path) -> Any:
-    """For what is printed outside of logging, such as a traceback at the very end."""
+    """The log file for output outside of logging, such as a final traceback."""
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
 
 
@@ -216,7 +216,7 @@ def _wait_for(reading: int, child: subprocess.Popen[bytes], log: Path) -> dict[s
             raise CliError(f"vcbatch was not ready after {_DETACH_SECONDS:.0f} s", hint=f"See {log}.")
         if select.select([reading], [], [], min(left, 0.5))[0]:
             chunk = os.read(reading, 65536)
-            if not chunk:  # it closed the pipe without a word
+            if not chunk:  # it closed the pipe without a message
                 code = child.wait(timeout=10)
                 raise CliError(f"vcbatch failed to start (exit code {code})", hint=_last_words(log))
             data += chunk
@@ -224,7 +224,7 @@ def _wait_for(reading: int, child: subprocess.Popen[bytes], log: Path) -> dict[s
 
 
 def _last_words(log: Path) -> str:
-    """The end of the log, where whatever ended it is."""
+    """The last line of the log, which tells why the process ended."""
     with log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - _LAST_WORDS))
         lines = file.read().decode(errors="replace").split("\n")

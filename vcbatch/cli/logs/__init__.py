@@ -1,1 +1,1 @@
-"""The log of a job on a terminal: whose line it is, why there is none yet, and what starts again."""
+"""The log of a job on a terminal: line prefixes, why there is no output yet, and restarts."""

@@ -1,4 +1,4 @@
-"""`vcbatch job logs`: the log of a whole gang."""
+"""`vcbatch job logs`: the logs of all pods of a gang."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Json = dict[str, Any]
 
 
 class IndicesType(click.ParamType):
-    """Indices of a task: `0-3,7`."""
+    """Indices of pods in a task: `0-3,7`."""
 
     name = "LIST"
 
@@ -166,20 +166,20 @@ async def _show(api: HttpApi, namespace: str, asked: _Asked, *, server: str) -> 
 
 
 async def _say_how_it_ended(api: HttpApi, job: Json) -> None:
-    """Of a job that is completed its log says enough."""
+    """Print how the job ended, unless it completed."""
     from vcbatch.cli.logs.watch import finished
     from vcbatch.cli.resources.outcome import sentence
 
     try:
         last: Json = await api.get(JOBS, job["metadata"]["name"], namespace=job["metadata"]["namespace"])
-    except ApiError:  # it is gone, which was said, or the server is
+    except ApiError:  # the job was deleted, which is reported already, or the server is unreachable
         return
     if finished(last) and job_phase(last) != JobPhase.COMPLETED:
         note(sentence(last, now=datetime.now(UTC)))
 
 
 def _check(job: Json, asked: _Asked) -> None:
-    """Raises `CliError` where nothing of the job is chosen: it would be waited for in vain."""
+    """Raise `CliError` where the options match no pod of the job, since waiting for one would never end."""
     sizes = {text(task, "name"): number(task, "replicas") for task in objects(job, "spec", "tasks")}
     for task in asked.tasks:
         if task not in sizes:

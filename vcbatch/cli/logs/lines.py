@@ -1,4 +1,4 @@
-"""How a line of a gang's log is shown, and how lines reach the output."""
+"""The format of lines in a gang's log, and their output."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _DIM: Final = "2"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """What stands before each line. `width` is that of the longest `task/index`, `containers` whether the container is
-    named too, `speakers` how many containers may print lines."""
+    """The prefix of lines. `width` is that of the longest `task/index`, `containers` whether the container is named
+    too, `speakers` the number of containers that may print lines."""
 
     width: int = 0
     speakers: int = 0
     containers: bool = False
     tasks: tuple[str, ...] = ()
-    """In the order in which they get their colours."""
+    """The tasks, in the order in which colours are assigned."""
 
     @staticmethod
     def of(
@@ -70,13 +70,13 @@ class Style:
     terminal: Terminal = field(default_factory=Terminal)
 
     def line(self, line: LogLine) -> str:
-        """The line as it is shown, with its end."""
+        """The formatted line, with its newline."""
         stamp = f"{format_micro_time(line.time)} " if self.timestamps and line.time is not None else ""
         prefix = "" if self.layout is None else _prefix(self.layout, self.terminal, *_place(line))
         return f"{prefix}{stamp}{line.text}\n"
 
     def started_again(self, line: LogLine) -> str:
-        """What is said of a container that begins anew."""
+        """The message that a container has restarted."""
         where = f"{line.task}/{line.index}" + (f" {line.container}" if self.layout and self.layout.containers else "")
         said = f"--- {where} restarted (attempt {line.restart + 1})"
         return f"\x1b[{_DIM}m{said}\x1b[0m" if self.terminal.colour else said
@@ -98,12 +98,12 @@ def _prefix(layout: Layout, terminal: Terminal, task: str, index: int, container
 
 _BATCH: Final = 64 * 1024
 _PAUSE: Final = 0.05
-"""Seconds that a line may wait for others before it is shown."""
+"""Maximum delay in seconds of a line that waits for a batch."""
 
 
 class Writer:
-    """Writes lines in batches: a system call for each line would cost more than all the rest. `before` and `after` are
-    called around each batch, by who has something else on the screen."""
+    """Writes lines in batches, since a system call for each line would be the largest cost. `before` and `after` are
+    called around each batch, for callers that have other output on the screen."""
 
     def __init__(
         self, out: TextIO, *, before: Callable[[], None] | None = None, after: Callable[[], None] | None = None
@@ -119,7 +119,7 @@ class Writer:
         self._open.set()
 
     def pause(self) -> None:
-        """Let nothing more through, and who writes wait."""
+        """Hold back output; writers have to wait."""
         self.flush()
         self._open.clear()
 
@@ -127,11 +127,11 @@ class Writer:
         self._open.set()
 
     async def opened(self) -> None:
-        """Return once something may be written."""
+        """Return once output is allowed."""
         await self._open.wait()
 
     def write(self, text: str) -> None:
-        """Raises `BrokenPipeError` where nobody reads any more."""
+        """Add text to the batch. Raises `BrokenPipeError` where the reader has closed the output."""
         if self._failure is not None:
             raise self._failure
         self._held.append(text)
@@ -145,7 +145,7 @@ class Writer:
         try:
             self.flush()
         except OSError as error:
-            self._failure = error  # for the next who writes: nobody awaits a timer
+            self._failure = error  # for the next writer, since no caller awaits a timer
 
     def flush(self) -> None:
         if self._timer is not None:
@@ -162,7 +162,7 @@ class Writer:
             self._after()
 
     def aside(self, text: str) -> None:
-        """Say something that is no line of the log."""
+        """Print a message that isn't a line of the log."""
         self.flush()
         if self._before is not None:
             self._before()
@@ -179,8 +179,8 @@ class Writer:
 
 
 async def show(lines: AsyncGenerator[LogLine, None], style: Style, writer: Writer, *, new: bool = False) -> None:
-    """Write all lines, and report on standard error what starts again: of a job that is `new` also where a container's
-    first lines come after a restart."""
+    """Write all lines, and report restarts on standard error: for a `new` job also where a container's first lines come
+    after a restart."""
     restarts: dict[tuple[str, int, str], int] = {}
     try:
         async with aclosing(lines) as stream:

@@ -1,4 +1,4 @@
-"""A job as it goes on: its phase and its reasons, followed beside its log."""
+"""The progress of a job: its phase and pending reasons, followed along with its log."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 
 async def follow_status(api: Api, job: Json, report: Callable[[Json | None], None]) -> None:
-    """Report each state of the job, and None once it is deleted; until it has finished or is deleted."""
+    """Report each state of the job until it has finished or is deleted; None for a deletion."""
     metadata = job["metadata"]
     batches = changes(
         api,
@@ -46,18 +46,18 @@ async def follow_status(api: Api, job: Json, report: Callable[[Json | None], Non
 
 
 def finished(job: Json) -> bool:
-    """Whether the job can never run again."""
+    """Whether the phase of the job is final."""
     phase = job_phase(job)
     return any(phase == known and known.finished for known in JobPhase)
 
 
 _PATIENCE: Final = 2.0
-"""Seconds that a job may wait without a known reason before that is worth a word."""
+"""Seconds that a job may be pending without a known reason before that is reported."""
 
 
 class Waits:
-    """Reports why a job waits, when that changes. Until a reason is known, that it waits is reported only after a
-    while: most jobs start at once."""
+    """Reports changes of a job's pending reason. A pending job without a known reason is reported only after a delay,
+    as most jobs start at once."""
 
     def __init__(self, report: Callable[[str], None]) -> None:
         self._report = report
@@ -65,7 +65,7 @@ class Waits:
         self._later: asyncio.TimerHandle | None = None
 
     def update(self, job: Json) -> None:
-        """Take note of how the job is now."""
+        """Process the job's current state."""
         text, known = waits(job), bool(job_why(job))
         if self._later is not None:
             self._later.cancel()
@@ -88,7 +88,7 @@ class Waits:
 
 
 async def say_why(api: Api, job: Json) -> None:
-    """Report why a job that hasn't started waits, until it has finished or is deleted."""
+    """Report why a job that hasn't started is pending, until it has finished or is deleted."""
     waiting = Waits(note)
 
     def update(now: Json | None) -> None:
@@ -104,7 +104,8 @@ async def say_why(api: Api, job: Json) -> None:
 
 
 def waits(job: Json) -> str:
-    """What is said while a job has no pods that run: why, as far as that is known yet; empty once it has."""
+    """The message for a job without running pods: its phase and the reason, as far as it is known; empty for a job with
+    running pods."""
     name, phase, why = text(job, "metadata", "name"), job_phase(job), job_why(job)
     if phase not in _WAITING:
         return ""

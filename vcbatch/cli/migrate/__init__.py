@@ -1,1 +1,1 @@
-"""`vcbatch migrate`: what taking over a cluster from Volcano means, and the commands that do it."""
+"""`vcbatch migrate`: the consequences of a migration from Volcano, and its commands."""

@@ -1,4 +1,4 @@
-"""What becomes of everything in a cluster that vcbatch takes over from Volcano: pure, class by class."""
+"""The consequences of a migration from Volcano for each class of objects in a cluster: pure decisions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PHASES: Final[Mapping[str, str]] = {
     JobPhase.TERMINATED: "stay finished; TTL counts from the last transition",
     JobPhase.FAILED: "stay finished, with their failed pods; TTL counts from the last transition",
 }
-"""What becomes of Jobs by phase."""
+"""The consequences for Jobs by phase."""
 IN_FLIGHT: Final = (JobPhase.RESTARTING, JobPhase.ABORTING, JobPhase.COMPLETING, JobPhase.TERMINATING)
 CORE: Final = (Role.SCHEDULER, Role.CONTROLLERS, Role.ADMISSION)
 _PATIENCE: Final = timedelta(minutes=1)
@@ -55,11 +55,11 @@ def _ok(check: str, message: str, subject: str = "") -> Finding:
 
 
 def owners(inventory: Inventory) -> list[Owner]:
-    """The tools that keep Volcano's CRDs and programs, each once."""
+    """The tools that manage Volcano's CRDs and programs, each once."""
     found = [one.owner for one in inventory.definitions]
     found += [one.owner for one in inventory.programs_of(Maker.VOLCANO)]
     kept = [one for one in found if one.tool in ("Helm", *_GITOPS) and not one.name.startswith("vcbatch")]
-    # Annotations may be anything; what is no name of a release names none.
+    # Annotations may have any value; one that isn't a valid release name is ignored.
     return [one for one in dict.fromkeys(kept) if not dns_subdomain(one.name) and not _odd(one.namespace)]
 
 
@@ -215,7 +215,7 @@ def _flows(inventory: Inventory) -> Iterator[Finding]:
 
 
 def scheduler_names(inventory: Inventory) -> list[str]:
-    """The names that Volcano's schedulers run for, and so ours will."""
+    """The scheduler names of Volcano's schedulers, which vcbatch's scheduler takes over."""
     return sorted(
         {name for one in inventory.programs_of(Maker.VOLCANO, Role.SCHEDULER) for name in one.scheduler_names}
     )

@@ -1,4 +1,4 @@
-"""`vcbatch migrate`: check a cluster with Volcano, and print the way to vcbatch and back."""
+"""`vcbatch migrate`: check a cluster with Volcano, and print the steps of the migration and of the way back."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def plan(access: Access, back: bool, beside: str | None, tool: str, components: 
 
 
 def read_inventory(access: Access, namespace: str) -> Inventory:
-    """Raises `CliError`."""
+    """Read the inventory of the connected cluster. Raises `CliError`."""
     from vcbatch.cli.inventory.read import Reader
 
     async def work(api: Api) -> Inventory:
@@ -120,7 +120,7 @@ def read_inventory(access: Access, namespace: str) -> Inventory:
 
 
 def steps_text(steps: Sequence[Step], terminal: Terminal) -> str:
-    """The plan as a shell script: explanations are comments, so that it can be read and run block by block."""
+    """The plan as a shell script with explanations as comments, so that it can be read and run step by step."""
     lines: list[str] = []
     width = min(terminal.width or 120, 120)
     for number, step in enumerate(steps, 1):

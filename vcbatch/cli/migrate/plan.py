@@ -1,4 +1,4 @@
-"""The ordered commands of a migration, with the names of a cluster's own objects: pure."""
+"""The ordered commands of a migration, with the names of the cluster's objects: pure decisions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from vcbatch.cli.inventory.programs import MANAGED_BY, RELEASE_NAME, RELEASE_NAM
 from vcbatch.cli.migrate.check import CORE, IN_FLIGHT, owners, scheduler_names
 
 QUEUE_MANAGER: Final = "queue-controller (Apply)"
-"""As whom Volcano's queue controller writes `status.state`; where another one owns it, its apply is refused."""
+"""The field manager with which Volcano's queue controller writes `status.state`; where another one owns the field, its
+apply fails."""
 RELEASE: Final = "vcbatch"
 _STOPPED: Final = (Role.SCHEDULER, Role.AGENT_SCHEDULER, Role.CONTROLLERS, Role.HYPERNODES, Role.ADMISSION)
 _BACKUP: Final = "volcano-objects.yaml"
@@ -27,13 +28,13 @@ _POLICIES: Final = "volcano-admission-policies.yaml"
 _BEFORE: Final = "pods-before.txt"
 _AFTER: Final = "pods-after.txt"
 _LABEL: Final = "vcbatch.dev/scheduler"
-"""Label of nodes that are one scheduler's, where two share a cluster."""
+"""Label of nodes that belong to one scheduler, where two share a cluster."""
 _EPHEMERAL: Final = ("commands.bus.volcano.sh",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One step: what it does and why, its commands, and what shows that it is done."""
+    """One step: title, rationale, commands, and the check that it is done."""
 
     title: str
     why: str
@@ -43,7 +44,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanRequest:
-    """How vcbatch is to be installed: with `vcbatch install` or Helm, in which namespace."""
+    """How vcbatch is installed: with `vcbatch install` or Helm, and the namespace."""
 
     helm: bool = False
     namespace: str = "volcano-system"
@@ -51,7 +52,7 @@ class PlanRequest:
 
 
 def forward(inventory: Inventory, request: PlanRequest) -> list[Step]:
-    """From Volcano to vcbatch, whole."""
+    """The complete migration from Volcano to vcbatch."""
     return [
         *_saved(inventory),
         *_policies(inventory),
@@ -128,7 +129,7 @@ def _policies(inventory: Inventory) -> Iterator[Step]:
 
 
 def policy_file(entry: PolicyEntry) -> str:
-    """The file into which the plan saves a policy."""
+    """The name of the file in which the plan saves a scheduler configuration."""
     return quote(f"{entry.name.replace('/', '-')}.conf")
 
 
@@ -175,13 +176,14 @@ def _configurations(inventory: Inventory, *, volcano: bool) -> list[tuple[str, s
 
 
 def _is(webhook: Webhook, *, volcano: bool) -> bool:
-    """Whose it is; one of which nobody knows bears Volcano's name, and is Volcano's."""
+    """Whether the webhook is Volcano's (or vcbatch's). One of unknown origin has a name of Volcano's and counts as
+    Volcano's."""
     return (webhook.maker is not Maker.VCBATCH) if volcano else (webhook.maker is Maker.VCBATCH)
 
 
 def _admission_policies(inventory: Inventory, maker: Maker) -> list[str]:
     found = [one for one in inventory.admission_policies if one.maker is maker]
-    # Bindings first: a policy without one judges nothing.
+    # Bindings first: a policy without a binding validates nothing.
     found.sort(key=lambda one: not one.kind.endswith("Binding"))
     return [f"{one.kind.lower()}/{one.name}" for one in found]
 
@@ -322,7 +324,7 @@ def _installed(inventory: Inventory, request: PlanRequest) -> Iterator[Step]:
 
 
 def install_commands(request: PlanRequest, *, policies: Sequence[PolicyEntry], names: Sequence[str]) -> list[str]:
-    """The commands that install vcbatch as a successor."""
+    """The commands that install vcbatch as the successor of Volcano."""
     other = [name for name in names if name != DEFAULT_SCHEDULER]
     if request.helm:
         words = [f"helm install {RELEASE} {request.chart} -n {request.namespace} --create-namespace --wait"]
@@ -391,7 +393,7 @@ def _cleaned(inventory: Inventory, request: PlanRequest) -> Iterator[Step]:
 
 
 def back(inventory: Inventory, request: PlanRequest) -> list[Step]:
-    """From vcbatch to the Volcano that is stopped, or was removed."""
+    """The steps from vcbatch back to a Volcano that is stopped or was removed."""
     return [
         Step(
             title="Back up the current state",
@@ -437,7 +439,7 @@ def _queues_freed(inventory: Inventory) -> Iterator[Step]:
     ]
     if not held:
         return
-    # Without any entry the server would let `before-first-apply` own all fields, which is another manager as well.
+    # Without any entry the server would assign all fields to `before-first-apply`, which is another manager as well.
     entry = {
         "manager": "queue-controller",
         "operation": "Apply",
@@ -490,7 +492,7 @@ def _volcano_started(inventory: Inventory) -> Iterator[Step]:
     commands: list[str] = []
     for one in programs:
         if one.role is Role.ADMISSION:
-            # Its Service and its configurations were removed on the way here.
+            # Its Service and its configurations were removed by the migration to vcbatch.
             commands.append(
                 f"kubectl expose -n {one.namespace} {one.kind.lower()} {one.name} --name=volcano-admission-service "
                 "--port=443 --target-port=8443"
@@ -514,7 +516,8 @@ def _volcano_started(inventory: Inventory) -> Iterator[Step]:
 
 
 def beside(inventory: Inventory, request: PlanRequest, name: str) -> list[Step]:
-    """Our scheduler for another schedulerName beside Volcano, which keeps controllers and admission."""
+    """The steps to run vcbatch's scheduler for another schedulerName beside Volcano, which keeps controllers and
+    admission."""
     taken = scheduler_names(inventory)
     install = f"vcbatch install --namespace {request.namespace} --set components=scheduler --set crds=keep"
     return [

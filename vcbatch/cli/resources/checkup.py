@@ -1,4 +1,4 @@
-"""What `vcbatch doctor` checks: each check asks the server a few questions and says what it found."""
+"""The checks of `vcbatch doctor`: each one sends a few requests and yields findings."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from vcbatch.interfaces.api import Api, ApiError, get_or_none
 Json = dict[str, Any]
 
 _SILENCE: Final = timedelta(minutes=1)
-"""How long a job or a gang may be there before its controller has to have said something."""
+"""How old a job or a gang may be before its controller has to have written a status."""
 _KINDS: Final = (JOBS, QUEUES, PODGROUPS, COMMANDS, JOBFLOWS, JOBTEMPLATES, CRONJOBS)
 _RIGHTS: Final[Sequence[tuple[str, Resource, str, str]]] = (
     ("create", JOBS, "", "submit jobs"),
@@ -51,7 +51,7 @@ _RIGHTS: Final[Sequence[tuple[str, Resource, str, str]]] = (
 
 
 class Verdict(StrEnum):
-    """How a check went."""
+    """The result of a check."""
 
     OK = "ok"
     WARNING = "warning"
@@ -60,7 +60,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What a check found: `todo` says what to do about it."""
+    """A finding; `todo` is the suggested action."""
 
     verdict: Verdict
     about: str
@@ -70,21 +70,21 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """Where to look: the namespace of jobs, that of the components, and the time."""
+    """The scope of the checks: the namespace of jobs, that of the components, and the time."""
 
     namespace: str
     components: str
     now: datetime
     failing: Callable[[], Awaitable[Sequence[str]]] | None = None
-    """Asks which readiness checks of the server fail."""
+    """Requests the failing readiness checks of the server."""
     local: bool = False
-    """The server is a `vcbatch up`, which has everything in one process; `examine` finds that out."""
+    """Whether the server is a `vcbatch up`, which runs everything in one process; set by `examine`."""
 
 
 async def examine(
     api: Api, setting: Setting, *, server: str, version: Callable[[], Awaitable[Json]]
 ) -> AsyncIterator[Finding]:
-    """All checks, one after the other; where the server doesn't answer, that alone. `version` asks what it is."""
+    """All findings, check by check; only one where the server doesn't respond. `version` requests its version."""
     try:
         reported = text(await version(), "gitVersion")
     except ApiError as error:
@@ -114,7 +114,7 @@ def _unreachable(server: str, error: ApiError) -> Finding:
 
 
 async def _tasks(api: Api, setting: Setting) -> AsyncIterator[Finding]:
-    """The background tasks of `vcbatch up`; those of other components are on their Leases."""
+    """Findings about the background tasks of `vcbatch up`; those of other components are on their Leases."""
     if not setting.local or setting.failing is None:
         return
     failing = await setting.failing()
@@ -291,7 +291,7 @@ async def _nodes(api: Api, setting: Setting) -> AsyncIterator[Finding]:
 
 
 async def _jobs(api: Api, setting: Setting) -> AsyncIterator[Finding]:
-    """Whether somebody acts on what is there: what no Lease proves."""
+    """Whether controllers reconcile existing objects, which no Lease proves."""
     jobs = (await api.list(JOBS, namespace=setting.namespace)).items
     mute = [name_of(job) for job in jobs if not text(job, "status", "state", "phase") and _old(job, setting)]
     if mute:

@@ -1,4 +1,4 @@
-"""`vcbatch cluster`: what there is, what is asked for of it, and who waits."""
+"""`vcbatch cluster`: capacity, requests and pending jobs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NODES_SHOWN = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterScreen:
-    """All that counts here; None is what can't be read."""
+    """The data of the screen; None for parts that can't be read."""
 
     server: str
     nodes: Sequence[Json] | None = ()
@@ -63,7 +63,7 @@ def command(access: Access, show_all: bool) -> int:
 
 
 def cluster_text(screen: ClusterScreen, terminal: Terminal, *, show_all: bool = False) -> str:
-    """The screen."""
+    """The text of the screen."""
     loads = loads_of(screen.pods)
     nodes = screen.nodes or ()
     ready = sum(node_state(node).text == "Ready" for node in nodes)
@@ -96,7 +96,7 @@ def _network(hypernodes: Sequence[Json]) -> str:
 
 
 def _counted(objects: Sequence[Json] | None, word: Callable[[Json], str]) -> str:
-    """How many are in each state; empty where that isn't known."""
+    """The number of objects in each state; empty where that isn't known."""
     if objects is None:
         return ""
     counts = Counter(map(word, objects))

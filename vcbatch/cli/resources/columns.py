@@ -1,4 +1,4 @@
-"""The columns of tables of objects."""
+"""The columns of object tables."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """`cell` gives what stands in it for an object at a time. `wide`: only with `-o wide`. `flexible`: may be cut where
-    the terminal isn't wide enough; names never are, since people copy them."""
+    """`cell` returns the content for an object at a time. `wide`: only with `-o wide`. `flexible`: may be cut where the
+    terminal isn't wide enough; names never are, since users copy them."""
 
     name: str
     cell: Callable[[Json, datetime], str | Cell]
@@ -31,6 +31,6 @@ AGE = Column(name="AGE", cell=lambda obj, now: since(obj, "metadata", "creationT
 
 
 def shown_columns(columns: Sequence[Column], *, wide: bool, namespaces: bool) -> list[Column]:
-    """Those that are asked for."""
+    """The columns to print."""
     chosen = [column for column in columns if wide or not column.wide]
     return [NAMESPACE, *chosen] if namespaces else chosen

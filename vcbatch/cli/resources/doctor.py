@@ -1,4 +1,4 @@
-"""`vcbatch doctor`: whether everything that jobs need is there and works, and what to do where it isn't."""
+"""`vcbatch doctor`: diagnoses the installation and suggests fixes."""
 
 from __future__ import annotations
 
@@ -79,7 +79,8 @@ def command(access: Access, components_namespace: str) -> int:
 async def installation(
     api: Api, version: Callable[[], Awaitable[Json]], now: Callable[[], datetime], components: str
 ) -> list[Finding]:
-    """How vcbatch is installed on a cluster; nothing for a `vcbatch up`, and of Leases only what `examine` leaves."""
+    """Findings about the installation of vcbatch on a cluster; none for a `vcbatch up`, and about Leases only those
+    that `examine` doesn't have."""
     from vcbatch.cli.inventory.findings import Level, Purpose, findings
     from vcbatch.cli.inventory.read import PagedApi, Reader
 
@@ -101,14 +102,14 @@ async def installation(
 
 
 async def _lost(access: Access, api: Api) -> list[Finding]:
-    """What the database of a local server has lost, and what still runs of it."""
+    """Findings about lost writes of a local server's database, and pods of it that still run."""
     state = local_state(access)
     if state is None:
         return []
     try:
         known = {text(pod, "metadata", "uid") for pod in (await api.list(PODS)).items}
     except ApiError:
-        return []  # told of already
+        return []  # already reported
     return [
         Finding(verdict=Verdict.WARNING, about="database", message=warning)
         for warning in lost_state_warnings(state, known=known)
@@ -116,7 +117,7 @@ async def _lost(access: Access, api: Api) -> list[Finding]:
 
 
 def lines_of(finding: Finding, terminal: Terminal) -> Iterator[str]:
-    """The finding with what to do below it."""
+    """The finding, with the suggested action below it."""
     tones = {Verdict.OK: Tone.GOOD, Verdict.WARNING: Tone.WAITING, Verdict.FAILED: Tone.BAD}
     word = terminal.paint(f"{finding.verdict:<7}", tones[finding.verdict])
     first, *rest = wrap(f"{finding.about}: {finding.message}", width_of(terminal) - 9) or [""]

@@ -1,4 +1,4 @@
-"""What `-o` can be, and how objects look in each format."""
+"""The values of `-o`, and the output of objects in each format."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _EXAMPLES: Final = {Shape.JSONPATH: "{.items[*].metadata.name}", Shape.CUSTOM_CO
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """A format that was asked for."""
+    """A requested format."""
 
     shape: Shape = Shape.TABLE
     template: Template | None = None
@@ -54,7 +54,7 @@ class Format:
 
 
 class FormatType(click.ParamType):
-    """What `-o` takes."""
+    """The type of `-o`."""
 
     name = "FORMAT"
 
@@ -74,7 +74,7 @@ class FormatType(click.ParamType):
 
 
 def parse_format(given: str) -> Format:
-    """Read `table`, `jsonpath={.kind}` and so on. Raises `ValueError` that says what is wrong."""
+    """Parse `table`, `jsonpath={.kind}` and so on. Raises `ValueError` with a message for users."""
     name, equals, argument = given.partition("=")
     shape = next((shape for shape in Shape if shape == name), None)
     if shape is None:
@@ -108,7 +108,7 @@ def _custom_columns(argument: str) -> tuple[tuple[str, Path], ...]:
 
 
 def _split(argument: str) -> list[str]:
-    """At the commas that aren't inside of brackets or quotes."""
+    """Split at the commas outside of brackets and quotes."""
     parts, depth, quote, start = list[str](), 0, "", 0
     for at, letter in enumerate(argument):
         if quote:
@@ -132,7 +132,7 @@ _DELETED: Final = Cell("deleted", Tone.BAD)
 
 
 class Printer:
-    """Objects of one kind in one format: a list at once, or objects one after the other as a watch brings them."""
+    """Prints objects of one kind in one format: a list at once, or single objects from a watch."""
 
     def __init__(
         self,
@@ -144,7 +144,7 @@ class Printer:
         namespaces: bool = False,
         headers: bool = True,
     ) -> None:
-        """`namespaces`: tables have a column for them."""
+        """`namespaces`: tables have a namespace column."""
         self._format = asked
         self._resource = resource
         self._columns = shown_columns(columns, wide=asked.shape is Shape.WIDE, namespaces=namespaces)
@@ -153,7 +153,7 @@ class Printer:
         self._layout: Layout | None = None
 
     def listed(self, objects: Sequence[Json], *, now: datetime) -> str:
-        """A list as one text, without the last newline; empty where there is nothing to be said."""
+        """A list as one text, without the last newline; empty where there is nothing to print."""
         if self._format.tabular:
             return "\n".join(self._lines(objects, now=now, header=self._headers and bool(objects)))
         if self._format.shape is Shape.NAME:
@@ -162,13 +162,13 @@ class Printer:
         return self._encoded({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": items})
 
     def single(self, obj: Json, *, now: datetime) -> str:
-        """One object by itself: not as a list of one."""
+        """One object by itself, not as a list of one."""
         if self._format.tabular or self._format.shape is Shape.NAME:
             return self.listed([obj], now=now)
         return self._encoded(self._whole(obj))
 
     def another(self, obj: Json, *, now: datetime, deleted: bool = False) -> str:
-        """The object after those before it, as a watch reports it; a table shows `deleted` in place of its age."""
+        """The next object of a watch; a table shows `deleted` in place of its age."""
         if not self._format.tabular:
             text = self.single(obj, now=now)
             return f"---\n{text}" if self._format.shape is Shape.YAML else text
@@ -203,7 +203,7 @@ class Printer:
         return title(self._resource, name_of(obj))
 
     def _whole(self, obj: Json) -> Json:
-        """As the API says it: with its kind, without the record of who set which field."""
+        """The complete object, with apiVersion and kind and without `managedFields`."""
         metadata = {key: value for key, value in (obj.get("metadata") or {}).items() if key != "managedFields"}
         kind = {"apiVersion": self._resource.api_version, "kind": self._resource.kind}
         return {**kind, **obj, "metadata": metadata}
@@ -222,7 +222,7 @@ class Printer:
 
 
 def _yaml(document: Json) -> str:
-    """As kubectl writes it: text of several lines as a block."""
+    """YAML as kubectl prints it: multi-line text as a block."""
     from vcbatch.api import yaml_writer
 
     return yaml_writer.dump(document, width=1000, block_if="\n").rstrip("\n")

@@ -23,9 +23,9 @@ def gangs_table(
     last: bool = False,
     why: Mapping[str, str] | None = None,
 ) -> str:
-    """At most so many of them: the first, or the `last` ones. Empty where there are none. Queues are named where one of
-    them is another than `queue`, and priorities where they differ. Pods are those that run, or of a gang that waits
-    those that have to start together. `why` says by UID why a gang is before another."""
+    """At most `most` gangs: the first, or with `last` the last ones. Empty where there are none. The queue column is
+    present where one of them is in another queue than `queue`, priorities where they differ. PODS are the running pods,
+    or for a pending gang the pods that must start together. `why` gives by UID the reason for which a gang is ahead."""
     if not gangs:
         return ""
     shown = gangs[-most:] if last else gangs[:most]

@@ -1,4 +1,4 @@
-"""The kinds that people list, and the columns that tell objects apart at a glance."""
+"""The kinds that have lists, and the columns of their tables."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _TONES: Final = {
     "Succeeded": Tone.GOOD,
     "Ready": Tone.GOOD,
 }
-"""Of phases and states; a word that isn't here has none."""
+"""The tones of phases and states; other words have none."""
 
 _EXPLAINED: Final = frozenset(
     {JobPhase.PENDING, JobPhase.ABORTED, JobPhase.FAILED, JobPhase.RESTARTING, JobPhase.TERMINATED}
@@ -54,9 +54,9 @@ _TROUBLE: Final = frozenset(
         JobReason.OBJECTS_MISSING,
     }
 )
-"""Why a running job lacks pods that it should have."""
+"""Why a running job lacks pods."""
 _AT_REQUEST: Final[dict[str, str]] = {JobPhase.ABORTED: "suspended", JobPhase.TERMINATED: "cancelled"}
-"""What a person would call it, where a Command asked for it."""
+"""The words for phases that a Command requested."""
 
 
 def toned(word: str) -> Cell:
@@ -80,7 +80,7 @@ def _labels(obj: Json, _: datetime) -> str:
 
 
 def job_phase(job: Json) -> str:
-    """A job that nobody has looked at yet is Pending."""
+    """The phase; Pending for a job that no controller has reconciled yet."""
     return text(job, "status", "state", "phase") or JobPhase.PENDING
 
 
@@ -89,17 +89,17 @@ def job_queue(job: Json) -> str:
 
 
 def job_size(job: Json) -> int:
-    """How many pods it is to have."""
+    """The number of pods in its spec."""
     return sum(number(task, "replicas") for task in objects(job, "spec", "tasks"))
 
 
 def job_pods(job: Json) -> str:
-    """Pods that run or have succeeded, of all."""
+    """Running and succeeded pods, of all."""
     return f"{number(job, 'status', 'running') + number(job, 'status', 'succeeded')}/{job_size(job)}"
 
 
 def job_ran(job: Json) -> str:
-    """How long it was Running, for people; empty where it never was."""
+    """How long it was Running, in kubectl's format; empty where it never was."""
     reported = text(job, "status", "runningDuration")
     try:
         span = parse_duration(reported) if reported else timedelta()
@@ -109,7 +109,7 @@ def job_ran(job: Json) -> str:
 
 
 def job_why(job: Json) -> str:
-    """Why it waits, lacks pods, or failed, in one line; empty where it goes its way."""
+    """Why it is pending, lacks pods, or failed, in one line; empty for a job without problems."""
     phase, reason = job_phase(job), text(job, "status", "state", "reason")
     message = text(job, "status", "state", "message")
     held_up = (phase == JobPhase.RUNNING and reason in _TROUBLE) or (phase in _ENDING and waits_until_gone(message))
@@ -121,19 +121,19 @@ def job_why(job: Json) -> str:
 
 
 def _short_why(job: Json) -> str:
-    """The same for a line of a list, where the job's name stands already: a pod that it begins with is told without."""
+    """The reason for a line of a list, where the job's name is in another column: a pod name at its beginning is
+    shortened by the job's name."""
     name = re.escape(name_of(job))
     return re.sub(rf"(?:(?<=: )|^)(?:pod )?{name}-(?=[a-z0-9-]+-\d+\b)", "", job_why(job), count=1)
 
 
 def out_of_retries(job: Json) -> bool:
-    """Whether it failed instead of being restarted once more."""
+    """Whether it failed because it had no retries left."""
     return text(job, "status", "state", "reason") == JobReason.RETRIES_EXHAUSTED
 
 
 def job_restarts(job: Json) -> int:
-    """How often it was restarted. `status.retryCount` counts the times too that it was resumed, and the restart that
-    wasn't made any more."""
+    """The number of restarts. `status.retryCount` also counts resumes, and the restart that was no longer executed."""
     resumes = number(job, "status", "ledger", "resumes")
     return max(number(job, "status", "retryCount") - resumes - out_of_retries(job), 0)
 
@@ -190,7 +190,8 @@ QUEUE: Final = Kind(
     ),
 )
 
-# -- flows, templates, schedules ------------------------------------------------------------------------------------
+# -- flows, templates, CronJobs
+# -----------------------------------------------------------------------------------------
 
 
 def flow_phase(flow: Json) -> str:
@@ -259,7 +260,7 @@ CRONJOB: Final = Kind(
     ),
 )
 
-# -- pods and places ------------------------------------------------------------------------------------------------
+# -- pods and nodes -------------------------------------------------------------------------------------------------
 
 
 def _pod_ready(pod: Json, _: datetime) -> str:
@@ -268,7 +269,7 @@ def _pod_ready(pod: Json, _: datetime) -> str:
 
 
 def pod_status(pod: Json) -> Cell:
-    """In one word, as kubectl says it."""
+    """The status in one word, as in kubectl."""
     word = summarise(pod).reason
     phase = text(pod, "status", "phase")
     return Cell(word, Tone.BAD if phase == "Failed" else _TONES.get(phase))

@@ -1,4 +1,4 @@
-"""`list` and `get` of every kind: options, selection on the server, formats, and following with `-w`."""
+"""`list` and `get` of every kind: options, selection on the server, formats, and watching with `-w`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Keep = Callable[[Json], bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """A kind as people see it: `word` is what one is called (`job`)."""
+    """A kind in the command line; `word` is the singular (`job`)."""
 
     resource: Resource
     word: str
@@ -57,7 +57,7 @@ class PathType(click.ParamType):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What the options of a list say. `keep` selects what the server can't."""
+    """The options of a list. `keep` filters by what the server can't select."""
 
     format: Format
     all_namespaces: bool = False
@@ -70,7 +70,7 @@ class Asked:
 
 
 def format_option(function: F) -> F:
-    """`-o`, as the argument `output`."""
+    """Add `-o`, as the argument `output`."""
     return click.option(
         "-o",
         "--output",
@@ -83,7 +83,7 @@ def format_option(function: F) -> F:
 
 
 def list_options(*, namespaced: bool) -> Callable[[F], F]:
-    """The options of a list, as the argument `asked`."""
+    """Add the options of a list, as the argument `asked`."""
 
     def decorate(function: F) -> F:
         @functools.wraps(function)
@@ -138,7 +138,7 @@ _LIST_OPTIONS: Sequence[Callable[[Any], Any]] = (
 
 
 def list_command(kind: Kind, *, text: str = "") -> click.Command:
-    """The command `list` of a kind that needs no options of its own."""
+    """The command `list` of a kind without options of its own."""
 
     @list_options(namespaced=kind.resource.namespaced)
     @access_options
@@ -161,7 +161,7 @@ def get_command(kind: Kind) -> click.Command:
             if len(names) != 1:
                 raise click.UsageError(f"-w requires a single {kind.word}, got {len(names)}")
             namespace = access.namespace if kind.resource.namespaced else None
-            # What isn't there is an error, as without -w.
+            # A missing object is an error, as without -w.
             access.once(lambda api: api.get(kind.resource, names[0], namespace=namespace))
             asked = Asked(format=output, field_selector=f"metadata.name={names[0]}", watch=True, headers=not no_headers)
             return show_list(access, kind, asked)
@@ -171,7 +171,7 @@ def get_command(kind: Kind) -> click.Command:
 
 
 def show_named(access: Access, kind: Kind, names: Sequence[str], output: Format, *, headers: bool = True) -> int:
-    """Print those objects of these names that there are; the exit code is 1 where one isn't there."""
+    """Print the existing objects of these names; the exit code is 1 where one doesn't exist."""
     namespace = access.namespace if kind.resource.namespaced else None
     found: list[Json] = []
 
@@ -187,7 +187,7 @@ def show_named(access: Access, kind: Kind, names: Sequence[str], output: Format,
 
 
 def show_list(access: Access, kind: Kind, asked: Asked) -> int:
-    """Print what there is, and go on with what changes where that is asked for. Raises `CliError`."""
+    """Print the objects, and with `-w` their changes. Raises `CliError`."""
     everywhere = asked.all_namespaces or not kind.resource.namespaced
     namespace = None if everywhere else access.namespace
     printer = _printer(kind, asked)
@@ -231,7 +231,7 @@ async def _follow(
     server: str,
     clock: Callable[[], datetime],
 ) -> None:
-    """Without end. A server that never answered is an error at once; one that goes away is waited for."""
+    """Print changes until interrupted. A server that never responded is an error at once; a lost one is retried."""
     from vcbatch.runtime.clock import SystemClock
     from vcbatch.runtime.random import SystemRandom
     from vcbatch.sdk.watching import changes
@@ -260,7 +260,7 @@ async def _follow(
         if first and not kept and _for_reading(asked.format):
             note(_nothing(kind, namespace, asked))
         elif first and asked.format.tabular:
-            say(printer.listed([change.object for change in kept], now=now))  # widths that fit all of them
+            say(printer.listed([change.object for change in kept], now=now))  # column widths for all objects
         else:
             for change in kept:
                 _say(printer.another(change.object, now=now, deleted=change.deleted), asked.format)
@@ -283,7 +283,7 @@ def _printer(kind: Kind, asked: Asked) -> Printer:
 
 
 def _say(text: str, output: Format) -> None:
-    """As kubectl, a template ends without a newline of ours, but for a person's prompt."""
+    """Print a text. A template ends without a newline, as in kubectl, except on a terminal."""
     bare = output.shape is Shape.JSONPATH and terminal_of().width is None
     say(text, end="" if bare else "\n")
 
@@ -295,7 +295,7 @@ def _nothing(kind: Kind, namespace: str | None, asked: Asked) -> str:
 
 
 def _sort_key(path: Path) -> Callable[[Json], tuple[int, float, str]]:
-    """Nothing first, then numbers, then text (times as RFC 3339 sort as text)."""
+    """The key for sorting by a path: missing values first, then numbers, then text (times as RFC 3339 sort as text)."""
 
     def key(obj: Json) -> tuple[int, float, str]:
         value = next(iter(path.find_or_none(obj)), None)

@@ -1,4 +1,4 @@
-"""`list` and `get` of the kinds that need no options of their own."""
+"""`list` and `get` of the kinds without options of their own."""
 
 from __future__ import annotations
 

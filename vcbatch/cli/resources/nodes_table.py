@@ -1,4 +1,4 @@
-"""Nodes with what of them is asked for."""
+"""Nodes with the requests of their pods."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from vcbatch.cli.base.terminal import PLAIN, Terminal, Tone
 Json = dict[str, Any]
 
 ENDED = ("Succeeded", "Failed")
-"""Phases of pods that take no room any more."""
+"""Phases of pods that no longer use capacity."""
 
 
 @dataclass(slots=True)
 class Load:
-    """What the pods of a node, or of all nodes, ask for, and how many they are."""
+    """The sum of requests and the number of pods, of one node or of all."""
 
     cpu: Quantity = ZERO
     memory: Quantity = ZERO
@@ -29,7 +29,7 @@ class Load:
     pods: int = 0
 
     def add(self, pod: Json) -> None:
-        """Count a pod."""
+        """Add a pod."""
         usage = pod_usage(dig(pod, "spec") or {})
         self.cpu = self.cpu + usage.get("cpu", ZERO)
         self.memory = self.memory + usage.get("memory", ZERO)
@@ -46,12 +46,12 @@ class Load:
 
 
 def on_node(pod: Json) -> str:
-    """The node whose room it takes; empty where it has none, or has ended."""
+    """The node whose capacity the pod uses; empty for an unscheduled or finished pod."""
     return "" if text(pod, "status", "phase") in ENDED else text(pod, "spec", "nodeName")
 
 
 def loads_of(pods: Sequence[Json]) -> dict[str, Load]:
-    """By node, of the pods there that have not ended."""
+    """The loads by node, of unfinished pods."""
     found: dict[str, Load] = {}
     for pod in pods:
         if node := on_node(pod):
@@ -60,7 +60,7 @@ def loads_of(pods: Sequence[Json]) -> dict[str, Load]:
 
 
 def node_state(node: Json) -> Cell:
-    """Whether it is ready, and takes pods."""
+    """Whether it is ready and schedulable."""
     ready = any(
         text(one, "type") == "Ready" and text(one, "status") == "True" for one in objects(node, "status", "conditions")
     )
@@ -76,7 +76,7 @@ def nodes_table(
     indent: str = "",
     terminal: Terminal = PLAIN,
 ) -> str:
-    """A line a node: what is asked for of what it has. GPUs only where there are any. At most so many lines."""
+    """A line for each node, at most `most`: requested and allocatable quantities. GPUs only where there are any."""
     rows: list[Row] = [("NODE", "STATUS", "CPU REQ", "MEMORY REQ", "GPU REQ", "PODS")]
     shown = nodes if most is None else nodes[:most]
     gpus = False
@@ -101,10 +101,10 @@ def nodes_table(
 
 
 def asked_of(asked: Quantity, has: Quantity) -> str:
-    """`7.5/96`: how much is asked for of what there is, where these are pieces."""
+    """Requested and total number of a countable resource: `7.5/96`."""
     return f"{asked.milli() / 1000:g}/{has.value()}"
 
 
 def gibibytes(quantity: Quantity) -> str:
-    """With one digit, without the unit."""
+    """The quantity in GiB with one digit, without the unit."""
     return f"{quantity.nano / NANO / 2**30:.1f}"

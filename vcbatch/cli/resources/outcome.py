@@ -1,4 +1,4 @@
-"""How a job ended, for the shell that waits for it: an exit code and a sentence."""
+"""The end of a job for the shell that waits for it: an exit code and a sentence."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _UNKNOWN: Final = 1
 
 
 def exit_code(job: Json, pods: Iterable[Json] = ()) -> int:
-    """0 for a completed job; else that of the container which failed first in the last attempt, as a shell gives it
-    (128 + n for signal n); 124 where the job's time was over, 1 where nothing is known.
+    """The exit code: 0 for a completed job; else that of the container which failed first in the last attempt, as a
+    shell reports it (128 + n for signal n); 124 where the job's time limit was exceeded, 1 where nothing is known.
 
-    vcbatch's controllers leave the evidence in the job's status. Volcano's don't: then it is looked for in `pods`.
+    vcbatch's controllers record the failures in the job's status. Volcano's don't: then they are taken from `pods`.
     """
     if job_phase(job) == JobPhase.COMPLETED:
         return 0
@@ -33,7 +33,7 @@ def exit_code(job: Json, pods: Iterable[Json] = ()) -> int:
 
 
 def sentence(job: Json, *, now: datetime) -> str:
-    """`train-x7k2p completed after 3m12s`, or how else it ended and why."""
+    """The result as a sentence: `train-x7k2p completed after 3m12s`, or its failure with the reason."""
     name, phase = text(job, "metadata", "name"), job_phase(job)
     created, ended = moment(job, "metadata", "creationTimestamp"), moment(job, "status", "state", "lastTransitionTime")
     span = max((ended or now) - (created or now), timedelta())
@@ -42,12 +42,12 @@ def sentence(job: Json, *, now: datetime) -> str:
     said = f"{name} {phase.lower()} after {human(span)}{again}"
     why = cause_of(origin_of(text(job, "status", "state", "message") or text(job, "status", "state", "reason")))
     if out_of_retries(job):
-        why = why.rpartition("; ")[0] or why  # how often it was restarted is said already
+        why = why.rpartition("; ")[0] or why  # the number of restarts is mentioned already
     return f"{said}: {why}" if why and phase != JobPhase.COMPLETED else said
 
 
 def _first(codes: Iterable[tuple[int, str, int]]) -> int:
-    """The code of the earliest of the last attempt; entries are attempt, time and code."""
+    """The code of the earliest failure in the last attempt; entries are attempt, time and code."""
     known = sorted(codes)
     last = [code for attempt, _, code in known if attempt == known[-1][0]]
     return last[0] if last else 0

@@ -1,4 +1,4 @@
-"""Reading more than one kind for a screen, of which some may be out of a person's reach."""
+"""Reads several kinds for a screen, some of which the user may not be allowed to read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Json = dict[str, Any]
 async def within_reach(
     api: Api, resource: Resource, *, namespace: str | None = None, label_selector: str = "", field_selector: str = ""
 ) -> Sequence[Json]:
-    """The objects; none, and a word on stderr, where they can't be read."""
+    """The objects; none, and a message on stderr, where they can't be read."""
     found = await readable(
         api, resource, namespace=namespace, label_selector=label_selector, field_selector=field_selector
     )
@@ -26,7 +26,7 @@ async def within_reach(
 async def readable(
     api: Api, resource: Resource, *, namespace: str | None = None, label_selector: str = "", field_selector: str = ""
 ) -> Sequence[Json] | None:
-    """The objects; None, and a word on stderr, where they may not be read or the server doesn't have the kind."""
+    """The objects; None, and a message on stderr, where they may not be read or the server doesn't have the kind."""
     try:
         listing = await api.list(
             resource, namespace=namespace, label_selector=label_selector, field_selector=field_selector
@@ -40,18 +40,19 @@ async def readable(
 
 
 async def events_of(api: Api, *objects: Json) -> list[Json]:
-    """The events about these objects, of which none may be there."""
+    """The events about these objects, possibly none."""
     found: list[Json] = []
     for obj in objects:
         if uid := uid_of(obj):
-            namespace = obj["metadata"].get("namespace") or "default"  # where events about cluster-wide objects are
+            namespace = obj["metadata"].get("namespace") or "default"  # of events about cluster-scoped objects
             selector = f"involvedObject.uid={uid}"
             found += await within_reach(api, EVENTS, namespace=namespace, field_selector=selector)
     return found
 
 
 async def pod_groups_in_reach(api: Api, namespace: str) -> Sequence[Json]:
-    """Those of all namespaces, since a queue is shared; those of one where others can't be read."""
+    """The PodGroups of all namespaces, since namespaces share queues; those of one namespace where others can't
+    be read."""
     try:
         return (await api.list(PODGROUPS)).items
     except ApiError as error:
@@ -66,12 +67,12 @@ async def queues_in_reach(api: Api) -> Sequence[Json]:
 
 
 async def priorities_in_reach(api: Api) -> Mapping[str, int]:
-    """Values of PriorityClasses by name."""
+    """The values of PriorityClasses by name."""
     return {name_of(one): number(one, "value") for one in await within_reach(api, PRIORITYCLASSES)}
 
 
 def owned_by(objects: Sequence[Json], uid: str) -> list[Json]:
-    """Those that this object controls."""
+    """The objects that the object with this UID controls."""
     return [
         obj
         for obj in objects

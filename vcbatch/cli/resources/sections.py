@@ -1,4 +1,4 @@
-"""The parts of a description of one object: names with values, titled sections, events."""
+"""The parts of a description of one object: name-value lines, titled sections, events."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ABOUT: Final = ("involvedObject",)
 
 
 def facts(pairs: Iterable[tuple[str, str | Cell]], terminal: Terminal) -> str:
-    """One name with its value a line; those without a value are left out. Long values go on below themselves."""
+    """One line for each name with its value, without those that have no value. Long values continue below."""
     kept = [(name, value if isinstance(value, Cell) else Cell(value)) for name, value in pairs]
     kept = [(name, value) for name, value in kept if value.text]
     margin = max((cells(name) for name, _ in kept), default=0) + 2
@@ -35,7 +35,7 @@ def facts(pairs: Iterable[tuple[str, str | Cell]], terminal: Terminal) -> str:
 
 
 def width_of(terminal: Terminal) -> int:
-    """Where running text is broken: at the terminal's width, at 80 where nobody looks."""
+    """The width of running text: the terminal's, or 80 for a file or a pipe."""
     return terminal.width or _WIDTH
 
 
@@ -50,12 +50,12 @@ def document(parts: Iterable[str]) -> str:
 
 
 def quantities_text(resources: Mapping[str, Quantity]) -> str:
-    """`cpu 4, memory 8Gi`, what is zero left out."""
+    """`cpu 4, memory 8Gi`, without zero quantities."""
     return ", ".join(f"{name} {quantity.format()}" for name, quantity in sorted(resources.items()) if quantity)
 
 
 def moment_text(when: datetime | None, now: datetime) -> str:
-    """`2026-11-22 19:46:43 UTC (3m ago)`, or in how long; empty for nothing."""
+    """`2026-11-22 19:46:43 UTC (3m ago)`, or `in` for a time to come; empty for None."""
     if when is None:
         return ""
     how_long = f"in {age(now, when)}" if when > now else f"{age(when, now)} ago"
@@ -67,7 +67,7 @@ def labels_text(labels: Mapping[str, str]) -> str:
 
 
 def events_text(events: Sequence[Json], terminal: Terminal, *, now: datetime) -> str:
-    """The last events, the oldest first, each message whole."""
+    """The latest events, the oldest first, each message in full."""
     ordered = sorted(events, key=lambda event: (_seen(event) or now, _written(event)))
     shown = ordered[-_EVENTS_SHOWN:]
     rows: list[Row] = [("AGE", "TYPE", "REASON", "ABOUT")]
@@ -98,7 +98,8 @@ def objects_table(
     most: int = 20,
     more: str = "",
 ) -> str:
-    """Objects by name as an indented table; of more than `most`, what shows them all."""
+    """Objects sorted by name as an indented table of at most `most` lines, followed by `more`, the command that
+    lists all."""
     if not objects:
         return ""
     narrow = shown_columns(columns, wide=False, namespaces=False)
@@ -122,7 +123,7 @@ def _seen(event: Json) -> datetime | None:
 
 
 def _written(event: Json) -> int:
-    """Which of two events of one second was written later; a server needn't tell."""
+    """The order of events of the same second, from the resourceVersion; 0 where it isn't a number."""
     version = text(event, "metadata", "resourceVersion")
     return int(version) if version.isascii() and version.isdigit() else 0
 

@@ -1,4 +1,4 @@
-"""Lines before the names of a tree."""
+"""The branches of a text tree."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from vcbatch.cli.base.terminal import Terminal
 
 
 def branch(lasts: Sequence[bool], terminal: Terminal) -> tuple[str, str]:
-    """What stands before an entry, and before a line that goes on below it. `lasts`: whether it, and each entry above
-    it below the top, is the last among its siblings."""
+    """The prefixes of an entry and of further lines below it. `lasts`: whether it, and each ancestor below the root, is
+    the last among its siblings."""
     joint, end, through = ("├─ ", "└─ ", "│  ") if terminal.unicode else ("|- ", "`- ", "|  ")
     if not lasts:
         return "", ""

@@ -1,1 +1,1 @@
-"""`vcbatch run`: a program as a job, from here to its exit code."""
+"""`vcbatch run`: run a program as a job, from submission to its exit code."""

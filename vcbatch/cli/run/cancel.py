@@ -1,4 +1,4 @@
-"""`vcbatch job cancel`: end jobs that nobody waits for any more."""
+"""`vcbatch job cancel`: end jobs and keep their records."""
 
 from __future__ import annotations
 

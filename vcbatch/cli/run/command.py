@@ -1,4 +1,4 @@
-"""`vcbatch run`: the options, the plan, the submission."""
+"""`vcbatch run`: options, plan, submission."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FLAGS: Final[Mapping[str, str]] = {
     "max_retries": "--max-retries",
     "work_dir": "--workdir",
 }
-"""Which option gives which field of a request; the others have the field's name."""
+"""Field of a request -> its option, where the names differ."""
 
 
 @click.command("run", context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
@@ -169,7 +169,7 @@ def _composed(
     dry_run: bool,
     options: Mapping[str, Any],
 ) -> Json:
-    """Raises `click.BadParameter` for what no job can be."""
+    """The job for the options. Raises `click.BadParameter` for invalid ones."""
     from vcbatch.cli.run.place import here, must_be_here, on_this_machine
     from vcbatch.sdk.compose import Array, CannotCompose, Framework, JobRequest, Volume, compose
     from vcbatch.sdk.compose.request import VolumeKind, time_limit_seconds
@@ -202,7 +202,8 @@ def _composed(
 
 
 def _is_local(access: Access, *, needed: bool) -> bool:
-    """Whether the server is this machine's. A plan with an image can be made without asking anybody."""
+    """Whether the server is in local mode. Unless it is `needed`, an unreachable server counts as not local, so that a
+    job with an image can be composed offline."""
     from vcbatch.cli.run.place import is_local
 
     try:

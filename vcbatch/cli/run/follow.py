@@ -1,4 +1,4 @@
-"""A submitted job until its end: its log, how it stands, and what Ctrl-C means."""
+"""Follows a submitted job until its end: its log, its status, and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _INTERVAL: Final = 0.5
 
 
 class Choice(StrEnum):
-    """What to do with a job that somebody doesn't want to wait for."""
+    """What to do with a job that the user doesn't want to wait for."""
 
     DETACH = "detach"
     CANCEL = "cancel"
@@ -46,8 +46,8 @@ class Choice(StrEnum):
 
 
 async def follow(api: HttpApi, job: Json, *, next_commands: NextCommands, server: str) -> int:
-    """Show the job's log until it ends; the exit code of `vcbatch run`. The first Ctrl-C asks what is to become of the
-    job, where there is somebody to ask, and leaves it alone where there isn't; the second leaves it alone."""
+    """Print the job's log until it ends; returns the exit code of `vcbatch run`. On the first Ctrl-C the user can
+    choose what happens to the job; without a terminal, and on the second one, the job keeps running."""
     following = _Following(api, job, next_commands, server)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -61,7 +61,7 @@ async def follow(api: HttpApi, job: Json, *, next_commands: NextCommands, server
 
 
 class NextCommands:
-    """What a person can type to come back to a job that goes on, with the options by which this command found it."""
+    """The commands to return to a running job, with the options by which this command chose its server."""
 
     def __init__(self, name: str, access: Access) -> None:
         self.logs = access.repeat(f"vcbatch job logs -f {name}")
@@ -93,7 +93,7 @@ class _Following:
         self._interrupted.set()
 
     def _clear_status_line(self) -> None:
-        self.status_line.progress("")  # a line of the log comes, so that the bar has ended or is about to be drawn anew
+        self.status_line.progress("")  # a line of the log follows, so the bar has ended or will be drawn again
         self.status_line.clear()
 
     async def run(self) -> int:
@@ -103,7 +103,7 @@ class _Following:
             code = await self._until(ended)
             self.status_line.clear()
             return await self._result() if code is None else code
-        except (ApiError, OSError):  # the server is lost, or whoever read the log has gone
+        except (ApiError, OSError):  # the server is lost, or the reader of the log has closed it
             self._leave()
             raise
         finally:
@@ -125,7 +125,7 @@ class _Following:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _until(self, ended: asyncio.Future[None]) -> int | None:
-        """None once the job has ended, else the exit code with which it is left alone."""
+        """None once the job has ended, else the exit code with which the command detaches from it."""
         while True:
             signalled = asyncio.ensure_future(self._interrupted.wait())
             await asyncio.wait((ended, signalled), return_when=asyncio.FIRST_COMPLETED)
@@ -162,7 +162,7 @@ class _Following:
         if word and Choice.CANCEL.startswith(word):
             return Choice.CANCEL
         if word and Choice.DETACH.startswith(word):
-            self._signals.clear()  # it was asked for, and is no failure
+            self._signals.clear()  # the user requested it, so it isn't an error
             return Choice.DETACH
         self._signals.clear()
         return Choice.GO_ON
@@ -214,7 +214,7 @@ class _Following:
             await asyncio.sleep(_INTERVAL)
 
     async def _show_log(self) -> None:
-        """A log that can't be read is no reason not to wait for the job."""
+        """Print the log. If it can't be read, the command still waits for the job."""
         layout = Layout.of(self._job, tasks=None, indices=None, containers=None)
         style = Style(layout=layout if layout.speakers > 1 else None, terminal=terminal_of(sys.stdout))
         try:

@@ -1,4 +1,4 @@
-"""Where a program will run: on a cluster, or as processes of this machine."""
+"""Where a program will run: on a cluster, or as local processes."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Json = dict[str, Any]
 
 
 def is_local(access: Access) -> bool:
-    """Whether the server is one of `vcbatch up`. Raises `CliError` where there is none."""
+    """Whether the server is in local mode. Raises `CliError` where there is no server."""
     version = access.once(lambda api: api.version())  # type: ignore[attr-defined]
     return names.LOCAL_SERVER_MARK in str(version.get("gitVersion", ""))
 
 
 def on_this_machine(job: Json, access: Access) -> Json:
-    """The job such that none of its pods goes to a virtual node, where it would only pretend to run. Raises `CliError`
-    where there is no other."""
+    """The job, excluded from virtual nodes, where its pods would only be simulated. Raises `CliError` where there are
+    only virtual nodes."""
     nodes = access.once(lambda api: api.list(NODES)).items
     virtual = [node for node in nodes if words(node, "metadata", "labels").get(names.VIRTUAL_NODE) == "true"]
     if len(virtual) == len(nodes):
@@ -42,15 +42,15 @@ def on_this_machine(job: Json, access: Access) -> Json:
 
 
 def must_be_here(*directories: str) -> None:
-    """Raises `CliError` for one that isn't on this machine: a pod would wait for it."""
+    """Raise `CliError` for a directory that doesn't exist locally: a pod would wait for it."""
     for directory in directories:
         if not Path(directory).exists():
             raise CliError(f"{directory}: no such directory")
 
 
 def here(command: tuple[str, ...]) -> tuple[tuple[str, ...], str, str]:
-    """The command, the interpreter and the directory such that this machine's kubelet, whose PATH is another, starts
-    what this shell would. Raises `CliError` for a program that isn't here."""
+    """The command, the interpreter and the directory with which the local kubelet, whose PATH differs, starts the
+    program that this shell would. Raises `CliError` for a program that doesn't exist."""
     directory = str(Path.cwd())
     python = shutil.which("python") or shutil.which("python3") or sys.executable
     program = Program.of(command)

@@ -18,7 +18,7 @@ _PLAIN_WHEEL: Final = ("|", "/", "-", "\\")
 
 
 def standing(job: Json, *, now: datetime) -> str:
-    """How the job stands: its name, phase, pods and age, how often it restarted, and why it waits."""
+    """The status of the job: its name, phase, pods and age, the number of restarts, and why it is pending."""
     created = moment(job, "metadata", "creationTimestamp")
     parts = [text(job, "metadata", "name"), job_phase(job), f"{job_pods(job)} pods"]
     if created is not None:
@@ -30,8 +30,8 @@ def standing(job: Json, *, now: datetime) -> str:
 
 
 class StatusLine:
-    """One line that is drawn, removed before anything else is written, and drawn again. Draws nothing where the output
-    is no terminal."""
+    """One line that is drawn, removed before other output is written, and drawn again. Draws nothing where the output
+    isn't a terminal."""
 
     def __init__(self, out: TextIO, terminal: Terminal) -> None:
         self._out = out
@@ -47,7 +47,7 @@ class StatusLine:
         return self._terminal.width is None
 
     def hide(self) -> None:
-        """Stay off the screen, for a question."""
+        """Remove the line while a question is shown."""
         self.clear()
         self._hidden = True
 
@@ -55,14 +55,14 @@ class StatusLine:
         self._hidden = False
 
     def say(self, line: str) -> None:
-        """What the line says from now on; the wheel before it turns."""
+        """Set the text of the line and advance its spinner."""
         wheel = _WHEEL if self._terminal.unicode else _PLAIN_WHEEL
         self._turn = (self._turn + 1) % len(wheel)
         self._line = f"{wheel[self._turn]} {clean(line)}"
         self.draw()
 
     def progress(self, line: str) -> None:
-        """A progress bar of the program, which is shown in place of how the job stands until its line ends (empty)."""
+        """Show a progress bar of the program in place of the status; an empty line ends that."""
         if line or self._bar:
             self._bar = clean(line)
             self.draw()
@@ -75,7 +75,7 @@ class StatusLine:
             self._drawn = True
 
     def clear(self) -> None:
-        """Take it off the screen, until it is drawn again."""
+        """Remove the line until it is drawn again."""
         if self._drawn:
             self._out.write("\r\x1b[K")
             self._out.flush()

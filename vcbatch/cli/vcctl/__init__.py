@@ -1,5 +1,5 @@
-"""Volcano's own commands, for the scripts and programs that call them: `vcctl`, `vsub`, `vjobs` and the others.
+"""Volcano's own commands, for scripts and programs that call them: `vcctl`, `vsub`, `vjobs` and the others.
 
-What a script gives and parses is Volcano's to the byte: flags, columns, sentences, exit codes. Where that does harm,
-docs/differences-cli.md says what is done in its place.
+Input and output of scripts are identical to Volcano's: flags, columns, messages, exit codes. docs/differences-cli.md
+lists the exceptions, where Volcano's behaviour would do harm.
 """

@@ -1,4 +1,4 @@
-"""Which server the commands speak to: `--master`, `--kubeconfig` and `--context`, or what is configured."""
+"""The server of the commands: `--master`, `--kubeconfig` and `--context`, or the configured one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def once(given: Given, work: Callable[[Api], Coroutine[Any, Any, T]]) -> T:
 
 
 def required(given: Given, name: str, otherwise: str) -> str:
-    """The value of a flag that can't be left out. Raises `CliError` with the sentence `otherwise`."""
+    """The value of a required flag. Raises `CliError` with the message `otherwise`."""
     value = given.text(name)
     if not value:
         raise CliError(otherwise, hint=f"Give it with --{name}.")

@@ -1,4 +1,4 @@
-"""Tables as Volcano prints them: every column, the last too, filled with blanks to its width."""
+"""Tables as Volcano prints them: every column, the last too, is padded to its width."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from vcbatch.cli.base.terminal import cells, clean
 
 NOTHING = "No resources found"
-"""What is said in place of a table without lines."""
+"""The message in place of an empty table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """At least `width` cells wide, and `title_gap` wider than its title and `gap` wider than what stands in it."""
+    """A column. It is at least `width` cells wide, `title_gap` wider than its title, and `gap` wider than its
+    content."""
 
     title: str
     width: int = 0
@@ -28,7 +29,7 @@ class Column:
 def table(
     columns: Sequence[Column], rows: Iterable[Sequence[str | int]], *, unseen: Sequence[Sequence[str]] = ()
 ) -> str:
-    """The title and the rows, one line each. `unseen` rows count for the widths of their (first) columns only."""
+    """The titles and the rows, one line each. `unseen` rows count only for the widths of their (first) columns."""
     shown = [[clean(str(cell)) for cell in row] for row in rows]
     widths = [
         column.fit(max((cells(row[at]) for row in (*shown, *unseen) if at < len(row)), default=0))

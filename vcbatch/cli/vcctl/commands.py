@@ -1,5 +1,5 @@
-"""Every command with its flags. Which letter stands for what differs between programs, as in Volcano: `-n` is the
-namespace in `vcctl job` and the name in `vjobs`, `vsub` and the like, and in `vcctl queue`."""
+"""All commands with their flags. As in Volcano, short flags differ between programs: `-n` is the namespace in `vcctl
+job` and the name in `vjobs`, `vsub` and the like, and in `vcctl queue`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vcbatch.cli.vcctl.tree import Command
 
 _HERE = "vcbatch.cli.vcctl"
 NAMESPACE: Final = "default"
-"""Where jobs are looked for, whatever the kubeconfig's context says, as Volcano's commands do."""
+"""The default namespace of jobs, whatever the kubeconfig's context is, as in Volcano's commands."""
 IMAGE: Final = "busybox"
 _RESOURCES = "cpu=1000m,memory=100Mi"
 
@@ -210,4 +210,4 @@ def _programs() -> dict[str, Command]:
 
 
 PROGRAMS = _programs()
-"""By the names that they are called."""
+"""The programs by name."""

@@ -1,7 +1,8 @@
-"""Flags as Go's pflag reads them: `--flag x`, `--flag=x`, `-f x`, `-fx`, `-f=x`, groups of letters, flags anywhere.
+"""A parser for flags in the syntax of Go's pflag: `--flag x`, `--flag=x`, `-f x`, `-fx`, `-f=x`, groups of letters,
+flags anywhere.
 
-Scripts depend on what click does otherwise (`-N=x` is "x" here, not "=x"; numbers may be hexadecimal; a wrong flag is
-named in Go's words), so the commands that stand in for Volcano's have a reader of their own.
+Scripts depend on differences from click (`-N=x` is "x" here, not "=x"; numbers may be hexadecimal; errors have Go's
+wording), so the commands that replace Volcano's have their own parser.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ Value = str | int | bool
 
 
 class Kind(StrEnum):
-    """What a flag takes, in the words of Go's help."""
+    """The type of a flag, in the words of Go's help."""
 
     TEXT = "string"
     INT = "int"
@@ -27,7 +28,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flag:
-    """`--name`, or `-short` where it has a letter."""
+    """A flag `--name`, or `-short` where it has a letter."""
 
     name: str
     short: str = ""
@@ -40,16 +41,16 @@ HELP = "help"
 
 
 class FlagError(Exception):
-    """The arguments can't be read; the message is pflag's."""
+    """The arguments are invalid; the message is pflag's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What flags a command was given, and what else."""
+    """The flags and arguments of a command."""
 
     values: Mapping[str, Value]
     named: frozenset[str]
-    """The flags that were given, whatever their value."""
+    """The flags that were set, whatever their value."""
     rest: Sequence[str]
 
     def text(self, name: str) -> str:
@@ -67,7 +68,7 @@ class Given:
 
 
 def parse(arguments: Sequence[str], flags: Sequence[Flag]) -> Given:
-    """Read the arguments; a flag given twice has its last value. Raises `FlagError` for the first that is wrong."""
+    """Parse the arguments; for a repeated flag the last value counts. Raises `FlagError` for the first invalid one."""
     return _Reader(flags).read(arguments)
 
 
@@ -147,7 +148,7 @@ _MOST_DIGITS = 100
 
 
 def _value(kind: Kind, text: str) -> Value:
-    """Raises `ValueError` with Go's words."""
+    """Parse a value. Raises `ValueError` with Go's message."""
     if kind is Kind.TEXT:
         return text
     if kind is Kind.BOOL:
@@ -165,7 +166,7 @@ def _value(kind: Kind, text: str) -> Value:
 
 def _integer(text: str) -> int:
     digits = text.lstrip("+-")
-    # Go, unlike Python, still takes a leading 0 for octal.
+    # Unlike Python, Go parses a leading 0 as octal.
     octal = len(digits) > 1 and digits[0] == "0" and (digits[1].isdigit() or digits[1] == "_")
     number = int(digits.replace("_", ""), 8 if octal else 0)
     return -number if text.startswith("-") else number
@@ -175,7 +176,7 @@ _ESCAPES = {"\a": r"\a", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t
 
 
 def _quoted(text: str, *, quote: str = '"') -> str:
-    """As Go's `%q` has it."""
+    """The text quoted as by Go's `%q`."""
     return quote + "".join(_escaped(letter, quote) for letter in text) + quote
 
 

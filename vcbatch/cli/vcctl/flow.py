@@ -23,18 +23,18 @@ _GAP = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowCommands:
-    """The commands for one kind. `words`: what it is called in sentences; `stateful`: whether it has a phase to show;
-    `separator`: what stands between several of them."""
+    """The commands for one kind. `words`: its name in messages; `stateful`: whether it has a phase to print;
+    `separator`: the text between several objects."""
 
     resource: Resource
     words: str
     stateful: bool
     separator: str
 
-    # Showing
+    # Read commands
 
     def list_all(self, given: Given) -> int:
-        """Those of a namespace, or of all."""
+        """Print the objects of a namespace, or of all."""
         everywhere = "all-namespaces" in given.values and given.on("all-namespaces")
 
         async def work(api: Api) -> Sequence[Json]:
@@ -43,7 +43,7 @@ class FlowCommands:
         return self._print(once(given, work))
 
     def get(self, given: Given) -> int:
-        """One of them."""
+        """Print one object."""
         name = required(given, "name", f"name is mandatory to get the particular {self.words} details")
         return self._print([once(given, lambda api: api.get(self.resource, name, namespace=given.text("namespace")))])
 
@@ -60,7 +60,7 @@ class FlowCommands:
         return row
 
     def describe(self, given: Given) -> int:
-        """One of them, or all of the namespace, as stored."""
+        """Print one object, or all of the namespace, as stored."""
         name, namespace, form = given.text("name"), given.text("namespace"), given.text("format")
         if form not in _FORMATS:
             raise CliError(f"Unsupported format: {form}", hint=f"Give {' or '.join(_FORMATS)} with --format.")
@@ -74,16 +74,16 @@ class FlowCommands:
         return 0
 
     def _stored(self, one: Json) -> Json:
-        """With its kind, without the record of who set which field, in the order of Volcano's types."""
+        """The object with its kind, without `managedFields`, in the field order of Volcano's types."""
         metadata = {key: value for key, value in part(one, "metadata").items() if key != "managedFields"}
         rest = {key: value for key, value in one.items() if key not in ("apiVersion", "kind", "metadata")}
         kind = {"kind": self.resource.kind, "apiVersion": self.resource.api_version}
         return {**kind, "metadata": metadata, **rest}
 
-    # Changing
+    # Write commands
 
     def create(self, given: Given) -> int:
-        """Everything in the file; what is refused stops nothing else."""
+        """Create all objects of the file; a rejected one doesn't stop the others."""
         found = self._in_file(required(given, "file", f"{self.words} file must be specified"))
 
         async def make(api: Api, one: Json) -> None:
@@ -92,7 +92,7 @@ class FlowCommands:
         return self._each(given, found, "create", "Created", make)
 
     def delete(self, given: Given) -> int:
-        """What the file names, or the one of this name."""
+        """Delete the objects of the file, or the one of this name."""
         if given.text("file"):
 
             async def drop(api: Api, one: Json) -> None:
@@ -103,7 +103,7 @@ class FlowCommands:
         namespace = given.text("namespace")
 
         async def work(api: Api) -> None:
-            # By UID: another that took the name meanwhile stays.
+            # By UID: another object that has the name by now isn't deleted.
             there = await api.get(self.resource, name, namespace=namespace)
             await api.delete(self.resource, name, namespace=namespace, uid=uid_of(there) or None)
 
@@ -119,7 +119,7 @@ class FlowCommands:
         done: str,
         act: Callable[[Api, Json], Awaitable[None]],
     ) -> int:
-        """A line for each, and an error in the end where one failed."""
+        """Print a line for each object, and raise an error at the end where one failed."""
 
         async def work(api: Api) -> int:
             failures = 0
@@ -139,8 +139,8 @@ class FlowCommands:
         return 0
 
     def _in_file(self, file: str) -> list[Json]:
-        """All of the kind in the file, each with a namespace. Raises `CliError`, before anything has been done, where
-        something else is in it."""
+        """All objects of the file, each with a namespace. Raises `CliError`, before anything is changed, where the file
+        contains other kinds."""
         from vcbatch.cli.files.documents import documents
 
         wanted = (self.resource.api_version, self.resource.kind)
@@ -163,7 +163,7 @@ class FlowCommands:
 
 
 _CONTROLS = {code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)}
-"""What JSON lets pass and a terminal acts on."""
+"""Escapes for control characters that JSON allows but terminals interpret."""
 
 
 def _json(one: Json) -> str:

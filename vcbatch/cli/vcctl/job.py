@@ -19,7 +19,7 @@ from vcbatch.interfaces.api import Api, ApiError, Json
 
 
 def run(given: Given) -> int:
-    """Submit a job made from flags, or the one in a file."""
+    """Submit a job from flags or from a file."""
     from vcbatch.cli.vcctl.job_from_flags import from_file, from_flags
 
     return _submitted(given, from_file(given) if given.text("filename") else from_flags(given))
@@ -43,13 +43,13 @@ def _submitted(given: Given, job: Json) -> int:
     return 0
 
 
-# Showing -------------------------------------------------------------------------------------------------------------
+# Read commands -------------------------------------------------------------------------------------------------------
 
 
 class _Metadata(msgspec.Struct):
     name: str = ""
     namespace: str = ""
-    creationTimestamp: str | None = None  # noqa: N815 - as on the wire
+    creationTimestamp: str | None = None  # noqa: N815 - the name in JSON
     labels: dict[str, str] | None = None
 
 
@@ -79,7 +79,7 @@ class _Status(msgspec.Struct, rename="camel"):
 
 
 class ListedJob(msgspec.Struct):
-    """As much of a job as a line of the list needs."""
+    """The fields of a job for a line of the list."""
 
     metadata: _Metadata = msgspec.field(default_factory=_Metadata)
     spec: _Spec = msgspec.field(default_factory=_Spec)
@@ -105,7 +105,7 @@ _BATCH = "Batch"
 
 
 def list_jobs(given: Given) -> int:
-    """The jobs of a namespace, or of all."""
+    """Print the jobs of a namespace, or of all."""
     everywhere = given.on("all-namespaces")
 
     async def work(api: Api) -> list[ListedJob]:
@@ -116,7 +116,7 @@ def list_jobs(given: Given) -> int:
     if not jobs:
         say(NOTHING)
         return 0
-    # Those that are filtered away count for the widths, as in Volcano.
+    # Rows that are filtered out count for the widths, as in Volcano.
     unseen = [[job.metadata.namespace, job.metadata.name] if everywhere else [job.metadata.name] for job in jobs]
     rows = [_row(job, everywhere=everywhere) for job in jobs if _wanted(job, given)]
     say(table((_NAMESPACE, *_COLUMNS) if everywhere else _COLUMNS, rows, unseen=unseen))
@@ -158,7 +158,7 @@ def show(given: Given) -> int:
 
 
 def view(given: Given) -> int:
-    """A job in full, with its events."""
+    """Print a job in full, with its events."""
     missing = "job name (specified by --name or -N) is mandatory to view a particular job"
     return _viewed(given, required(given, "name", missing))
 
@@ -183,7 +183,7 @@ def _viewed(given: Given, name: str) -> int:
     return 0
 
 
-# Changing ------------------------------------------------------------------------------------------------------------
+# Write commands ------------------------------------------------------------------------------------------------------
 
 
 def suspend(given: Given) -> int:

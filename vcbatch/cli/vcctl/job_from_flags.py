@@ -1,4 +1,4 @@
-"""Jobs as they are submitted: made from flags, or read from a file."""
+"""Jobs for submission, from flags or from a file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def from_flags(given: Given) -> Json:
 
 
 def from_words(given: Given) -> Json:
-    """The same for `vsub`, whose defaults come from the environment, and which takes a command. Raises `CliError`."""
+    """The job for `vsub`, whose defaults come from the environment, and which takes a command. Raises `CliError`."""
     job = _job(
         given,
         image=_chosen(given, "image", names.ENV_DEFAULT_IMAGE, IMAGE),
@@ -77,7 +77,7 @@ def _job(given: Given, *, image: str, namespace: str, scheduler: str) -> Json:
 
 
 def _quantities(text: str) -> dict[str, str]:
-    """`cpu=1,memory=1Gi` as resources."""
+    """`cpu=1,memory=1Gi` as a mapping of resources."""
     found: dict[str, str] = {}
     for statement in text.split(",") if text else ():
         resource, equals, quantity = statement.partition("=")
@@ -91,7 +91,7 @@ def _quantities(text: str) -> dict[str, str]:
 
 
 def from_file(given: Given) -> Json:
-    """The one job of the file, in the namespace that it or the flag names. Raises `CliError`."""
+    """The only job of the file, in the namespace of the manifest or of the flag. Raises `CliError`."""
     from vcbatch.cli.files.documents import documents
 
     file = given.text("filename")

@@ -1,4 +1,4 @@
-"""A job in full, line by line as `vcctl job view` has it: names filled with blanks, then a tab, then the value."""
+"""A job in full, line by line in the format of `vcctl job view`: padded names, a tab, then the value."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _COUNTERS = {
 
 
 def job_text(job: Json) -> str:
-    """Everything about the job but its events."""
+    """All fields of the job, without its events."""
     return "".join(f"{line}\n" for section in (_head, _metadata, _spec, _status) for line in section(job))
 
 
 def _line(level: int, name: str, value: object = None) -> str:
-    """`value` None: a heading."""
+    """One line; `value` None makes it a heading."""
     return _INDENT * level + (name if value is None else f"{name}\t{clean(str(value))}")
 
 
@@ -141,7 +141,7 @@ def _status(job: Json) -> Iterator[str]:
 
 
 def events_text(events: Sequence[Json]) -> str:
-    """The events as a table, as they happened."""
+    """The events as a table, in chronological order."""
     if not events:
         return f"Events: \t{_NONE}\n"
     in_order = sorted(events, key=lambda event: (_first(event), text(event, "metadata", "name")))
@@ -151,7 +151,7 @@ def events_text(events: Sequence[Json]) -> str:
 
 
 def _first(event: Json) -> str:
-    """When it happened first. Times of the same form are in order as texts."""
+    """The time of its first occurrence. Times of the same format sort as text."""
     return text(event, "firstTimestamp") or text(event, "eventTime") or text(event, "metadata", "creationTimestamp")
 
 

@@ -1,7 +1,7 @@
 """The programs: `vcctl`, and `vsub`, `vjobs`, `vcancel`, `vsuspend`, `vresume`, `vqueues`.
 
-Exit codes are Volcano's: 0, 255 for what failed (told on stdout as `Failed to ...`, which scripts read), 1 for wrong
-usage of vcctl, 254 of the others. What the user can do about it goes to stderr, which no script reads.
+Exit codes are Volcano's: 0, 255 for errors (printed on stdout as `Failed to ...`, which scripts parse), 1 for wrong
+usage of vcctl, 254 for that of the others. Hints go to stderr, which no script parses.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ WRONG_USAGE = 1
 WRONG_USAGE_ALONE = 254
 
 ERRORS = "VCCTL_ERRORS"
-"""Environment variable: `stderr` tells errors there, with exit code 1, as other programs do."""
+"""Environment variable: with `stderr` errors go to stderr, with exit code 1, as in other programs."""
 
 
 def run(root: Command, arguments: Sequence[str]) -> int:
-    """Do what the arguments say; the exit code."""
+    """Run the command that the arguments name; returns the exit code."""
     try:
         path, left = find(root, arguments)
         if root.below and len(path) == 1 and left[:1] == [HELP]:
@@ -46,7 +46,7 @@ def run(root: Command, arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        sys.stderr.close()  # the reader has gone, and so has anybody to complain to
+        sys.stderr.close()  # the reader has closed the output, so errors can't be shown either
         return 141
 
 
@@ -62,7 +62,7 @@ def _done(path: Path, given: Given) -> int:
 
 
 def _words(error: CliError) -> str:
-    """Scripts look for the server's own words in what isn't allowed."""
+    """The message. For a forbidden request it is the server's own, which scripts match."""
     cause = error.__cause__
     return cause.message if isinstance(cause, ApiError) and cause.code == 403 else str(error)
 

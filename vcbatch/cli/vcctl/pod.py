@@ -20,7 +20,7 @@ _TITLES = ("Name", "Ready", "Status", "Restart", "Age")
 
 
 def list_pods(given: Given) -> int:
-    """The pods of jobs, of one job, or of a queue (then those of other workloads too)."""
+    """Print the pods of jobs, of one job, or of a queue (then those of other workloads too)."""
     job, queue, everywhere = given.text("job"), given.text("queue"), given.on("all-namespaces")
     errors = label_value(job)
     if errors:

@@ -41,7 +41,7 @@ class _QueueStatus(msgspec.Struct):
 
 
 class ListedQueue(msgspec.Struct):
-    """As much of a queue as a line of the list needs."""
+    """The fields of a queue for a line of the list."""
 
     metadata: _Metadata = msgspec.field(default_factory=_Metadata)
     spec: _QueueSpec = msgspec.field(default_factory=_QueueSpec)
@@ -61,7 +61,7 @@ class _ListedGroup(msgspec.Struct):
     status: _GroupStatus = msgspec.field(default_factory=_GroupStatus)
 
 
-# Showing -------------------------------------------------------------------------------------------------------------
+# Read commands -------------------------------------------------------------------------------------------------------
 
 _NAME = Column(title="Name", width=25)
 _WEIGHT = Column(title="Weight", width=8)
@@ -79,7 +79,7 @@ _COUNTED = (
 
 
 def list_queues(given: Given) -> int:
-    """All queues, with the PodGroups in each, by phase."""
+    """Print all queues, with the PodGroups in each, by phase."""
 
     async def work(api: Api) -> tuple[list[ListedQueue], Mapping[str, Counter[str]]]:
         queues = list((await api.list(QUEUES, model=ListedQueue)).items)
@@ -89,7 +89,7 @@ def list_queues(given: Given) -> int:
 
 
 def get(given: Given) -> int:
-    """One queue, the same way."""
+    """Print one queue in the same format."""
     name = required(given, "name", "name is mandatory to get the particular queue details")
 
     async def work(api: Api) -> tuple[list[ListedQueue], Mapping[str, Counter[str]]]:
@@ -100,7 +100,7 @@ def get(given: Given) -> int:
 
 
 async def _groups(api: Api, trouble: str) -> Mapping[str, Counter[str]]:
-    """How many PodGroups each queue has in each phase. Raises `ApiError`."""
+    """The number of PodGroups of each queue in each phase. Raises `ApiError`."""
     try:
         groups = (await api.list(PODGROUPS, model=_ListedGroup)).items
     except ApiError as error:
@@ -129,7 +129,7 @@ def _row(queue: ListedQueue, counts: Counter[str]) -> list[str | int]:
 
 
 def show(given: Given) -> int:
-    """`vqueues`: one queue by its name, or all, with what their status counts."""
+    """`vqueues`: print one queue by its name, or all, with the counts of their status."""
     name = given.text("name")
 
     async def work(api: Api) -> list[ListedQueue]:
@@ -146,11 +146,11 @@ def show(given: Given) -> int:
     return 0
 
 
-# Changing ------------------------------------------------------------------------------------------------------------
+# Write commands ------------------------------------------------------------------------------------------------------
 
 
 def create(given: Given) -> int:
-    """A new queue; one that is to be Closed is closed by a Command, since a server drops the status of a new object."""
+    """Create a queue. A Closed one is closed by a Command, since a server drops the status of a new object."""
     name, state = required(given, "name", _UNNAMED), given.text("state")
     if state not in (QueueState.OPEN, QueueState.CLOSED):
         raise CliError(f"state {state!r} invalid, valid states are {QueueState.OPEN} and {QueueState.CLOSED}")

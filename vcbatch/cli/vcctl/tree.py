@@ -1,4 +1,4 @@
-"""The commands as a tree, how one of them is found among the arguments, and their help as cobra prints it."""
+"""The tree of commands, the search for one in the arguments, and their help as cobra prints it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _NAME_WIDTH = 11
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A group of commands, or one that runs: then `run` is `module:function`, imported when it is called, which takes
-    the flags that were given and returns the exit code."""
+    """A group of commands, or a command that runs: then `run` is `module:function`, imported when it is called, which
+    takes the parsed flags and returns the exit code."""
 
     name: str
     short: str = ""
@@ -31,7 +31,7 @@ class Command:
 
 
 Path = tuple[Command, ...]
-"""A command and those above it, from the root down."""
+"""A command and its parents, from the root down."""
 
 
 def title(path: Path) -> str:
@@ -39,8 +39,8 @@ def title(path: Path) -> str:
 
 
 def find(root: Command, arguments: Sequence[str]) -> tuple[Path, list[str]]:
-    """The command that the arguments name, and the arguments without its names. As in cobra, flags may stand before a
-    command's name, and one that isn't known there is taken to have a value."""
+    """The command that the arguments name, and the arguments without its names. As in cobra, flags may precede a
+    command's name, and an unknown flag there is assumed to have a value."""
     path: Path = (root,)
     left = list(arguments)
     while True:
@@ -53,7 +53,7 @@ def find(root: Command, arguments: Sequence[str]) -> tuple[Path, list[str]]:
 
 
 def _words(arguments: Sequence[str], flags: Sequence[Flag]) -> Iterator[int]:
-    """The places of the arguments that are neither flags nor values of flags."""
+    """The indexes of the arguments that are neither flags nor values of flags."""
     switches = {f"-{flag.short}" for flag in flags if flag.kind is Kind.BOOL and flag.short}
     switches |= {f"--{flag.name}" for flag in flags if flag.kind is Kind.BOOL}
     at = 0
@@ -71,14 +71,14 @@ def _words(arguments: Sequence[str], flags: Sequence[Flag]) -> Iterator[int]:
 
 
 def help_text(path: Path) -> str:
-    """What `--help` prints, without the last line's end."""
+    """The output of `--help`, without the last newline."""
     command = path[-1]
     said = (command.long or command.short).strip()
     return (f"{said}\n\n" if said else "") + usage(path)
 
 
 def usage(path: Path) -> str:
-    """How the command is called, without the last line's end."""
+    """The usage of the command, without the last newline."""
     command, name = path[-1], title(path)
     lines = ["Usage:"]
     lines += [f"  {name} [flags]"] if command.run and command.all_flags() else [f"  {name}"] if command.run else []
@@ -115,13 +115,13 @@ def _default(flag: Flag) -> str:
 
 
 def alike(name: str, group: Command) -> list[str]:
-    """The commands that somebody may have meant, in order."""
+    """The commands with similar names, sorted."""
     meant = (one.name for one in group.below if _distance(name.lower(), one.name) <= 2 or one.name.startswith(name))
     return sorted(meant)
 
 
 def _distance(one: str, other: str) -> int:
-    """How many letters have to be put in, taken out or changed (Levenshtein)."""
+    """The Levenshtein distance: the number of letters to insert, delete or replace."""
     row = list(range(len(other) + 1))
     for count, letter in enumerate(one, 1):
         before, row[0] = row[0], count

@@ -1,4 +1,4 @@
-"""Values as Go prints them."""
+"""Values in the formats of Go."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NEVER = "0001-01-01 00:00:00 +0000 UTC"
 
 
 def instant(text: Any) -> datetime | None:
-    """The time on the wire; None for none that can be read."""
+    """The time in an object; None where it can't be parsed."""
     try:
         return parse_time(text) if isinstance(text, str) and text else None
     except ValueError:
@@ -23,19 +23,19 @@ def instant(text: Any) -> datetime | None:
 
 
 def local_time(text: Any) -> str:
-    """A time in full, in the zone of this machine."""
+    """A time in full, in the local time zone."""
     when = instant(text)
     return when.astimezone().strftime("%Y-%m-%d %H:%M:%S %z %Z") if when is not None else _NEVER
 
 
 def local_date(text: Any) -> str:
-    """The day of a time, in the zone of this machine."""
+    """The date of a time, in the local time zone."""
     when = instant(text)
     return when.astimezone().strftime("%Y-%m-%d") if when is not None else _NEVER[:10]
 
 
 def since(text: Any) -> str:
-    """How long ago a time was."""
+    """The age of a time."""
     when = instant(text)
     return human(now() - when) if when is not None else UNKNOWN
 
@@ -48,10 +48,10 @@ _HTML = {ord("<"): r"\u003c", ord(">"): r"\u003e", ord("&"): r"\u0026", 0x2028: 
 
 
 def compact_json(value: Mapping[str, str]) -> str:
-    """A map of texts, by its keys in order."""
+    """A map of strings as JSON, sorted by key."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).translate(_HTML)
 
 
 def bracketed(values: Sequence[Any]) -> str:
-    """A list of texts: `[a b]`."""
+    """A list of strings: `[a b]`."""
     return f"[{' '.join(str(value) for value in values)}]"

@@ -1,1 +1,1 @@
-"""`vcbatch wait`: until an object meets a condition, or never can."""
+"""`vcbatch wait`: wait until an object meets a condition, or can no longer meet it."""

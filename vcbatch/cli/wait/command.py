@@ -1,4 +1,4 @@
-"""`vcbatch wait`: the options, and the waiting."""
+"""`vcbatch wait`: options and waiting."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ async def _all(
     seconds: float | None,
     reporter: Reporter,
 ) -> int:
-    """The exit code. A condition that is met is reported at once."""
+    """Wait for all conditions; returns the exit code. A condition that is met is reported at once."""
     by_task = {task: called for called, task in waiting.items()}
     pending = set(by_task)
     deadline = asyncio.get_running_loop().time() + seconds if seconds is not None else None
@@ -130,7 +130,7 @@ async def _all(
 async def _one(
     api: HttpApi, kind: Kind, name: str, awaited: Condition, namespace: str, notice: RetryNotice, reporter: Reporter
 ) -> str:
-    """Empty once the condition holds, else why it never can."""
+    """Empty once the condition is met, else why it can no longer be met."""
     from vcbatch.runtime.clock import SystemClock
     from vcbatch.runtime.random import SystemRandom
     from vcbatch.sdk.watching import changes

@@ -1,4 +1,4 @@
-"""What can be waited for, and when that is hopeless."""
+"""The conditions of `vcbatch wait`, and when they can no longer be met."""
 
 from __future__ import annotations
 
@@ -28,13 +28,12 @@ Json = dict[str, Any]
 
 
 class MalformedCondition(ValueError):
-    """Text that names nothing to wait for; says what could be meant."""
+    """The text isn't a valid condition; the message suggests a similar one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """A kind as it is typed, with the path of its phase and the phases there are: `last` are those that it never
-    leaves."""
+    """A kind as it is typed, with the path of its phase and all phases; `last` are the final ones."""
 
     resource: Resource
     words: tuple[str, ...]
@@ -88,18 +87,18 @@ KINDS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """`holds` for an object, None standing for one that doesn't exist. `hopeless` says why it never can hold for an
-    object that is so; empty where it still may. `said` names the condition in messages."""
+    """`holds` evaluates it for an object, or for None, an object that doesn't exist. `hopeless` returns why it can no
+    longer be met for an object in this state; empty where it can. `said` names the condition in messages."""
 
     said: str
     holds: Callable[[Json | None], bool]
     hopeless: Callable[[Json], str] = lambda obj: ""
     without: bool = False
-    """It may hold although the object doesn't exist, or not yet."""
+    """It may be met although the object doesn't exist, or doesn't exist yet."""
 
 
 def condition(given: str, kind: Kind) -> Condition:
-    """What `--for` asks of an object of this kind. Raises `MalformedCondition`."""
+    """The condition of `--for` for an object of this kind. Raises `MalformedCondition`."""
     word, equals, rest = given.partition("=")
     match word.lower():
         case "delete" | "deleted":
@@ -123,7 +122,7 @@ def _choices(kind: Kind) -> list[str]:
 
 
 def _unknown(given: str, kind: Kind) -> str:
-    """That a condition is invalid, with the one that was probably meant or else all valid ones."""
+    """The error for an invalid condition, with the most similar one or all valid ones."""
     words = _choices(kind)
     valid = (
         did_you_mean(given.lower(), words)
@@ -158,7 +157,7 @@ def _of_condition(rest: str) -> Condition:
 
 
 def _of_path(rest: str) -> Condition:
-    """`{.status.running}=3`, or only the path: that there is something at it."""
+    """The condition `{.status.running}=3`, or a path alone, for any value at it."""
     end = rest.rfind("}=")
     path_text, value = (rest[: end + 1], rest[end + 2 :]) if end >= 0 else (rest, None)
     if end < 0 and not rest.endswith("}") and "=" in rest:
@@ -169,7 +168,7 @@ def _of_path(rest: str) -> Condition:
         raise MalformedCondition(f"jsonpath={rest}: {error}") from error
 
     def holds(obj: Json | None) -> bool:
-        # An index that is not there yet may come.
+        # An element that doesn't exist yet may be added.
         found = path.find_or_none(obj) if obj is not None else []
         return bool(found) if value is None else any(shown(one) == value for one in found)
 
@@ -189,4 +188,4 @@ def kind_of(word: str) -> Kind:
 
 
 DEFAULTS: Final[Mapping[Resource, str]] = {JOBS: "finished", JOBFLOWS: "finished", QUEUES: "open", PODS: "finished"}
-"""What is waited for where nothing is said."""
+"""The default conditions."""

@@ -1,4 +1,4 @@
-"""What `vcbatch wait` says on standard error while it waits."""
+"""The output of `vcbatch wait` on standard error while it waits."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ Json = dict[str, Any]
 
 
 class Reporter:
-    """Reports what is still waited for and how it stands: on a terminal in one line that is drawn again and again, else
-    once for each object, when it was seen not to be as asked."""
+    """Reports the objects that are still waited for, with their states: on a terminal in one line that is redrawn, else
+    once for each object whose condition isn't met when it is first read."""
 
     def __init__(self, status_line: StatusLine) -> None:
         self._status_line = status_line
         self._waiting: dict[str, tuple[Kind, Json | None]] = {}
 
     def update(self, title: str, kind: Kind, awaited: Condition, obj: Json | None) -> None:
-        """The object isn't as asked yet; None stands for one that doesn't exist."""
+        """The object doesn't meet the condition yet; None is an object that doesn't exist."""
         if self._status_line.off_screen and title not in self._waiting:
             phase = "not found" if obj is None else kind.phase(obj)
             note(f"waiting for {title}: {awaited.said}{f' (currently {phase})' if phase else ''}")
         self._waiting[title] = (kind, obj)
 
     def reached(self, title: str) -> None:
-        """It is waited for no more. The line is removed: something is about to be written."""
+        """The object meets its condition. The line is removed, as output follows."""
         self._waiting.pop(title, None)
         self._status_line.clear()
 
     def draw(self, now: datetime) -> None:
-        """Bring the line up to date."""
+        """Redraw the line with the current state."""
         if not self._waiting:
             return
         title, (kind, obj) = next(iter(self._waiting.items()))
@@ -46,11 +46,11 @@ class Reporter:
         )
 
     def aside(self, text: str) -> None:
-        """Something else that is to be known."""
+        """Print another message."""
         self._status_line.clear()
         note(text)
 
     def close(self) -> None:
-        """Remove the line for good."""
+        """Remove the line permanently."""
         self._waiting.clear()
         self._status_line.clear()

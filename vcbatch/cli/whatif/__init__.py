@@ -1,1 +1,1 @@
-"""What the scheduler would do: simulation, snapshots, replay, and the configuration they use."""
+"""Scheduling simulations: what-if, snapshots, replay, and the scheduler configuration that they use."""

@@ -1,4 +1,4 @@
-"""`vcbatch config`: what a policy file says, before a scheduler reads it."""
+"""`vcbatch config`: validate a scheduler configuration, or print the effective one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The outcome of a simulation for people: a block a gang, lines that fit 80 columns."""
+"""The outcome of a simulation as text: a block for each gang, in 80 columns."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from vcbatch.scheduler.simulation.simulation import PERIOD
 
 WIDTH = 80
 _NAMES_SHOWN = 8
-"""Pods of one gang on one node that are named; of more, the first and the last are."""
+"""Maximum number of a gang's pods on one node that are listed; of more pods only the first and the last are named."""
 
 
 def text_of(outcome: Outcome, *, title: str = "") -> str:
-    """A summary, then every gang with what was decided for it and why it waits."""
+    """A summary, then each gang with its decisions and its pending reason."""
     parts = [part for part in (title, _summary(outcome)) if part]
     blocks = ["\n".join(parts), *(_gang(outcome, gang) for gang in outcome.phases)]
     blocks[1:1] = ["\n".join(_wrapped(f"a plugin failed: {failure}", indent=0, hang=2)) for failure in outcome.failures]
@@ -92,7 +92,7 @@ def _evictions(outcome: Outcome, gang: str) -> Iterator[str]:
 
 
 def _when(outcome: Outcome, nth: int) -> str:
-    """The round, and how much later that is where nothing was due for a while before it."""
+    """The round, and the time since the previous one where the simulation had to wait."""
     return f" in round {nth}{f', {human(outcome.after(nth))} later' if _waited(outcome, nth) else ''}"
 
 
@@ -101,7 +101,7 @@ def _waited(outcome: Outcome, nth: int) -> bool:
 
 
 def _strays(outcome: Outcome) -> Iterator[str]:
-    """By PodGroup, as all pods of one wait for the same."""
+    """By PodGroup, as all pods of one wait for the same reason."""
     by_group: dict[str, list[str]] = {}
     for pod, group in outcome.strays.items():
         by_group.setdefault(group, []).append(pod.partition("/")[2])

@@ -1,5 +1,5 @@
-"""The pods that jobs make once their gangs are admitted: kept in a snapshot, so that it can be asked where they would
-go. Until then no pod of such a job exists."""
+"""The pods that jobs will create once their gangs are admitted, for a snapshot, so that a simulation can place them.
+Until then no pod of such a job exists."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Json = Mapping[str, Any]
 
 
 async def projected_pods(api: Api, objects: Sequence[msgspec.Struct]) -> list[Pod]:
-    """Of the jobs whose PodGroup is among the objects, isn't admitted and has no pods yet. Without the right to list
-    jobs there are none, and that is reported. Raises `ApiError` where the server doesn't answer."""
+    """The pods of jobs whose PodGroup is among the objects, isn't admitted and has no pods yet. Without the permission
+    to list jobs there are none, which is reported. Raises `ApiError` where the server doesn't respond."""
     gangs = {
         obj.metadata.key for obj in objects if isinstance(obj, PodGroupView) and obj.status.phase in ("", "Pending")
     }
@@ -47,7 +47,7 @@ def _gang(pod: Pod) -> str:
 
 
 def _members(job: Json, gangs: set[str], classes: Sequence[Json]) -> list[Pod]:
-    """Those that don't wait for other tasks of the job."""
+    """The pods of the job that don't wait for other tasks of it."""
     phase = ((job.get("status") or {}).get("state") or {}).get("phase")
     if phase not in (None, "", JobPhase.PENDING):
         return []

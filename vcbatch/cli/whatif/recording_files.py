@@ -1,4 +1,4 @@
-"""Snapshots and recorded cycles on disk."""
+"""Files with snapshots and recorded cycles."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _WHAT_IS = "Snapshots are written by `vcbatch snapshot` and --record-cycles. For
 
 
 def read_recording(path: Path) -> Recording:
-    """What is in the file. One that is still being written, or whose writer was ended, is read as far as it goes.
+    """The recording in the file. An incomplete file, whose writer is still running or was ended, is read up to its end.
 
     Raises:
-        CliError: it can't be read, is too large, is no snapshot, or one of another version of the format.
+        CliError: it can't be read, is too large, isn't a snapshot, or has another version of the format.
     """
     try:
         return Recording.read(_lines(path))
@@ -49,7 +49,7 @@ def _lines(path: Path) -> Iterator[Mapping[str, Any]]:
 
 
 def _unpacked(path: Path) -> Iterator[bytes]:
-    """The text, also of a file that somebody unpacked."""
+    """The text, also of a file that a user has decompressed."""
     total = 0
     with path.open("rb") as stream:
         packed = stream.read(len(_GZIP)) == _GZIP

@@ -1,4 +1,4 @@
-"""`vcbatch replay`: what was recorded, done again, and what would be otherwise in a changed world."""
+"""`vcbatch replay`: replay recorded cycles, or run a what-if simulation on a changed cluster state."""
 
 from __future__ import annotations
 
@@ -126,19 +126,19 @@ def _cycle_json(done: Replayed) -> Json:
     }
 
 
-# What if -------------------------------------------------------------------------------------------------------------
+# What-if -------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Trial:
-    """The cluster of a recording, tried under one or another change."""
+    """The cluster of a recording, simulated with changes."""
 
     recording: Recording
     now: Any
     rounds: int
 
     def run(self, lists: Mapping[str, Sequence[Json]], policy: Policy) -> Outcome:
-        """Raises `WorldError`."""
+        """Simulate the scheduler on these objects. Raises `WorldError`."""
         settings = self.recording.settings
         world = completed(
             {key: list(objects) for key, objects in lists.items()},
@@ -157,7 +157,7 @@ class _Trial:
 
 
 _NOBODY = "default-scheduler"
-"""Whose pods are that name no scheduler: on a cluster every pod names one."""
+"""The scheduler of pods without a `schedulerName`; on a cluster every pod has one."""
 
 
 def _end(recording: Recording, extensions: Extensions) -> tuple[Any, Mapping[str, Sequence[Json]]]:
@@ -179,7 +179,8 @@ def _changed(
     scheduler_name: str,
     now: datetime,
 ) -> Json:
-    """Pods that are added and name no scheduler are this one's; what doesn't say since when it is there came last."""
+    """The objects with the changes applied. Added pods without a scheduler name get this one's; objects without a
+    creation time are the newest."""
     collected = Collected.of(lists)
     for what in removed:
         remove(collected.objects, what)
@@ -201,7 +202,7 @@ def _changed(
 
 
 def _difference(before: Outcome, after: Outcome) -> Json:
-    """What changes for whom; pods that are bound to another node alone are no news."""
+    """The differences by pod and gang. A pod that is only bound to another node isn't a difference."""
     was, now = before.binds, after.binds
     gangs = sorted(before.phases.keys() | after.phases.keys())
     return {
@@ -237,11 +238,11 @@ def _difference_text(before: Outcome, after: Outcome) -> str:
 
 
 _STILL_SHOWN = 5
-"""Gangs that wait as before, only with other numbers, which are shown."""
+"""Maximum number of gangs in the output that are pending as before with other numbers."""
 
 
 def _waits_otherwise(before: Outcome, after: Outcome, gang: str) -> bool:
-    """Whether the gang waits for the same reason with other numbers: how much nearer it has come."""
+    """Whether the gang is pending for the same reason with other numbers, which show how much closer it is."""
     both = gang in before.reasons and gang in after.reasons
     return both and _why(before, gang) == _why(after, gang) and _cause(before, gang) != _cause(after, gang)
 

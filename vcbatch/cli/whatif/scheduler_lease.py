@@ -1,4 +1,4 @@
-"""What the scheduler of a cluster says of itself on its Lease, read with the user's own rights."""
+"""The configuration that the scheduler of a cluster publishes on its Lease, read with the user's own permissions."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 
 class NotPublishedError(Exception):
-    """The Lease doesn't say how the scheduler is set up, or not to this user; the message is why."""
+    """The Lease doesn't publish the scheduler's configuration, or this user can't read it; the message is why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeasePlace:
-    """Where a scheduler has its Lease."""
+    """The namespace and name of a scheduler's Lease."""
 
     namespace: str = COMPONENTS_NAMESPACE
     name: str = SCHEDULER_LEASE
 
     @staticmethod
     def parse(text: str) -> LeasePlace:
-        """Read `namespace/name`. Raises `ValueError`."""
+        """Parse `namespace/name`. Raises `ValueError`."""
         namespace, slash, name = text.partition("/")
         if not (namespace and slash and name) or "/" in name:
             raise ValueError(f"must be NAMESPACE/NAME, got {text!r}")
@@ -41,14 +41,14 @@ class LeasePlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """What the Lease says. `doubt` is why that may not hold any more; empty where it does."""
+    """The content of the Lease. `doubt` is why it may be out of date; empty where it isn't."""
 
     notice: LeaseNotice
     doubt: str = ""
 
 
 async def published(api: Api, place: LeasePlace, *, now: datetime) -> Published:
-    """Read the Lease there. Raises `NotPublishedError`, and `ApiError` where the server can't answer."""
+    """Read the Lease. Raises `NotPublishedError`, and `ApiError` where the server can't respond."""
     from vcbatch.runtime.scheduling.lease_notice import LeaseNotice
     from vcbatch.scheduler.simulation.world import WorldError
 

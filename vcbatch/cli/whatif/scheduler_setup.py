@@ -1,5 +1,5 @@
-"""How the scheduler of a cluster is set up: as options say, as the server of this machine left it, or as its Lease
-says."""
+"""The configuration of a cluster's scheduler: from options, from the local server's state directory, or from its
+Lease."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _NAME_IT = "pass --policy or --scheduler-configmap"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """A scheduler as it was started.
+    """A running scheduler's configuration.
 
     Attributes:
-        policy: the one in force; the built-in one stands for one that isn't known.
-        source: names the policy for people; empty where it isn't known.
+        policy: the one in force; the built-in one where it isn't known.
+        source: the name of the policy in messages; empty where it isn't known.
         unknown: why it isn't known, and what to do about it; empty where it is.
-        lease: `namespace/name` of the Lease that the policy is from; empty where none did.
-        doubt: why what the Lease says may not hold any more; empty where it does.
+        lease: `namespace/name` of the Lease that published the policy; empty where none did.
+        doubt: why the Lease may be out of date; empty where it isn't.
     """
 
     settings: Settings
@@ -52,8 +52,8 @@ class Setup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetupOptions:
-    """What options say of the scheduler. What they leave open is as the server of this machine has it, or as the
-    scheduler's Lease says."""
+    """The options about the scheduler. Unset ones default to the configuration of the local server, or of the
+    scheduler's Lease."""
 
     policy_file: Path | None = None
     configmap: str | None = None
@@ -64,11 +64,12 @@ class SetupOptions:
 
     @property
     def names_policy(self) -> bool:
-        """Whether the options say whose policy it is, so that one that can't be had is an error."""
+        """Whether the options name a source of the policy, so that an unavailable one is an error."""
         return bool(self.policy_file or self.configmap or self.lease)
 
     async def read(self, api: Api, access: Access, *, now: datetime) -> Setup:
-        """Raises `CliError` for a policy that was named, or left on this machine, and can't be had or used."""
+        """The configuration. Raises `CliError` for a policy that the options name, or that the local server wrote, and
+        that is unavailable or invalid."""
         from vcbatch.cli.base.local_scheduler import local_scheduler
         from vcbatch.cli.files.plugin_files import load
         from vcbatch.scheduler.policy.text import effective
@@ -85,7 +86,7 @@ class SetupOptions:
             found = Setup(settings=found.settings, policy=named, source=str(where))
         settings = replace(
             found.settings,
-            # Without what may be secret.
+            # Without parts that may be secret.
             policy=effective(found.policy, metrics=False) if found.source else None,
             scheduler_names=self.names or found.settings.scheduler_names,
             default_queue=self.default_queue or found.settings.default_queue,
@@ -109,7 +110,7 @@ class SetupOptions:
             raise CliError(f"--scheduler-configmap {self.configmap}: {error}") from error
 
     async def _published(self, api: Api, extensions: Extensions, now: datetime, *, policy_too: bool) -> Setup:
-        """As the scheduler's Lease says, its policy only where that is asked for."""
+        """The configuration on the scheduler's Lease, with the policy only if `policy_too` is set."""
         from vcbatch.cli.whatif.scheduler_lease import LeasePlace, NotPublishedError, published
         from vcbatch.scheduler.framework.arguments import PolicyError
         from vcbatch.scheduler.policy.reader import parse_policy
@@ -142,14 +143,14 @@ class SetupOptions:
 
 
 def _started(settings: Settings) -> Setup:
-    """With a policy that isn't known."""
+    """A configuration with an unknown policy."""
     from vcbatch.scheduler.policy.reader import default_policy
 
     return Setup(settings=settings, policy=default_policy())
 
 
 def _left(local: LocalScheduler, extensions: Extensions, now: datetime) -> Setup:
-    """As the server of this machine left it."""
+    """The configuration that the local server wrote."""
     from vcbatch.scheduler.framework.arguments import PolicyError
     from vcbatch.scheduler.policy.reader import default_policy, parse_policy
 
@@ -163,7 +164,7 @@ def _left(local: LocalScheduler, extensions: Extensions, now: datetime) -> Setup
 
 
 def setup_options(function: F) -> F:
-    """Give a command the options that say how the scheduler is set up, as its argument `setup`."""
+    """Give a command the options about the scheduler, as its argument `setup`."""
 
     @functools.wraps(function)
     def command(

@@ -1,4 +1,4 @@
-"""`vcbatch simulate`: what the scheduler would do with given objects."""
+"""`vcbatch simulate`: simulate the scheduler on given objects."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Json = Mapping[str, Any]
 
 
 class TimeType(click.ParamType):
-    """A time as Kubernetes writes it."""
+    """A time in the format of Kubernetes."""
 
     name = "TIME"
 
@@ -119,7 +119,7 @@ def command(
             _refuse(key, label, str(error), output)
         except CliError:
             raise
-        except Exception as error:  # one case that can't be run doesn't stop the others
+        except Exception as error:  # a case that fails doesn't stop the others
             failed = True
             _refuse(key, label, f"internal error: {type(error).__name__}: {error}", output)
         else:
@@ -132,8 +132,8 @@ _Run = tuple[str, str, bool, Callable[[], Outcome]]
 
 
 def _runs(files: tuple[Path, ...], options: _Options) -> Iterator[_Run]:
-    """Each case as it is read, and the world of all objects at the end: key and text of its label, whether
-    it is recorded, and what runs it."""
+    """Each case as it is read, and finally the cluster state of all objects: key and text of its label, whether it is
+    recorded, and the function that runs it."""
     collected = Collected()
     objects = cases = 0
     for path in files:
@@ -190,7 +190,7 @@ def _world(collected: Collected, options: _Options) -> Outcome:
     except (CliError, PolicyError, WorldError):
         raise
     except Exception as error:
-        # The rules of admission keep such objects from a cluster, so that no other code expects them.
+        # Admission rejects such objects on a cluster, so other code doesn't handle them.
         wrong = collected.misfit()
         if not wrong:
             raise

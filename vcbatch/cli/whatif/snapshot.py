@@ -1,4 +1,4 @@
-"""`vcbatch snapshot`: a cluster as the scheduler sees it, in one file."""
+"""`vcbatch snapshot`: save the scheduler's snapshot of a cluster in one file."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def command(access: Access, file: Path | None, setup: SetupOptions) -> int:
 
 
 async def read_objects(api: Api) -> list[msgspec.Struct]:
-    """Every object of the kinds that are read as lists. Raises `ApiError` where the server doesn't answer."""
+    """All objects of the kinds that are read as lists. Raises `ApiError` where the server doesn't respond."""
     found: list[msgspec.Struct] = []
     for read in READS:
         if read.single:
@@ -65,7 +65,7 @@ async def read_objects(api: Api) -> list[msgspec.Struct]:
 
 
 async def listed(api: Api, read: Read) -> Sequence[Any]:
-    """The objects of a kind that the scheduler reads; none where it does without the kind and the server hasn't got it.
+    """The objects of a kind that the scheduler reads; none where the kind is optional and the server doesn't have it.
     Raises `ApiError`."""
     try:
         return (await api.list(read.resource, model=read.struct)).items
@@ -76,7 +76,7 @@ async def listed(api: Api, read: Read) -> Sequence[Any]:
 
 
 def save(path: Path, settings: Settings, objects: list[msgspec.Struct]) -> int:
-    """Write the file; the number of objects. Raises `CliError`."""
+    """Write the file; returns the number of objects. Raises `CliError`."""
     try:
         path.write_bytes(gzip.compress(b"".join(_lines(settings, objects)), compresslevel=6, mtime=0))
     except OSError as error:

@@ -1,4 +1,4 @@
-"""`vcbatch replay --without`: removes an object, with what would be deleted or recreated with it."""
+"""`vcbatch replay --without`: remove an object, with those that would be deleted or recreated with it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vcbatch.scheduler.model.reads import READS
 
 Json = Mapping[str, Any]
 Objects = dict[str, dict[str, Json]]
-"""By the key of their kind, then by `namespace/name`."""
+"""Objects by the key of their kind, then by `namespace/name`."""
 
 _JOB_WORDS: Final = frozenset({"job", "jobs", "vcjob", "vj"})
 _SHORT: Final = {"no": "nodes", "po": "pods", "pg": "podgroups", "q": "queues", "hn": "hypernodes"}
@@ -24,11 +24,11 @@ _OVER: Final = frozenset({"Succeeded", "Failed"})
 
 
 def remove(objects: Objects, what: str) -> None:
-    """Remove `KIND/NAME` or `KIND/NAMESPACE/NAME`: a PodGroup with its pods, a job with its PodGroup. Pods of gangs on
-    a node that is removed are pending again, others on it are removed.
+    """Remove `KIND/NAME` or `KIND/NAMESPACE/NAME`: a PodGroup with its pods, a job with its PodGroup. On a removed
+    node, pods of gangs become pending again, and other pods are removed.
 
     Raises:
-        CliError: there is no such object; says which there are.
+        CliError: there is no such object; the message lists the existing ones.
     """
     kind, _, name = what.partition("/")
     word = kind.lower()
@@ -78,7 +78,7 @@ def _job(group: Json) -> str:
 
 
 def job_of(group: Json) -> Json:
-    """How the PodGroup names the job that owns it; empty for none."""
+    """The owner reference of the PodGroup to its job; empty for none."""
     for owner in group["metadata"].get("ownerReferences") or ():
         if owner.get("kind") == JOBS.kind and str(owner.get("apiVersion")).partition("/")[0] == JOBS.group:
             return owner
@@ -101,7 +101,7 @@ def group_of(pod: Json) -> str:
 
 
 def _clear(pods: dict[str, Json], node: str) -> None:
-    """Remove the pods of a node. Those of gangs are recreated by their owners, and pending."""
+    """Remove the pods of a node. Pods of gangs become pending, since their owners recreate them."""
     for key, pod in list(pods.items()):
         if (pod.get("spec") or {}).get("nodeName") != node:
             continue

@@ -1,7 +1,7 @@
-"""A world out of files: objects as `kubectl get -o yaml` gives them, completed by what every cluster has.
+"""A cluster state from files: objects as printed by `kubectl get -o yaml`, completed by those that every cluster has.
 
-On a cluster the controllers make the first queues, and a PodGroup for pods that come without one; here they are made
-by the same functions, so that a world of nothing but nodes and pods works.
+On a cluster the controllers create the initial queues, and a PodGroup for pods without one; the same functions create
+them here, so that files with only nodes and pods work.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from vcbatch.scheduler.simulation.world import BY_KIND, WorldError
 
 Json = Mapping[str, Any]
 Lists = dict[str, list[Json]]
-"""Objects by the key of their kind in a world file: `nodes`, `podGroups`, …"""
+"""Objects by the key of their kind in a file of a cluster state: `nodes`, `podGroups`, …"""
 
 _PODS, _GROUPS, _QUEUES = "pods", "podGroups", "queues"
 _QUOTAS, _BUDGETS = "resourceQuotas", "podDisruptionBudgets"
@@ -37,19 +37,19 @@ _OVER = frozenset({"Succeeded", "Failed"})
 
 @dataclass(slots=True)
 class Collected:
-    """Objects of files so far. A later object takes the place of an earlier one of the same kind and name."""
+    """The objects of the files read so far. A later object replaces an earlier one of the same kind and name."""
 
     objects: dict[str, dict[str, Json]] = field(default_factory=dict[str, dict[str, Json]])
     ignored: Counter[str] = field(default_factory=Counter[str])
-    """Kinds that the scheduler doesn't read, with their versions, and how often they came."""
+    """Kinds that the scheduler doesn't read, with their versions and the number of objects."""
     jobs: dict[str, tuple[Origin, Json]] = field(default_factory=dict[str, tuple[Origin, Json]])
-    """By `namespace/name`: the job and where it is written; its PodGroup and pods are made where they aren't there."""
+    """`namespace/name` -> the job and its position; its PodGroup and pods are created where the files lack them."""
     origins: dict[tuple[str, str], Origin] = field(default_factory=dict[tuple[str, str], Origin])
-    """Where objects are written, by key of their kind and name as in `objects`."""
+    """The positions of objects, by the key of their kind and the name as in `objects`."""
 
     @staticmethod
     def of(lists: Mapping[str, Sequence[Json]]) -> Collected:
-        """These objects."""
+        """A collection of these objects."""
         return Collected(
             {
                 key: {f"{obj['metadata'].get('namespace', '')}/{obj['metadata']['name']}": obj for obj in objects}
@@ -58,7 +58,7 @@ class Collected:
         )
 
     def add(self, document: Json, *, source: Origin) -> None:
-        """Take one object in. Raises `CliError` where it isn't one."""
+        """Add one object. Raises `CliError` where the document isn't one."""
         kind, version = document.get("kind"), document.get("apiVersion")
         if not isinstance(kind, str) or not isinstance(version, str):
             keys = ", ".join(sorted(map(str, document))[:8])
@@ -86,13 +86,13 @@ class Collected:
         self.origins[read.key, name] = source
 
     def placed(self, error: WorldError) -> str:
-        """What is wrong with one of these objects, with the place where it is written, as far as that is known."""
+        """The error of one of these objects, with its position as far as that is known."""
         names = list(self.objects.get(error.key, ()))
         origin = self.origins.get((error.key, names[error.index])) if 0 <= error.index < len(names) else None
         return str(error) if origin is None else f"{origin.place(error.field)}: {error}"
 
     def misfit(self) -> str:
-        """The first field of an object with another type than its kind says, with its place; "" where there is none."""
+        """The first field of an object with a wrong type, with its position; "" where there is none."""
         from vcbatch.cli.files.misfits import misfit
 
         given = [(JOBS, source, job) for source, job in self.jobs.values()]
@@ -118,11 +118,11 @@ class Collected:
         self.jobs[name] = (source, document)
 
     def lists(self) -> Lists:
-        """Everything, by kind. A job takes the place of one of its name that is no object of a file. Raises `CliError`
-        for a job that can't be one."""
+        """All objects, by kind. A job from a file replaces the PodGroups and pods of a job of its name that aren't from
+        a file. Raises `CliError` for an invalid job."""
         classes = list(self.objects.get("priorityClasses", {}).values())
         values = {str(c["metadata"]["name"]): c.get("value", 0) for c in classes}
-        # One of another type is refused when the world is read.
+        # Other types are rejected when the cluster state is decoded.
         values = {name: value for name, value in values.items() if isinstance(value, int)}
         created: list[tuple[Json, list[Json]]] = []
         for name, (source, job) in self.jobs.items():
@@ -147,7 +147,7 @@ class Collected:
         return lists
 
     def say_ignored(self) -> None:
-        """Report which kinds were of no use."""
+        """Report the kinds that the scheduler doesn't read."""
         if self.ignored:
             kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(self.ignored.items()))
             note(f"ignored: {kinds} (not used by the scheduler)")
@@ -158,8 +158,8 @@ def _again(kind: str, name: str, source: Origin, before: Origin) -> None:
 
 
 def completed(lists: Lists, *, scheduler_names: Sequence[str], now: datetime) -> Lists:
-    """With the queues that every cluster has, a PodGroup for each set of pods that come without, and the status of
-    quotas and disruption budgets that have none."""
+    """The objects with the queues that every cluster has, a PodGroup for each set of pods without one, and the status
+    of quotas and disruption budgets that have none."""
     existing = {str(queue["metadata"]["name"]) for queue in lists.get(_QUEUES, ())}
     queues = [cast("Json", create.body) for create in bootstrap(existing).creates]
     pods, groups = _grouped(lists.get(_PODS, ()), scheduler_names, now)
@@ -175,7 +175,7 @@ def completed(lists: Lists, *, scheduler_names: Sequence[str], now: datetime) ->
 
 
 def _measured(budget: Json, pods: Sequence[Json]) -> Json:
-    """The PodDisruptionBudget with its status. Pods that run are taken to be ready where they don't say."""
+    """The PodDisruptionBudget with its status. Running pods without conditions count as ready."""
     if budget.get("status"):
         return budget
     from vcbatch.local.apiserver.kinds.disruption import measure
@@ -189,12 +189,12 @@ def _measured(budget: Json, pods: Sequence[Json]) -> Json:
         ]
         allowed = measure(dict(budget), there).allowed
     except (KeyError, TypeError, AttributeError, ValueError):
-        return budget  # of a shape that the reading of the world names
+        return budget  # of a wrong type, which decoding reports
     return {**budget, "status": {"disruptionsAllowed": allowed}}
 
 
 def _counted(quota: Json, pods: Sequence[Json], waiting: Collection[str]) -> Json:
-    """The quota with its status: what pods use, but for those of gangs that wait to be admitted, whose pods don't exist
+    """The quota with its status: the usage of pods, without those of gangs that aren't admitted, whose pods don't exist
     yet on a cluster."""
     spec, status = quota.get("spec"), quota.get("status")
     hard = cast("Json", spec).get("hard") if isinstance(spec, Mapping) else None
@@ -210,7 +210,7 @@ def _counted(quota: Json, pods: Sequence[Json], waiting: Collection[str]) -> Jso
             if namespace == quota["metadata"]["namespace"] and exists and not over:
                 add(used, pod_usage(dict(place)), times=1)
         except (KeyError, TypeError, AttributeError, ValueError):
-            continue  # of a shape that the reading of the world names
+            continue  # of a wrong type, which decoding reports
     return {**quota, "status": {"hard": hard, "used": {key: text for key, text in wire(used).items() if key in hard}}}
 
 
@@ -229,7 +229,7 @@ def _grouped(pods: Iterable[Json], names: Sequence[str], now: datetime) -> tuple
         try:
             decision = decide(GroupView(waiting=[ref], members=1, sample=sample), now=now)
         except (KeyError, TypeError, AttributeError, ValueError):
-            done.append(pod)  # of a shape that the reading of the world names
+            done.append(pod)  # of a wrong type, which decoding reports
             continue
         group = decision.ensures[0].body
         created = groups.setdefault(f"{meta['namespace']}/{group['metadata']['name']}", group)
@@ -239,7 +239,7 @@ def _grouped(pods: Iterable[Json], names: Sequence[str], now: datetime) -> tuple
 
 
 def _unserved(group: Json) -> bool:
-    """Whether the gang wasn't admitted yet, so that its job has made no pods."""
+    """Whether the gang isn't admitted yet, so that its job has created no pods."""
     return (group.get("status") or {}).get("phase") in (None, "", "Pending")
 
 
@@ -248,8 +248,8 @@ def _key(obj: Json) -> str:
 
 
 def prioritised(pod: Json, classes: Sequence[Json]) -> Json:
-    """With what the API server gives a pod of a PriorityClass, or one of none where a class is the default: of several
-    the lowest."""
+    """The pod with the priority that the API server sets: that of its PriorityClass, or of the default class where it
+    has none; of several defaults the lowest."""
     spec = pod.get("spec")
     if not isinstance(spec, Mapping) or "priority" in spec:
         return pod

@@ -1,4 +1,4 @@
-"""`vcbatch cronjob`: jobs on a schedule."""
+"""`vcbatch cronjob`: scheduled jobs."""
 
 from __future__ import annotations
 

@@ -76,8 +76,8 @@ def trigger(name: str, access: Access, job_name: str | None) -> int:
 
 
 def job_of(cron: Json, name: str) -> Json:
-    """A job by the template of a CronJob, for no slot of it. Of the template's metadata labels and annotations carry
-    over."""
+    """A job from the template of a CronJob, outside of its schedule. Labels and annotations of the template are
+    copied."""
     metadata: Json = {
         "name": name,
         "namespace": cron["metadata"].get("namespace", ""),

@@ -35,7 +35,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CronScreen:
-    """A CronJob with the jobs that came of it."""
+    """A CronJob with the jobs that it created."""
 
     cron: Json
     jobs: Sequence[Json] = ()
@@ -58,7 +58,7 @@ def command(name: str, access: Access) -> int:
 
 
 def described(screen: CronScreen, terminal: Terminal, *, now: datetime, complete: Callable[[str], str] = str) -> str:
-    """The screen. `complete` completes the commands in it."""
+    """The text of the screen. `complete` completes the commands in it."""
     return document(
         [
             facts(_facts(screen.cron, now, complete), terminal),
@@ -69,7 +69,7 @@ def described(screen: CronScreen, terminal: Terminal, *, now: datetime, complete
 
 
 def _next(cron: Json, now: datetime) -> str | Cell:
-    """When it starts a job next, or why it never does."""
+    """The next scheduled run, or why there is none."""
     try:
         plan, since, remarks = plan_of(cron, now=now)
     except CliError as error:

@@ -1,4 +1,4 @@
-"""`vcbatch cronjob preview`: when a schedule starts jobs next, by the timetable of the controllers."""
+"""`vcbatch cronjob preview`: the next scheduled runs, computed as by the controllers."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def command(access: Access, name: str | None, count: int, schedule: str | None, 
 
 
 def plan_of(cron: Json, *, now: datetime) -> tuple[Plan | None, datetime, list[str]]:
-    """The schedule as the controllers read it, after when slots count, and what they would say of it."""
+    """The parsed schedule, the time after which runs count, and the warnings of the controllers."""
     from vcbatch.api.cronjob import CronJob
     from vcbatch.api.model import MalformedObject
     from vcbatch.core.cronjob.children import read_time
@@ -95,7 +95,7 @@ def _next(plan: Plan, *, after: datetime, count: int) -> Iterator[datetime]:
 
 
 def preview(slots: Sequence[datetime], zone: tzinfo, terminal: Terminal, *, now: datetime) -> str:
-    """A line for each start: in its zone, in UTC, and in how long; with what the clock does there."""
+    """A line for each run: its time in the schedule's zone and in UTC, the time until then, and clock changes."""
     rows: list[Row] = [("START", "ZONE", "UTC", "IN", "")]
     before: datetime | None = None
     for slot in slots:
@@ -120,7 +120,7 @@ def _offset(here: datetime) -> str:
 
 
 def _clock(before: datetime | None, here: datetime) -> str:
-    """What happened to the clock on the wall since the start before."""
+    """The clock change (daylight saving time) since the previous run."""
     if here.fold:
         return "repeated hour (clock set back)"
     if before is None:

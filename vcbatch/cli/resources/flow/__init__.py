@@ -1,4 +1,4 @@
-"""`vcbatch jobflow`: jobs in the order of a graph."""
+"""`vcbatch jobflow`: graphs of jobs."""
 
 from __future__ import annotations
 

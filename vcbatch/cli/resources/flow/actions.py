@@ -1,4 +1,4 @@
-"""`vcbatch jobflow suspend|resume|retry|cancel`: what is asked of a flow's controller by a Command."""
+"""`vcbatch jobflow suspend|resume|retry|cancel`: actions that a Command requests from the flow's controller."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _ask(access: Access, names: Sequence[str], action: Action, done: str) -> int
 
 
 def _refuse_in_vain(flow: Json, name: str, action: Action, done: str) -> None:
-    """Raises `CliError` for what the controller would refuse."""
+    """Raise `CliError` for an action that the controller would reject."""
     phase = flow_phase(flow)
     if any(phase == known and cell_of(known, action) is None for known in JobFlowPhase):
         if action is Action.RESTART_JOB:

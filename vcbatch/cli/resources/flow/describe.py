@@ -35,7 +35,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowScreen:
-    """A flow with the jobs that it made."""
+    """A flow with the jobs that it created."""
 
     flow: Json
     jobs: Sequence[Json] = ()
@@ -58,7 +58,7 @@ def command(name: str, access: Access) -> int:
 
 
 def described(screen: FlowScreen, terminal: Terminal, *, now: datetime) -> str:
-    """The screen."""
+    """The text of the screen."""
     return document(
         [
             facts(_facts(screen.flow, now), terminal),

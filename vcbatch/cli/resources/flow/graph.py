@@ -1,4 +1,4 @@
-"""`vcbatch jobflow graph`: which job of a flow comes after which, and how each stands."""
+"""`vcbatch jobflow graph`: the dependencies between a flow's jobs, and the state of each."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def command(name: str, access: Access, output: str) -> int:
 
 
 def graph(flow: Json, terminal: Terminal) -> str:
-    """The tree, each job once; what it comes after beside the one above it is said on its line."""
+    """The tree, with each job once; its line lists the dependencies other than its parent in the tree."""
     nodes = nodes_of(flow)
     phase = toned(flow_phase(flow))
     done = sum(node.phase == JobPhase.COMPLETED for node in nodes.values())
@@ -85,7 +85,7 @@ def _remark(node: Node, others: list[str]) -> str:
 
 
 def dot(flow: Json) -> str:
-    """The graph in Graphviz' language."""
+    """The graph in the language of Graphviz."""
     return "\n".join(_dot(flow))
 
 

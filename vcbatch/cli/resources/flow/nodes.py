@@ -1,4 +1,4 @@
-"""The jobs of a flow as its status has them, in the order of the graph."""
+"""The jobs of a flow by its status, in the order of the graph."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ _BROKEN: Final = (JobPhase.FAILED, JobPhase.TERMINATED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """An entry of a flow. `probes` is how many have to hold before its job is made. `phase` is the job's, empty where
-    there is none yet; `word` says how it stands, `broken` that it failed or is never made."""
+    """An entry of a flow. `probes` is the number of probes that must succeed before its job is created. `phase` is the
+    job's, empty where it doesn't exist; `word` describes its state; `broken` says that it failed or is never created.
+    """
 
     name: str
     job: str
@@ -39,7 +40,7 @@ class Node:
 
 
 def nodes_of(flow: Json) -> dict[str, Node]:
-    """The entries by name, as they are listed."""
+    """The entries by name, in the order of the list."""
     phases = _phases(flow)
     entries = objects(flow, "spec", "flows")
     targets = {text(entry, "name"): [str(one) for one in dig(entry, "dependsOn", "targets") or ()] for entry in entries}
@@ -72,7 +73,7 @@ def nodes_of(flow: Json) -> dict[str, Node]:
 
 
 def _phases(flow: Json) -> dict[str, str]:
-    """By the job's name: what it is in by now, else how it ended."""
+    """Job name -> its current phase, else its final one."""
     found = {text(one, "name"): text(one, "state") for one in objects(flow, "status", "jobStatusList")}
     for field, phase in _BY_LIST.items():
         for name in dig(flow, "status", field) or ():
@@ -81,7 +82,7 @@ def _phases(flow: Json) -> dict[str, str]:
 
 
 def _never(targets: Mapping[str, Sequence[str]], broken: set[str]) -> set[str]:
-    """Those that depend on a broken one, by way of others or not."""
+    """The entries that depend on a broken one, directly or indirectly."""
     reached = set(broken)
     while True:
         more = {name for name, on in targets.items() if name not in reached and reached.intersection(on)}
@@ -91,7 +92,7 @@ def _never(targets: Mapping[str, Sequence[str]], broken: set[str]) -> set[str]:
 
 
 def layers(nodes: Mapping[str, Node]) -> tuple[list[list[str]], list[str]]:
-    """The names by how many others come before them at the longest, and those that are in a circle, or behind one."""
+    """The names by depth (the longest chain of dependencies), and those in a cycle or dependent on one."""
     depth: dict[str, int] = {}
     left = dict(nodes)
     while True:
@@ -110,8 +111,8 @@ def layers(nodes: Mapping[str, Node]) -> tuple[list[list[str]], list[str]]:
 
 
 def tree(nodes: Mapping[str, Node]) -> Iterator[tuple[Node, tuple[bool, ...]]]:
-    """Each entry once, below the one of its targets that comes last: with whether it, and each entry above it below the
-    top, is the last among its siblings."""
+    """Each entry once, below its deepest dependency, with flags for it and for each ancestor below the root that say
+    whether it is the last among its siblings."""
     rows, _ = layers(nodes)
     depth = {name: at for at, row in enumerate(rows) for name in row}
     children: dict[str, list[str]] = {name: [] for name in depth}

@@ -1,4 +1,4 @@
-"""`vcbatch hypernode`: nodes that are near each other in the network."""
+"""`vcbatch hypernode`: network topology domains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`vcbatch hypernode describe`: one domain of the network, its nodes, and the gangs that were put into it."""
+"""`vcbatch hypernode describe`: a network topology domain, its nodes, and the gangs that are placed in it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SHOWN = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DomainScreen:
-    """A HyperNode among all of them, with the gangs that are within it."""
+    """A HyperNode and its network, with the gangs that are placed within it."""
 
     name: str
     network: Network
@@ -66,7 +66,7 @@ def command(name: str, access: Access, show_all: bool) -> int:
 
 
 def described(screen: DomainScreen, terminal: Terminal, *, now: datetime, show_all: bool = False) -> str:
-    """The screen."""
+    """The text of the screen."""
     network = screen.network
     nodes = [network.nodes[node] for node in sorted(network.places[screen.name].nodes)]
     running = sorted((gang for gang in screen.gangs if gang.holds), key=lambda gang: (gang.created or now, gang.key))

@@ -1,4 +1,4 @@
-"""How a HyperNode names its members."""
+"""The text for the members of a HyperNode."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Json = dict[str, Any]
 
 
 def patterns(hypernode: Json) -> Iterator[str]:
-    """In short, for a line of a tree: what it has beside HyperNodes by name."""
+    """The members other than HyperNodes by name, in short form for a line of a tree."""
     by_name = 0
     for member in objects(hypernode, "spec", "members"):
         kind, selector = text(member, "type"), part(member, "selector")
@@ -29,7 +29,7 @@ def patterns(hypernode: Json) -> Iterator[str]:
 
 
 def in_full(hypernode: Json) -> Iterator[str]:
-    """All of them, each with what chooses it."""
+    """All members, each with its selector."""
     for member in objects(hypernode, "spec", "members"):
         kind, selector = text(member, "type"), part(member, "selector")
         if pattern := text(selector, "regexMatch", "pattern"):

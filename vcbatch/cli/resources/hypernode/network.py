@@ -1,4 +1,4 @@
-"""The HyperNodes of a cluster as a tree over its nodes, with what is asked for of these."""
+"""The HyperNodes of a cluster as a tree over its nodes, with the requests on these."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
-    """`nodes` are empty where they can't be read."""
+    """`nodes` is empty where nodes can't be read."""
 
     hypernodes: Mapping[str, Json]
     places: Mapping[str, Place]
@@ -33,15 +33,15 @@ class Network:
     loads: Mapping[str, Load]
 
     def size(self, name: str) -> int:
-        """How many nodes are in a domain, at any depth."""
+        """The number of nodes in a domain, at any depth."""
         return len(self.places[name].nodes) if self.nodes else number(self.hypernodes[name], "status", "nodeCount")
 
     def parents(self, name: str) -> list[str]:
-        """The domains that it is a member of, which should be one or none."""
+        """The domains that it is a member of; a valid one has at most one."""
         return sorted(other for other, place in self.places.items() if name in place.children)
 
     def lineage(self, name: str) -> set[str]:
-        """The domain and all below it."""
+        """The domain and all domains below it."""
         found: set[str] = set()
         waiting = [name]
         while waiting:
@@ -52,12 +52,12 @@ class Network:
         return found
 
     def has(self, name: str, resource: str) -> Quantity:
-        """What its nodes have of a resource."""
+        """The allocatable quantity of a resource of its nodes."""
         allocatable = (quantities(self.nodes[node], "status", "allocatable") for node in self.places[name].nodes)
         return sum((each.get(resource, ZERO) for each in allocatable), ZERO)
 
     def asked(self, name: str) -> Load:
-        """What is asked for of its nodes."""
+        """The requests of the pods on its nodes."""
         total = Load()
         for load in (self.loads[node] for node in self.places[name].nodes if node in self.loads):
             total = total + load
@@ -74,8 +74,8 @@ class Network:
 
 
 async def read_network(api: Api, *known: Json) -> Network:
-    """Of nodes and pods what may be read; `known` HyperNodes are in it in any case. Raises `ApiError` where the
-    HyperNodes can't be read."""
+    """The network, with nodes and pods as far as they may be read, and in any case the `known` HyperNodes. Raises
+    `ApiError` where HyperNodes can't be read."""
     hypernodes = [*known, *(await api.list(HYPERNODES)).items]
     if not hypernodes:
         return network_of(())
@@ -83,7 +83,7 @@ async def read_network(api: Api, *known: Json) -> Network:
 
 
 def network_of(hypernodes: Iterable[Json], nodes: Sequence[Json] = (), pods: Sequence[Json] = ()) -> Network:
-    """The tree of these; a HyperNode that can't be read has no members."""
+    """The tree of these; a HyperNode that can't be decoded has no members."""
     named = {name_of(one): one for one in hypernodes}
     topology = Topology()
     for name, hypernode in named.items():
@@ -100,12 +100,12 @@ def network_of(hypernodes: Iterable[Json], nodes: Sequence[Json] = (), pods: Seq
 
 
 def tier_of(hypernode: Json) -> str:
-    """`2 spine`, as far as it has a name."""
+    """The tier with its name, if it has one: `2 spine`."""
     return " ".join(filter(None, (str(number(hypernode, "spec", "tier")), text(hypernode, "spec", "tierName"))))
 
 
 def flaw_of(hypernode: Json) -> str:
-    """What keeps it from its place in a tree, in its controller's words; empty where nothing does."""
+    """The error that excludes the HyperNode from the tree, as its controller reports it; empty where there is none."""
     for condition in objects(hypernode, "status", "conditions"):
         if text(condition, "type") == CONSISTENT and text(condition, "status") == "False":
             return text(condition, "message") or text(condition, "reason")
@@ -113,6 +113,6 @@ def flaw_of(hypernode: Json) -> str:
 
 
 def tiers_text(hypernodes: Iterable[Json]) -> str:
-    """How many there are of each tier, the lowest first: `4 of tier 1 leaf, 1 of tier 2 spine`."""
+    """The number of HyperNodes by tier, the lowest first: `4 of tier 1 leaf, 1 of tier 2 spine`."""
     counts = Counter((number(one, "spec", "tier"), tier_of(one)) for one in hypernodes)
     return ", ".join(f"{count} of tier {title}" for (_, title), count in sorted(counts.items()))

@@ -1,4 +1,4 @@
-"""`vcbatch hypernode tree`: which domains of the network lie in which."""
+"""`vcbatch hypernode tree`: the hierarchy of network topology domains."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def command(access: Access) -> int:
 
 
 def tree_text(network: Network, terminal: Terminal) -> str:
-    """The tree, below it what keeps it from being one, and the nodes that are in none of it."""
+    """The tree, its errors, and the nodes outside of it."""
     return document([_tree(network, terminal), "\n".join(_flaws(network, terminal)), _outside(network)])
 
 
@@ -59,7 +59,7 @@ def _tree(network: Network, terminal: Terminal) -> str:
             walk(child, (*lasts, child == children[-1]))
 
     for name in [*sorted(network.places.keys() - inside), *sorted(network.places)]:
-        if name not in shown:  # of a circle, that it is one shows by "see above"
+        if name not in shown:  # a cycle shows by "see above"
             walk(name, ())
     left_out = ({3, 4} if not network.nodes else set[int]()) | (set[int]() if network.has_gpus else {4})
     kept = [at for at in range(len(rows[0])) if at not in left_out]

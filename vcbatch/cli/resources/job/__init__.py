@@ -1,4 +1,4 @@
-"""`vcbatch job`: what people do with jobs."""
+"""`vcbatch job`: commands for jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`vcbatch job suspend|resume|delete`: what is asked of the controllers by a Command, or of the server."""
+"""`vcbatch job suspend|resume|delete`: requested from the controllers by a Command, or from the server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job as somebody could resubmit it: what the user wrote, without what servers and controllers added."""
+"""A job for resubmission: the user's manifest, without the fields that servers and controllers added."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _AGAIN = re.compile(r"(.+)-r([0-9]{1,6})")
 
 
 def manifest_of(job: Json, *, name: str = "", queue: str = "") -> Json:
-    """The job under its own or another name, in its own or another queue. Nothing of it belongs to the old one: neither
-    owners, nor status, nor claims that were made for it."""
+    """The job, optionally under another name or in another queue, without the owners, the status and the volume claims
+    of the old one."""
     spec = copy.deepcopy(part(job, "spec"))
     for volume in objects(spec, "volumes"):
-        if volume.get("volumeClaim"):  # the name was filled in by the controllers, with the claim made for this job
+        if volume.get("volumeClaim"):  # the controllers set the name, with the claim that they created for this job
             volume.pop("volumeClaimName", None)
     if queue:
         spec["queue"] = queue
@@ -41,7 +41,7 @@ def manifest_of(job: Json, *, name: str = "", queue: str = "") -> Json:
 
 
 def name_again(name: str) -> str:
-    """What the next try of a job is called: `train`, `train-r2`, `train-r3`. The same each time it is asked for, so
-    that asking twice doesn't run it twice."""
+    """The name of a job's resubmission: `train`, `train-r2`, `train-r3`. It is deterministic, so that repeating the
+    command doesn't create a second job."""
     found = _AGAIN.fullmatch(name)
     return f"{found[1]}-r{int(found[2]) + 1}" if found else f"{name}-r2"

@@ -1,4 +1,4 @@
-"""`vcbatch job describe`: all that is known of one job, on one screen."""
+"""`vcbatch job describe`: all details of one job on one screen."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ _OWN_KEYS = ("requests.", "limits.", "count/", "pods")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobScreen:
-    """A job with what belongs to it. `pod_group` is None where there is none; `gang_known` says whether that is so, or
-    it can't be read."""
+    """A job with its related objects. `pod_group` is None where there is none; `gang_known` is False where it can't be
+    read."""
 
     job: Json
     pod_group: Json | None = None
@@ -87,7 +87,7 @@ def command(name: str, access: Access) -> int:
 
 
 def described(screen: JobScreen, terminal: Terminal, *, now: datetime, complete: Callable[[str], str] = str) -> str:
-    """The screen. `complete` completes the commands in it."""
+    """The text of the screen. `complete` completes the commands in it."""
     return document(
         [
             facts(_facts(screen, now, complete), terminal),
@@ -146,7 +146,7 @@ def _gang(screen: JobScreen) -> str:
 
 
 def gang_text(least: int, size: int) -> str:
-    """How many of its pods have to start at the same time."""
+    """How many of its pods have to start together."""
     if size == 1:
         return "1 pod"
     return f"all {size} pods" if least == size else f"at least {least} of {size} pods"
@@ -157,7 +157,7 @@ def _restarts(job: Json) -> str:
     infrastructure, resumes = number(job, *ledger, "infrastructureRetries"), number(job, *ledger, "resumes")
     own = max(number(job, "status", "retryCount") - infrastructure - resumes, 0)
     most = number(job, "spec", "maxRetry") or _DEFAULT_RETRIES
-    # The restart that wasn't made any more is counted as well, with those of its kind.
+    # The restart that was no longer executed is counted as well, among those of its kind.
     own_exhausted = out_of_retries(job) and own >= most
     infrastructure -= out_of_retries(job) and not own_exhausted
     parts = [f"{own - own_exhausted}/{most - 1} (maxRetry {most})"]
@@ -182,7 +182,7 @@ def _volumes(job: Json) -> Iterator[str]:
 
 
 def tasks_text(job: Json, terminal: Terminal) -> str:
-    """The tasks of a job, or of a template, with the states that some of the pods are in."""
+    """The tasks of a job or a template, with a column for each state that some of the pods are in."""
     tasks = objects(job, "spec", "tasks")
     states = [state for state in _POD_STATES if any(_in_state(job, task, state) for task in tasks)]
     rows: list[Row] = [("TASK", "PODS", "MIN", *(state.upper() for state in states), "REQUESTS PER POD")]
@@ -205,13 +205,13 @@ def _asks(task: Json) -> str:
 
 
 def pod_asks(spec: Json) -> str:
-    """What a pod asks for, each resource once."""
+    """The requests of a pod, each resource once."""
     usage = pod_usage(spec)
     return quantities_text({key: quantity for key, quantity in usage.items() if not key.startswith(_OWN_KEYS)})
 
 
 def policies_text(job: Json) -> str:
-    """What is done when something happens, of the job and of its tasks."""
+    """The lifecycle policies of the job and of its tasks."""
     return "\n".join(_policies(job))
 
 
@@ -232,7 +232,7 @@ def _policy(policy: Json) -> str:
 
 
 def _losses(job: Json, terminal: Terminal, *, now: datetime) -> Iterator[str]:
-    """What the controllers remember of pods that failed or were lost, which outlives the pods."""
+    """The controllers' records of failed and lost pods, which outlive the pods."""
     losses = objects(job, "status", "ledger", "losses")
     for loss in losses[-_LOSSES_SHOWN:]:
         when = moment(loss, "time")
@@ -252,7 +252,7 @@ def _losses(job: Json, terminal: Terminal, *, now: datetime) -> Iterator[str]:
 
 
 def _events(screen: JobScreen) -> Iterator[Json]:
-    """Those of the PodGroup without its long name, and not those that an event of the job quotes."""
+    """The events, those of the PodGroup without its long name, and without those that an event of the job quotes."""
     said = [text(event, "message") for event in screen.events if _about(event) == JOBS.kind]
     for event in screen.events:
         if _about(event) != PODGROUPS.kind:

@@ -1,4 +1,4 @@
-"""`vcbatch job explain`: why a job waits, who is before it, and what would let it start."""
+"""`vcbatch job explain`: why a job is pending, which jobs are ahead, and how to unblock it."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def explained(
     order: Order = Order(),  # noqa: B008 - frozen
     complete: Callable[[str], str] = str,
 ) -> str:
-    """The screen. `complete` completes the commands in its advice."""
+    """The text of the screen. `complete` completes the commands in its advice."""
     holding = waiting.limit.queue if waiting.limit is not None else waiting.queue
     ahead = [gang for gang in waiting.ahead if gang not in waiting.holders]
     gangs = partial(gangs_table, terminal=terminal, now=now, most=_SHOWN)
@@ -152,7 +152,7 @@ def _facts(waiting: Waiting, order: Order, now: datetime) -> Iterator[tuple[str,
 
 
 def _why(waiting: Waiting, order: Order) -> Mapping[str, str]:
-    """By UID of a gang that is ahead why it is, and whether it holds the job's up."""
+    """By UID of a gang ahead: why it is ahead, and whether it blocks the job."""
     why = dict(reasons(waiting, order))
     first = waiting.held_up_by
     if first is not None:
@@ -186,6 +186,6 @@ def _advice(job: Json, waiting: Waiting, terminal: Terminal, complete: Callable[
         lines = wrap(sentence, width_of(terminal), indent="  ", hang="    ")
         words, _, command = sentence.rpartition(": ")
         if len(lines) > 1 and command.startswith(("vcbatch ", "kubectl ")):
-            # In one piece, to be copied.
+            # The command is on one line, so that it can be copied.
             lines = [*wrap(f"{words}:", width_of(terminal), indent="  ", hang="    "), f"    {command}"]
         yield from lines

@@ -1,4 +1,4 @@
-"""`vcbatch job explain -o json`: the same answer as data."""
+"""`vcbatch job explain -o json`: the explanation as data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Json = dict[str, Any]
 
 
 def explanation_json(job: Json, waiting: Waiting, order: Order, *, complete: Callable[[str], str] = str) -> Json:
-    """What isn't known, or isn't so, is left out; amounts are canonical quantities, times RFC 3339. `complete`
+    """Unknown or inapplicable fields are omitted; amounts are canonical quantities, times RFC 3339. `complete`
     completes the commands in the advice."""
     why = reasons(waiting, order)
     answer: Json = {
@@ -80,7 +80,8 @@ def _stands(gang: GangStanding) -> Json:
 
 
 def _numbers(numbers: Sequence[OrderNumber]) -> list[Json]:
-    """In the order in which they decide; the smaller key goes first. JSON has no infinite numbers: they are null."""
+    """The ordering keys, most significant first; the smaller key is ahead. JSON has no infinite numbers: they
+    are null."""
     return [
         {
             "plugin": number.plugin,

@@ -43,7 +43,7 @@ def listing(access: Access, asked: Asked, queues: tuple[str, ...], phases: tuple
 
 
 def _keep(queues: Sequence[str], phases: Sequence[JobPhase]) -> Callable[[dict[str, Any]], bool] | None:
-    """Neither is a label or a field by which a server selects custom resources."""
+    """A filter by queue and phase, None for no filter. Servers can't select custom resources by these fields."""
     if not queues and not phases:
         return None
     return lambda job: (not queues or job_queue(job) in queues) and (not phases or job_phase(job) in phases)

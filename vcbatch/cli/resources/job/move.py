@@ -1,8 +1,8 @@
-"""`vcbatch job move`: a job that doesn't run goes to another queue.
+"""`vcbatch job move`: move a job that doesn't run to another queue.
 
-`spec.queue` of a job can't be changed, so it is made anew, under its own name. Between the deletion of the old one and
-the creation of the new one it is kept as a JobTemplate in the same namespace, from which the same command goes on when
-it was stopped in between: at any moment the job is on the server in one form or the other.
+`spec.queue` of a job can't be changed, so the job is recreated under its own name. Between the deletion of the old job
+and the creation of the new one it is stored as a JobTemplate in the same namespace. If the command is interrupted in
+between, the same command continues from there: at any moment the server has the job in one form or the other.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ def command(name: str, queue: str, access: Access) -> int:
 
 
 async def move(api: Api, name: str, queue: str, *, namespace: str, clock: Clock) -> str:
-    """Move it, or go on with a move that was stopped; the sentence that says so. Raises `CliError`, `ApiError`."""
+    """Move the job, or continue an interrupted move; returns the message for the user. Raises `CliError`,
+    `ApiError`."""
     job = await get_or_none(api, JOBS, name, namespace=namespace)
     kept = await get_or_none(api, JOBTEMPLATES, kept_name(name), namespace=namespace)
     if kept is not None and not _moved(kept):
@@ -65,7 +66,7 @@ async def move(api: Api, name: str, queue: str, *, namespace: str, clock: Clock)
         raise CliError(f'job "{name}" not found in namespace {namespace}', hint="Check the namespace (--namespace).")
     await _may_take(api, _manifest(source, name, queue, namespace))
     if job is not None and kept is not None and _moved(job) == _moved(kept):
-        # It came of a move that was stopped at its very end.
+        # The job was created by a move that was interrupted before its last step.
         await _forget(api, kept, namespace)
         kept = None
     if job is not None and kept is not None and _moved(kept) != uid_of(job):
@@ -92,7 +93,7 @@ async def _made(api: Api, kept: Json, name: str, queue: str, namespace: str) -> 
     except ApiError as error:
         there = await get_or_none(api, JOBS, name, namespace=namespace) if error.already_exists else None
         if there is not None and _moved(there) == _moved(kept):
-            return  # an answer was lost on the way
+            return  # a response was lost
         if there is not None:
             raise _another(name) from error
         raise CliError(
@@ -109,7 +110,7 @@ def _another(name: str) -> CliError:
 
 
 def kept_name(name: str) -> str:
-    """The JobTemplate that keeps a job on its way."""
+    """The name of the JobTemplate that stores a job during its move."""
     return f"moving-{name}"[:_LONGEST_NAME]
 
 
@@ -137,7 +138,7 @@ def _may_leave(job: Json) -> None:
 
 
 async def _may_take(api: Api, manifest: Json) -> None:
-    """Refuse what admission would refuse, before anything is changed."""
+    """Raise for what admission would reject, before anything is changed."""
     from vcbatch.api.job import Job
     from vcbatch.api.queue import Queue
     from vcbatch.api.validate import job_errors, sentence
@@ -152,7 +153,8 @@ async def _may_take(api: Api, manifest: Json) -> None:
 
 
 class _Queues:
-    """What rules of admission have to know: the queues. All else counts as being there, as it was for the old job."""
+    """The lookup of admission rules with the existing queues. All other objects count as existing, as they did for the
+    old job."""
 
     def __init__(self, queues: Mapping[str, Queue]) -> None:
         self._queues = queues
@@ -171,7 +173,7 @@ class _Queues:
 
 
 async def _keep(api: Api, job: Json, namespace: str) -> Json:
-    """The JobTemplate that now holds all that was submitted."""
+    """Store the job's manifest in a JobTemplate and return that."""
     manifest = manifest_of(job)
     metadata: Json = {**manifest["metadata"], "name": kept_name(name_of(job))}
     metadata["annotations"] = {**metadata.get("annotations", {}), MOVING_JOB: uid_of(job)}
@@ -186,7 +188,7 @@ async def _keep(api: Api, job: Json, namespace: str) -> Json:
 
 
 def _manifest(source: Json, name: str, queue: str, namespace: str) -> Json:
-    """The job as it is to be made; of one that was kept it says what it came of."""
+    """The manifest of the job to create; one from a stored template names the UID of the old job in an annotation."""
     manifest = manifest_of(source, name=name, queue=queue)
     manifest["metadata"]["namespace"] = namespace
     if uid := _moved(source):
@@ -195,12 +197,12 @@ def _manifest(source: Json, name: str, queue: str, namespace: str) -> Json:
 
 
 def _moved(obj: Json) -> str:
-    """The UID of the job that it stands for; empty where it stands for itself."""
+    """The UID of the job that the object replaces; empty where it replaces none."""
     return words(obj, "metadata", "annotations").get(MOVING_JOB, "")
 
 
 async def _deleted(api: Api, kept: Json, name: str, namespace: str, clock: Clock) -> None:
-    """Delete the job that is kept, and wait until it is gone with its pods. Another of its name is left alone."""
+    """Delete the stored job, and wait until it and its pods are deleted. Another job of its name isn't touched."""
     uid = _moved(kept)
     try:
         await api.delete(JOBS, name, namespace=namespace, uid=uid, propagation="Foreground")

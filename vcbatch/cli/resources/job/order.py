@@ -1,4 +1,4 @@
-"""The order in which queues and gangs are served now, by the scheduler's own code and what the server holds."""
+"""The current order of queues and gangs, computed by the scheduler's own code from the objects on the server."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ _DECIDING: Final = frozenset(
         PODS,
     }
 )
-"""The kinds that shares and orders go by."""
+"""The kinds that shares and orders depend on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """How queues and gangs stand.
+    """The order of queues and gangs.
 
     Attributes:
-        policy: by whose policy; empty where the order isn't known.
-        lease: `namespace/name` of the Lease that it is from; empty where none did.
-        doubt: why what the Lease says may not hold any more; empty where it does.
-        foreign: why the job isn't placed by that policy at all; empty where it is.
-        unknown: why it isn't known; empty where it is.
-        standings: as the scheduler's code says; None where it isn't known.
+        policy: the scheduler configuration of the order; empty where the order isn't known.
+        lease: `namespace/name` of the Lease that published it; empty where none did.
+        doubt: why the Lease may be out of date; empty where it isn't.
+        foreign: why another scheduler places the job; empty where this one does.
+        unknown: why the order isn't known; empty where it is.
+        standings: the result of the scheduler's code; None where it isn't known.
     """
 
     policy: str = ""
@@ -61,10 +61,10 @@ class Order:
     unknown: str = ""
     standings: Standings | None = None
     places: Mapping[str, int] = field(default_factory=dict[str, int])
-    """By UID of a PodGroup, its place among those that wait in its queue."""
+    """PodGroup UID -> position among the pending gangs of its queue."""
 
     def queue(self, name: str) -> QueueStanding | None:
-        """The queue, where gangs of this scheduler wait in it."""
+        """The standing of the queue, where gangs of this scheduler are pending in it."""
         queues = () if self.standings is None else self.standings.queues
         return next((queue for queue in queues if queue.name == name), None)
 
@@ -74,8 +74,8 @@ class Order:
 
 
 async def order_of(api: Api, access: Access, setup: SetupOptions, scheduler_name: str = "") -> Order:
-    """What the scheduler would go by now, for pods with this `schedulerName`; without one for those that it places.
-    Where its policy isn't known, or some of the cluster may not be read, it is said why."""
+    """The current order of the scheduler for pods with this `schedulerName`, by default of those that it places. Where
+    its policy isn't known, or objects may not be read, the result says why."""
     from vcbatch.cli.whatif.snapshot import listed
     from vcbatch.scheduler.model.reads import READS
     from vcbatch.scheduler.reasons.standing import StandingsError
@@ -86,7 +86,7 @@ async def order_of(api: Api, access: Access, setup: SetupOptions, scheduler_name
     except CliError as error:
         if setup.names_policy:
             raise
-        return Order(unknown=str(error))  # what was asked for is there without it
+        return Order(unknown=str(error))  # the requested information is complete without it
     if found.unknown:
         return Order(unknown=found.unknown)
     scheduler = found.settings.scheduler(found.policy)

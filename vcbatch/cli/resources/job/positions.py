@@ -1,4 +1,4 @@
-"""The order of queues and of the gangs in a queue, as lines on a screen."""
+"""The order of queues and of the gangs in a queue, as text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _SHOWN: Final = 5
 BY_PRIORITY: Final = "priority, then age"
-"""The order where the configuration of the scheduler isn't known."""
+"""The order where the scheduler configuration isn't known."""
 
 
 def order_facts(waiting: Waiting, order: Order) -> Iterator[tuple[str, str]]:
@@ -41,7 +41,7 @@ def queue_facts(name: str, order: Order) -> Iterator[tuple[str, str]]:
 
 
 def whose(order: Order) -> str:
-    """The scheduler configuration of the order, and what is not known of it."""
+    """The scheduler configuration of the order, and the doubts about it."""
     remembering = () if order.standings is None else order.standings.remembering
     doubts = [order.doubt] if order.doubt else []
     if remembering:
@@ -50,7 +50,7 @@ def whose(order: Order) -> str:
 
 
 def reasons(waiting: Waiting, order: Order) -> Mapping[str, str]:
-    """By UID of a gang that is ahead why it is; empty where the policy isn't known."""
+    """By UID of a gang ahead: why it is ahead; empty where the policy isn't known."""
     own = order.gang(waiting.gang.uid) if waiting.gang is not None and waiting.by_policy else None
     if own is None:
         return {}
@@ -61,7 +61,7 @@ def reasons(waiting: Waiting, order: Order) -> Mapping[str, str]:
 
 
 def queues_table(waiting: Waiting, order: Order, terminal: Terminal) -> str:
-    """The queues in which gangs wait before the one of the job, the nearest last. Empty where there are none, or the
+    """The queues with pending gangs ahead of the job's queue, the nearest last. Empty where there are none, or the
     policy isn't known."""
     own = order.queue(waiting.queue) if waiting.by_policy else None
     before = _before(own, order)

@@ -1,4 +1,4 @@
-"""What a person can do about a job that waits, by the reason of the closed vocabulary."""
+"""The remedies for a pending job, by its pending reason."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ _REPORTED_MISSING: Final = (
     ("ConfigMap", re.compile(r'configmap "([^"]+)" not found')),
     ("Secret", re.compile(r'secret "([^"]+)" not found')),
 )
-"""Sentences of servers, kubelets, schedulers and ours that name an object which doesn't exist."""
+"""Messages of servers, kubelets, schedulers and vcbatch that name an object which doesn't exist."""
 
 _LOST_CLAIM: Final = (
     "Its data is lost. To start with an empty claim, submit the job again after: vcbatch job delete {job}"
@@ -197,7 +197,7 @@ _QUEUE_SHUT: Final = frozenset({QueueState.CLOSED, QueueState.CLOSING})
 
 
 def remedies(job: Json, waiting: Waiting) -> Iterator[str]:
-    """Sentences with commands to type, the likeliest first."""
+    """Sentences with commands, the most likely remedy first."""
     limit = waiting.limit.queue if waiting.limit is not None else waiting.queue
     words = {"job": name_of(job), "queue": waiting.queue, "limit": limit, "namespace": namespace_of(job)}
     words["selector"] = f"{JOB_NAME}={name_of(job)}"
@@ -260,7 +260,7 @@ def _sentences(job: Json, waiting: Waiting) -> tuple[str, ...]:
 
 
 def _again(waiting: Waiting) -> tuple[str, ...]:
-    """How a finished job runs again: in its own queue only where that takes jobs."""
+    """How to rerun a finished job: in its own queue only where that is open."""
     elsewhere = "vcbatch job requeue {job} --queue QUEUE"
     if waiting.queue_state == QUEUE_GONE:
         return (
@@ -276,7 +276,7 @@ def _again(waiting: Waiting) -> tuple[str, ...]:
 
 
 def _then_queue(waiting: Waiting) -> tuple[str, ...]:
-    """What a job that is suspended needs beside being resumed."""
+    """What a suspended job needs besides being resumed."""
     if waiting.queue_state == QUEUE_GONE:
         return (
             "Its queue {queue} was deleted, so it stays pending. Create the queue: vcbatch queue create {queue}",
@@ -286,7 +286,7 @@ def _then_queue(waiting: Waiting) -> tuple[str, ...]:
 
 
 def _missing(waiting: Waiting) -> Iterator[str]:
-    """Each object that is to be created, and what else can be done."""
+    """The objects that have to be created, and alternatives."""
     found = list(
         dict.fromkeys((*waiting.missing, *missing_objects(waiting.message), *_reported_missing(waiting.message)))
     )
@@ -307,8 +307,9 @@ def _reported_missing(message: str) -> Iterator[tuple[str, str]]:
 
 
 def _reported_by_nodes(message: str, *, barred: bool) -> Iterator[str]:
-    """What can be done about nodes that refuse a pod whatever it asks for, as the scheduler counts them. Unless it is
-    `barred` from all nodes, only what is likely to pass: else it is to run on others than those."""
+    """Remedies for nodes that reject a pod regardless of its requests, from the counts in the scheduler's message.
+    Unless the pod is `barred` from all nodes, only for causes that are likely to be temporary: otherwise it is meant
+    for other nodes."""
     taints = list(dict.fromkeys(_TAINT.findall(message)))
     unready = [taint for taint in taints if taint.rpartition("/")[2] in _UNREADY]
     if "were unschedulable" in message or "node.kubernetes.io/unschedulable" in taints:
@@ -328,7 +329,7 @@ def _reported_by_nodes(message: str, *, barred: bool) -> Iterator[str]:
 
 
 def _reported_by_others(waiting: Waiting) -> Iterator[str]:
-    """What can be done about refusals in the words of servers and kubelets."""
+    """Remedies for errors in the words of servers and kubelets."""
     message = waiting.message
     if waiting.reason is JobReason.PVC_ERROR:
         if "is gone with what it held" in message:
@@ -351,12 +352,12 @@ def _reported_by_others(waiting: Waiting) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """So that it stands for itself in a sentence that is yet to be formatted."""
+    """The text with braces escaped for `str.format`."""
     return text.replace("{", "{{").replace("}", "}}")
 
 
 def _is_unseen(job: Json) -> bool:
-    """Whether no controller has written anything of it."""
+    """Whether no controller has written its status."""
     status = part(job, "status")
     state = part(status, "state")
     return not (state.get("phase") or state.get("reason") or state.get("message") or listed(status, "conditions"))

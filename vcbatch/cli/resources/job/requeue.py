@@ -1,4 +1,4 @@
-"""`vcbatch job requeue`: put a job back to the end of its queue, or run a finished one again."""
+"""`vcbatch job requeue`: move a job to the end of its queue, or rerun a finished one."""
 
 from __future__ import annotations
 
@@ -62,7 +62,8 @@ def command(name: str, access: Access, new_name: str | None, queue: str | None) 
 
 
 async def run_again(api: Api, job: Json, *, new_name: str, queue: str) -> str:
-    """Make a job like a finished one; the sentence that says so. Raises `CliError` where that was done before."""
+    """Create a job like a finished one; returns the message for the user. Raises `CliError` where it was created
+    before."""
     name = job["metadata"]["name"]
     wanted = new_name or name_again(name)
     try:
@@ -75,7 +76,7 @@ async def run_again(api: Api, job: Json, *, new_name: str, queue: str) -> str:
 
 
 async def suspend(api: Api, job: Json, *, clock: Clock) -> None:
-    """Suspend a job that isn't finished and wait until it is taken note of. Raises `CliError` where that lasts."""
+    """Suspend an unfinished job and wait until its controller has processed that. Raises `CliError` after a timeout."""
     metadata = job["metadata"]
     name, namespace = metadata["name"], metadata["namespace"]
     if phase_of(job) not in (JobPhase.ABORTING, JobPhase.ABORTED):

@@ -1,4 +1,4 @@
-"""`vcbatch job top`: what jobs ask for, and what they use where a metrics server measures it."""
+"""`vcbatch job top`: the requests of jobs, and their usage where a metrics server measures it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _RESOURCES = ("cpu", "memory")
 
 @dataclass(slots=True)
 class Use:
-    """Of one line: its pods, what they ask for, and what they use; None where nobody measures it."""
+    """The data of one line: its pods, their requests, and their usage; None where it isn't measured."""
 
     pods: int = 0
     asked: Amounts = field(default_factory=dict[str, Quantity])
@@ -77,7 +77,7 @@ def top_text(
     by_pod: bool = False,
     namespaces: bool = False,
 ) -> str:
-    """A line for each job, or each pod; the largest first. Empty where there are none."""
+    """A line for each job, or each pod, the largest first. Empty where there are none."""
     uses: dict[tuple[str, str], Use] = {}
     for pod in pods:
         if text(pod, "status", "phase") in ENDED:
@@ -118,7 +118,7 @@ def _weight(use: Use) -> int:
 
 
 def _measured(metrics: Json) -> Amounts:
-    """What all containers of a pod use."""
+    """The usage of all containers of a pod."""
     total: Amounts = {}
     for container in objects(metrics, "containers"):
         add(total, quantities(container, "usage"), times=1)

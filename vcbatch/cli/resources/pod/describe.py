@@ -1,4 +1,4 @@
-"""`vcbatch pod describe`: one pod of a job, its containers and how they ended."""
+"""`vcbatch pod describe`: one pod of a job, its containers and their exit status."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def command(name: str, access: Access) -> int:
 
 
 def described(pod: Json, events: Sequence[Json], terminal: Terminal, *, now: datetime) -> str:
-    """The screen."""
+    """The text of the screen."""
     return document(
         [
             facts(_facts(pod, now), terminal),
@@ -70,7 +70,7 @@ def _facts(pod: Json, now: datetime) -> Iterator[tuple[str, str | Cell]]:
 
 
 def _waits_for(pod: Json) -> str:
-    """Why it has no node yet, as its scheduler says."""
+    """Why it has no node yet, as its scheduler reports it."""
     return next(
         (
             text(one, "message")

@@ -1,4 +1,4 @@
-"""`vcbatch pod list`: pods of jobs, chosen by what they belong to."""
+"""`vcbatch pod list`: pods of jobs, selected by job, task or queue."""
 
 from __future__ import annotations
 
@@ -23,6 +23,6 @@ def listing(access: Access, asked: Asked, job: str | None, task: str | None, que
     """List the pods of jobs."""
     chosen = ((names.JOB_NAME, job), (names.TASK_SPEC, task), (names.QUEUE_NAME, queue))
     wanted = [f"{label}={value}" for label, value in chosen if value is not None]
-    # Pods of jobs have the label whatever its value; others are kubectl's to show.
+    # Pods of jobs have the label, with any value; for other pods there is kubectl.
     selector = ",".join(filter(None, [asked.label_selector, *(wanted or [names.JOB_NAME])]))
     return show_list(access, POD, replace(asked, label_selector=selector))

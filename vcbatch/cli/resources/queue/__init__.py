@@ -1,4 +1,4 @@
-"""`vcbatch queue`: what people do with queues."""
+"""`vcbatch queue`: commands for queues."""
 
 from __future__ import annotations
 

@@ -27,14 +27,14 @@ from vcbatch.runtime.clock import BlockingClock
 Json = dict[str, Any]
 
 _COMMANDS_AT = "default"
-"""The namespace of Commands to queues, which are in none themselves."""
+"""The namespace of Commands for queues, which are cluster-scoped."""
 
 _PATIENCE, _STEP = 60.0, 0.2
-"""For how many seconds a queue is waited for that was asked to open, and after how many it is looked at again."""
+"""Timeout for a queue that was requested to open, and the interval between checks, in seconds."""
 
 
 class AmountsType(click.ParamType):
-    """`cpu=4,memory=8Gi`."""
+    """Resource quantities: `cpu=4,memory=8Gi`."""
 
     name = "RESOURCES"
 
@@ -154,8 +154,8 @@ def _switch(access: Access, names: Sequence[str], action: Action, wanted: QueueS
 
 
 async def _below_an_open_one(api: Api, queue: Json, *, opening: Container[str], clock: Clock) -> None:
-    """Wait for a queue above that was asked to open just now. Raises `CliError` where it stays closed: the controller
-    opens none below a closed one."""
+    """Wait for a parent queue that was just requested to open. Raises `CliError` where it stays closed: the controller
+    opens no queue below a closed one."""
     parent = parent_of(queue)
     until = clock.monotonic() + _PATIENCE
     while parent and (state := await _state_of(api, parent)) in (QueueState.CLOSED, QueueState.CLOSING):
@@ -168,7 +168,7 @@ async def _below_an_open_one(api: Api, queue: Json, *, opening: Container[str], 
 
 
 async def _state_of(api: Api, name: str) -> str:
-    """A queue that is no object counts as open: the root needs none."""
+    """The state of a queue. One without an object counts as open, since the root needs none."""
     try:
         return queue_state(await api.get(QUEUES, name))
     except ApiError as error:
@@ -178,5 +178,5 @@ async def _state_of(api: Api, name: str) -> str:
 
 
 async def ask_queue(api: Api, name: str, action: Action) -> None:
-    """Have the queue's controller do something, by a Command."""
+    """Request an action from the queue's controller by a Command."""
     await request(api, QUEUES, name, action, namespace=None, at=_COMMANDS_AT)

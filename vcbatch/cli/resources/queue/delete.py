@@ -1,4 +1,4 @@
-"""`vcbatch queue delete`, also of queues that jobs are still in."""
+"""`vcbatch queue delete`, also of queues that still have jobs."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def delete(names: Sequence[str], access: Access, drain: bool, timeout: timedelta
 
 
 async def _drained(api: HttpApi, access: Access, names: Sequence[str], timeout: timedelta | None) -> int:
-    """Drain all of them at once, and delete each when those below it are deleted. One that has others below it that
-    stay isn't even closed. Errors are reported at the end, as the other queues are independent of them."""
+    """Drain all queues at once, and delete each one when those below it are deleted. A queue with children that stay
+    isn't even closed. Errors are reported at the end, as the other queues are independent of them."""
     notice = RetryNotice(access.connection().server)
     there = (await api.list(QUEUES)).items
     draining: dict[str, asyncio.Task[None]] = {}
@@ -113,7 +113,7 @@ async def _delete(api: Api, queue: Json, *, draining: bool = False) -> None:
 
 
 async def _drain(api: HttpApi, name: str, notice: RetryNotice, *, before: Sequence[asyncio.Task[None]]) -> None:
-    """Close the queue, and delete it when its controller says that no work is left in it, and `before` has ended."""
+    """Close the queue, and delete it when its controller reports no work in it and the tasks `before` have ended."""
     from vcbatch.runtime.clock import SystemClock
     from vcbatch.runtime.random import SystemRandom
     from vcbatch.sdk.watching import changes
@@ -156,7 +156,7 @@ async def _drain(api: HttpApi, name: str, notice: RetryNotice, *, before: Sequen
 
 
 async def _delete_when_empty(api: Api, queue: Json, clock: Clock) -> None:
-    """Delete the queue. While the server still finds work in it, the deletion is tried again."""
+    """Delete the queue; retried while the server still finds work in it."""
     name, said = name_of(queue), ""
     while True:
         try:
@@ -177,8 +177,8 @@ def _opened(name: str) -> CliError:
 
 
 async def _jobs_inside(api: Api, name: str) -> str:
-    """The unfinished jobs of the queue that the user may list. Its counts are of PodGroups, and a job that is suspended
-    or between two attempts has none."""
+    """The unfinished jobs of the queue that the user may list. The counts in its status are of PodGroups, and a job
+    that is suspended or between two attempts has none."""
     jobs = [job for job in await within_reach(api, JOBS) if queue_of(job) == name and is_unfinished_job(job)]
     named = [f"{namespace_of(job)}/{name_of(job)} {phase_of_job(job)}" for job in jobs[:_MOST_NAMED]]
     more = [f"{len(jobs) - _MOST_NAMED} more"] if len(jobs) > _MOST_NAMED else []
@@ -186,7 +186,7 @@ async def _jobs_inside(api: Api, name: str) -> str:
 
 
 async def _pods_inside(api: Api, name: str) -> str:
-    """The pods of jobs that are deleted or have ended which still hold nodes, as far as the user may list them."""
+    """The pods of deleted or finished jobs that still use nodes, as far as the user may list them."""
     pods = await within_reach(api, PODS, label_selector=f"{QUEUE_NAME}={name}")
     named = [f"{namespace_of(pod)}/{name_of(pod)}" for pod in pods if holds_node(pod)]
     more = [f"{len(named) - _MOST_NAMED} more"] if len(named) > _MOST_NAMED else []
@@ -195,7 +195,7 @@ async def _pods_inside(api: Api, name: str) -> str:
 
 
 def _inside(queue: Json) -> str:
-    """What has not ended in the queue, as its controller counts it; empty where nothing is."""
+    """The unfinished work in the queue, as its controller counts it; empty where there is none."""
     status = queue.get("status") or {}
     counts = {word: status.get(word) or 0 for word in _UNFINISHED}
     return ", ".join(f"{count} {word}" for word, count in counts.items() if count)

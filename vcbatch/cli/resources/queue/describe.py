@@ -1,4 +1,4 @@
-"""`vcbatch queue describe`: what a queue may hold, holds and waits for, with where the numbers come from."""
+"""`vcbatch queue describe`: limit, usage and pending jobs of a queue, with the sources of the numbers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _SHOWN = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueScreen:
-    """A queue among all queues, with the gangs in it."""
+    """A queue, all queues, and the gangs in it."""
 
     queue: Json
     usage: QueueUsage
@@ -49,8 +49,8 @@ class QueueScreen:
 
     @property
     def waiting(self) -> Sequence[Gang]:
-        """The gangs that wait, whose turn is next first: those that the scheduler whose policy is known places, then
-        the others by priority and age."""
+        """The pending gangs, the next one first: those of the scheduler whose policy is known in its order, then the
+        others by priority and age."""
         places = self.order.places
         waiting = [gang for gang in self.gangs if gang.phase in (PodGroupPhase.PENDING, PodGroupPhase.INQUEUE)]
         waiting.sort(key=turn)
@@ -84,7 +84,7 @@ def command(name: str, access: Access, setup: SetupOptions) -> int:
 
 
 def described(screen: QueueScreen, terminal: Terminal, *, now: datetime) -> str:
-    """The screen."""
+    """The text of the screen."""
     running = sorted((gang for gang in screen.gangs if gang.holds), key=lambda gang: (gang.created or now, gang.key))
     gangs = partial(gangs_table, terminal=terminal, queue=name_of(screen.queue), now=now, most=_SHOWN)
     return document(
@@ -167,7 +167,7 @@ def _resources(screen: QueueScreen, terminal: Terminal) -> str:
 
 
 def _dense(rows: Sequence[Row]) -> list[Row]:
-    """Without the columns in which nothing stands, of those that may be left out."""
+    """The rows without optional columns that are empty."""
     optional = {2, 3, 5, 6, 7}
     empty = {at for at in optional if all(row[at] in (NONE, "0") for row in rows[1:])}
     kept = [at for at in range(len(rows[0])) if at not in empty]

@@ -1,4 +1,4 @@
-"""Which queues are below which, for what has to be done to the lowest first."""
+"""The hierarchy of queues, for operations that start with the leaves."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ def all_below(name: str, queues: Iterable[Json]) -> list[str]:
 
 
 def lowest_first(queues: Sequence[Json]) -> list[Json]:
-    """The same queues, each after all of them that are below it; else in their order."""
+    """The same queues, each after all those below it; otherwise in their order."""
     below = {name_of(queue): len(all_below(name_of(queue), queues)) for queue in queues}
     return sorted(queues, key=lambda queue: below[name_of(queue)])

@@ -1,4 +1,4 @@
-"""`vcbatch queue tree`: who holds how much of what, as bars."""
+"""`vcbatch queue tree`: the usage of queues as bars."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def command(access: Access, resource: str | None) -> int:
 
 
 def default_resource(usage: QueueUsage, nodes: Sequence[Json]) -> str:
-    """What people fight for: GPUs where a queue has any, or wants any that there are; else cpu."""
+    """The scarce resource: GPUs where a queue uses them, or requests ones that exist; else cpu."""
     entries = usage.entries.values()
     held = {
         name
@@ -77,7 +77,7 @@ def default_resource(usage: QueueUsage, nodes: Sequence[Json]) -> str:
 
 
 def cluster_total(nodes: Sequence[Json], resource: str) -> Quantity:
-    """What all nodes have of it."""
+    """The allocatable quantity of all nodes."""
     from vcbatch.cli.base.fields import quantities
 
     total = ZERO
@@ -87,7 +87,7 @@ def cluster_total(nodes: Sequence[Json], resource: str) -> Quantity:
 
 
 def tree_lines(usage: QueueUsage, resource: str, terminal: Terminal, *, total: Quantity = ZERO) -> Iterator[str]:
-    """The tree: for each queue a bar, and what is to be said of it below."""
+    """The tree: for each queue a bar, with further information below it."""
     marks = _Marks.of(terminal)
     yield f"{resource}:  {marks.legend(terminal)}"
     rows = [(entry, branch(lasts, terminal)) for entry, lasts in usage.walk()]
@@ -105,7 +105,7 @@ def tree_lines(usage: QueueUsage, resource: str, terminal: Terminal, *, total: Q
 
 
 class _Marks:
-    """The letters of a bar, and their tones."""
+    """The characters of a bar, and their tones."""
 
     def __init__(self, held: str, borrowed: str, admitted: str, free: str) -> None:
         self.held, self.borrowed, self.admitted, self.free = held, borrowed, admitted, free
@@ -122,7 +122,7 @@ class _Marks:
 
 
 def bar(entry: Entry, resource: str, most: Quantity, terminal: Terminal) -> str:
-    """What is held within what is deserved, held beyond it, and kept for gangs that are admitted."""
+    """The bar: usage within the deserved share, borrowed usage, and quota reserved for admitted gangs."""
     marks = _Marks.of(terminal)
     if not most:
         return marks.free * _BAR
@@ -140,7 +140,7 @@ def bar(entry: Entry, resource: str, most: Quantity, terminal: Terminal) -> str:
 
 
 def _length(quantity: Quantity, most: Quantity) -> int:
-    """Cells of a bar: none for nothing, at least one for something, all of them only for everything."""
+    """The length of a bar in cells: 0 for zero, at least one for a positive quantity, the whole bar only for all."""
     if quantity <= ZERO:
         return 0
     if quantity >= most:
@@ -184,7 +184,7 @@ def _state(entry: Entry, terminal: Terminal) -> str:
 
 
 def shown(quantity: Quantity, resource: str) -> str:
-    """An amount in few letters: `1.5Gi` for bytes, `12.5` for all else."""
+    """A quantity in short form: `1.5Gi` for bytes, `12.5` for everything else."""
     if resource in _IN_BYTES:
         value = quantity.value()
         for size, suffix in _MEMORY_UNITS:

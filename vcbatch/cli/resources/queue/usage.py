@@ -1,4 +1,4 @@
-"""What each queue may hold, holds, borrows and waits for: the numbers behind `queue describe` and `queue tree`."""
+"""Limit, usage, borrowed and pending quantities of each queue, for `queue describe` and `queue tree`."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from vcbatch.core.waiting import Amounts, Gang, amounts_of, gang_of
 Json = dict[str, Any]
 
 _FREE_AT_ZERO: Final = ("cpu", "memory")
-"""Whose capability of zero is as none (docs/queues.md)."""
+"""The resources for which a capability of zero means no limit (docs/queues.md)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One queue. Amounts by resource; what isn't there isn't limited, promised or asked for.
+    """One queue. Quantities are by resource; a missing one is unlimited, not guaranteed or not requested.
 
     Attributes:
-        queue: as it is on the server; None for a root that is no object, and for a parent that doesn't exist.
-        capability: the most that it may hold: its own, or that of the nearest queue above that has one (`inherited`).
-        allocated: what its pods hold, those of queues below it too.
-        admitted: what gangs that were admitted still need to start, below it too.
-        pending: what gangs that weren't admitted need, below it too.
-        children: the queues just below it, by name.
+        queue: the object on the server; None for a root without an object, and for a parent that doesn't exist.
+        capability: its limit: its own, or that of the nearest ancestor that has one (`inherited`).
+        allocated: the usage of its pods, with those of queues below it.
+        admitted: what admitted gangs still need to start, with those below it.
+        pending: what gangs that aren't admitted need, with those below it.
+        children: its child queues, by name.
     """
 
     name: str
@@ -44,12 +44,12 @@ class Entry:
     children: Sequence[str] = ()
 
     def borrowed(self, resource: str) -> Quantity:
-        """What it holds beyond what it deserves; nothing where that isn't said."""
+        """Its usage beyond the deserved share; zero where the share isn't set."""
         deserved = self.deserved.get(resource)
         return ZERO if deserved is None else max(self.allocated.get(resource, ZERO) - deserved, ZERO)
 
     def resources(self) -> list[str]:
-        """Those of which there is anything to be said: cpu, memory, then by name."""
+        """The resources with any quantity: cpu, memory, then by name."""
         known = {
             resource
             for quantities in (
@@ -68,14 +68,14 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueUsage:
-    """All queues by name, and those at the top of the tree. Queues in a circle are tops themselves."""
+    """All queues by name, and the roots of the tree. Queues in a cycle are roots themselves."""
 
     entries: Mapping[str, Entry]
     tops: Sequence[str]
 
     def walk(self) -> Iterator[tuple[Entry, tuple[bool, ...]]]:
-        """Each queue from the tops down, with whether it, and each queue above it below a top, is the last among its
-        siblings."""
+        """Each queue from the roots down, with flags for it and for each ancestor below the root that say whether it is
+        the last among its siblings."""
         for top in self.tops:
             yield from self._below(top, (), frozenset())
 
@@ -97,7 +97,7 @@ class _Totals:
 
 
 def usage_of(queues: Iterable[Json], pod_groups: Iterable[Json]) -> QueueUsage:
-    """Add up what queues and PodGroups say."""
+    """The sums over queues and PodGroups."""
     by_name = {name_of(queue): queue for queue in queues}
     parents = {name: parent_of(queue) for name, queue in by_name.items()}
     gangs = [gang_of(group, {}) for group in pod_groups]
@@ -125,7 +125,7 @@ def _tops(entries: Mapping[str, Entry], parents: Mapping[str, str]) -> list[str]
             reached.add(name)
             waiting.extend(entries[name].children)
     for name in entries:
-        if name not in reached:  # in a circle: nothing is above all of it
+        if name not in reached:  # in a cycle, which has no root
             tops.append(name)
             waiting = [name]
             while waiting:
@@ -142,7 +142,7 @@ def parent_of(queue: Json) -> str:
 
 
 def _chain(name: str, parents: Mapping[str, str]) -> Iterator[str]:
-    """The queue and those above it, each once."""
+    """The queue and its ancestors, each once."""
     seen: set[str] = set()
     while name and name not in seen:
         seen.add(name)

@@ -1,4 +1,4 @@
-"""`vcbatch jobtemplate`: what flows make jobs of."""
+"""`vcbatch jobtemplate`: the templates of jobs in flows."""
 
 from __future__ import annotations
 

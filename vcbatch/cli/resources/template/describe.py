@@ -40,7 +40,7 @@ def command(name: str, access: Access) -> int:
 
 
 def described(template: Json, flows: Sequence[Json], terminal: Terminal, *, now: datetime) -> str:
-    """The screen."""
+    """The text of the screen."""
     return document(
         [
             facts(_facts(template, flows, now), terminal),
