@@ -1,7 +1,8 @@
-"""The gang scheduler: whole gangs, whole truth, on arrays.
+"""The gang scheduler: all-or-nothing placement with exact reasons, on arrays.
 
-`Scheduler` is the object that a loop keeps alive (`apply` watch events, `cycle` when dirty, carry the `CycleResult`
-out); `parse_policy` reads Volcano's policy file; plugins are subclasses of `vcbatch.scheduler.framework.plugin.Plugin`.
+`Scheduler` is the object that a loop keeps (`apply` watch events, `cycle` when dirty, carry out the `CycleResult`);
+`parse_policy` reads Volcano's scheduler configuration; plugins are subclasses of
+`vcbatch.scheduler.framework.plugin.Plugin`.
 """
 
 from vcbatch.scheduler.framework.arguments import PolicyError

@@ -1,4 +1,4 @@
-"""One cycle: a session with the promises that it keeps, and the gates that it opens."""
+"""One cycle: a session with the nominations that it keeps, and the scheduling gates that it removes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from vcbatch.scheduler.snapshot.snapshot import Snapshot
 
 
 class Cycle:
-    """What actions work on.
+    """The state that actions work on.
 
     Attributes:
-        session: the snapshot with the plugins, and what was decided so far.
-        promises: the places that are kept from earlier cycles.
-        gates: opens the gates of pods that wait for room in their queue; None where that isn't done.
+        session: the snapshot with the plugins, and the decisions made so far.
+        promises: the nominations from earlier cycles.
+        gates: removes the gates of pods that wait for capacity in their queue; None if that is disabled.
     """
 
     def __init__(self, session: Session) -> None:
@@ -46,13 +46,13 @@ class Cycle:
         consultant: Consultant | None = None,
         laps: Laps | None = None,
     ) -> Cycle:
-        """Begin a cycle on this snapshot: every plugin of the policy is made and opened."""
+        """Begin a cycle on this snapshot: every plugin of the scheduler configuration is created and opened."""
         forget_where_nodes_changed(state)
         return cls(Session(state, policy, cache, now=now, uid=uid, consultant=consultant, laps=laps))
 
     def close(self) -> list[Held]:
-        """Decisions are made: give back what was only held, and say what that was. Gangs that failed are parked until
-        what they failed on changes, unless others held room while they were tried."""
+        """End the cycle: roll back and return the placements that aren't bound. Gangs that failed are parked until what
+        they failed on changes, unless other gangs held resources while they were tried."""
         session = self.session
         session.retract()
         session.close_plugins()

@@ -1,4 +1,4 @@
-"""Errors in plugins and actions of the user's own: whose they are, and on which gang's behalf they were asked."""
+"""Errors in custom plugins and actions: which one raised the error, and for which gang it was called."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _OWN = "vcbatch."
 
 
 def blame(error: BaseException, extensions: Extensions) -> PluginFailure | None:
-    """Whose error it is, of several that called each other that of the innermost; None where none of these plugins and
-    actions was being called."""
+    """The custom plugin or action that raised the error, the innermost one if they called each other; None if none was
+    being called."""
     names = _names(extensions)
     frames = list(_frames(error.__traceback__))
     if isinstance(error, WrongAnswer):
@@ -41,7 +41,7 @@ def blame(error: BaseException, extensions: Extensions) -> PluginFailure | None:
 
 
 def busy(innermost: FrameType | None, extensions: Extensions) -> tuple[str, str]:
-    """The plugin or action of the user's own that is being called, and where it is, in words; empty where none is."""
+    """The custom plugin or action that is being called, and its location as text; empty if none is."""
     frames: list[tuple[FrameType, int]] = []
     frame = innermost
     while frame is not None:
@@ -61,7 +61,8 @@ class _Called(NamedTuple):
 
 
 def _called(frames: Sequence[tuple[FrameType, int]], names: Mapping[object, str]) -> _Called | None:
-    """Of several that called each other the innermost; the frames begin with the outermost."""
+    """The innermost call of a custom plugin or action; the frames begin with the outermost. None if there is no such
+    call."""
     files = _files(names)
     owners = [
         _name(frame.f_locals.get("self"), names) or files.get(frame.f_code.co_filename, "") for frame, _ in frames
@@ -78,19 +79,20 @@ def _called(frames: Sequence[tuple[FrameType, int]], names: Mapping[object, str]
 
 
 def _names(extensions: Extensions) -> Mapping[object, str]:
-    """By class."""
+    """The names of custom plugins and actions, by class."""
     plugins: dict[object, str] = {cls: name for name, cls in extensions.plugins.items()}
     return {**plugins, **{type(action): name for name, action in extensions.actions.items()}}
 
 
 def _name(called: object, names: Mapping[object, str]) -> str:
-    """The name by which the policy has the class of this object, or one that it is made of; empty where it has none."""
+    """The name of the class of this object, or of one of its base classes, in the scheduler configuration; empty if
+    none."""
     return next((names[cls] for cls in type(called).__mro__ if cls in names), "")
 
 
 def _files(names: Mapping[object, str]) -> Mapping[str, str]:
-    """By file in which classes are defined the name of one: what else stands there, such as a class whose objects a
-    plugin answers with, is of nobody else. Our own files aren't among them."""
+    """By file that defines such classes, the name of one of them: other code in the file, such as a class that a plugin
+    returns, is attributed to it. Files of this package are left out."""
     found: dict[str, str] = {}
     for cls, name in names.items():
         module = getattr(cls, "__module__", "")
@@ -107,7 +109,7 @@ def _frames(traceback: TracebackType | None) -> Iterator[tuple[FrameType, int]]:
 
 
 def _gang(frames: list[FrameType]) -> str:
-    """The gang that the innermost call was about: of a hook only what it was given counts."""
+    """The gang that the innermost call was for: only the arguments of the hook are searched."""
     for frame in reversed(frames):
         arguments = frame.f_code.co_varnames[: frame.f_code.co_argcount]
         gang = _first_gang(frame.f_locals.get(name) for name in arguments)

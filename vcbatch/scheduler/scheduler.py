@@ -1,4 +1,4 @@
-"""The scheduler object: deltas in, decisions out."""
+"""The scheduler object: watch events in, decisions out."""
 
 from __future__ import annotations
 
@@ -44,21 +44,21 @@ from vcbatch.scheduler.snapshot.snapshot import Snapshot
 _FACTS = {read.struct: read for read in (*READS, *MEASURED)}
 
 _SESSIONS = uuid.UUID("6f1b1c0e-6a54-5a3e-9b86-0d7a2b1f4c55")
-"""The namespace of session UIDs: the same cycle at the same time has the same one, so that a replay is exact."""
+"""The namespace of session UIDs: the same cycle at the same time has the same UID, so that a replay is exact."""
 
 _MOST_SET_ASIDE = 4
-"""Gangs that are set aside in one cycle, each of which costs another try."""
+"""The most gangs that are set aside in one cycle; each costs another attempt."""
 _RETRY = timedelta(seconds=1)
-"""After a cycle that a plugin spoilt; twice as long after the next, up to `_LONGEST_RETRY`."""
+"""The pause after a cycle in which a plugin failed; doubled after each further one, up to `_LONGEST_RETRY`."""
 _LONGEST_RETRY = timedelta(seconds=30)
 
 
 class Scheduler:
-    """A gang scheduler that keeps its snapshot of the cluster and is told what changes.
+    """A gang scheduler that keeps a snapshot of the cluster and updates it by watch events.
 
-    Single-threaded and pure: the caller feeds watch events to `apply`, calls `cycle` when `dirty` is true (or at
-    `CycleResult.requeue_at`), and carries the result out. Decisions are assumed at once; watch events confirm
-    them, `bind_failed` takes one back.
+    Single-threaded and pure: the caller passes watch events to `apply`, calls `cycle` when `dirty` is true (or at
+    `CycleResult.requeue_at`), and carries the result out. Decisions are assumed at once; watch events confirm them, and
+    `bind_failed` undoes one.
     """
 
     def __init__(
@@ -72,15 +72,16 @@ class Scheduler:
         queue_gates: bool = False,
         consultant: Consultant | None = None,
     ) -> None:
-        """`policy` is the default policy where None. Only pods with one of `scheduler_names` are placed; the others
-        count as used where they run. A PodGroup without a queue is in `default_queue`. That a gang lacks pods is said
-        `pods_grace` after it was seen first, since its controller is making them. `share` is what of the cluster is
-        this scheduler's, where several work on it. With `queue_gates` pods that ask for it wait behind a scheduling
-        gate until their queue has room for their gang (Volcano's SchedulingGatesQueueAdmission). `consultant` asks the
-        server of the extender plugin; without one it counts as a server that doesn't answer."""
+        """`policy` None means the default scheduler configuration. Only pods with one of `scheduler_names` are placed;
+        others count on their nodes. A PodGroup without a queue is in `default_queue`. A gang that lacks pods is
+        reported `pods_grace` after that was first observed, since its controller is creating them. `share` is this
+        scheduler's part of the cluster, if several schedulers share it. With `queue_gates`, pods that request it wait
+        behind a scheduling gate until their queue has capacity for their gang (Volcano's
+        SchedulingGatesQueueAdmission). `consultant` calls the server of the extender plugin; without one every call
+        fails."""
         self.consultant = consultant
         self.laps: Laps = NoLaps()
-        """Told how far a cycle is, for whoever measures its parts."""
+        """Called at the end of each part of a cycle, for measurements."""
         self._policy = parse_policy(DEFAULT_POLICY) if policy is None else policy
         self._state = Snapshot(scheduler_names=scheduler_names, default_queue=default_queue, share=share)
         self._state.queue_gates = queue_gates
@@ -90,11 +91,11 @@ class Scheduler:
         self._cycles = 0
         self._failed = 0
         self._retry_at: datetime | None = None
-        """Until when nothing is decided, since a plugin fails."""
+        """Until when nothing is decided, because a plugin fails."""
         self._adapt()
 
     def _adapt(self) -> None:
-        """Have the snapshot keep what the policy reads."""
+        """Have the snapshot keep what the scheduler configuration reads."""
         self._events.ignore_resources(self._policy.ignored_resources(self._state.facts))
         self._state.claimed.enabled = self._policy.devices_by_claim
         self._events.gangs.class_by_queue(self._policy.by_queue)
@@ -104,11 +105,11 @@ class Scheduler:
 
     @property
     def policy(self) -> Policy:
-        """The policy in force."""
+        """The scheduler configuration in use."""
         return self._policy
 
     def set_policy(self, policy: Policy) -> None:
-        """Use another policy from the next cycle on. Every gang is tried again."""
+        """Use another scheduler configuration from the next cycle on. Every gang is tried again."""
         self._policy = policy
         self._failed, self._retry_at = 0, None
         self._events.gangs.restore()
@@ -123,15 +124,15 @@ class Scheduler:
         self._state.ground_stamp += 1
 
     def apply(self, resource: Resource, event: str, obj: msgspec.Struct) -> None:
-        """Take in one watch event: `event` is ADDED, MODIFIED or DELETED (others are ignored).
+        """Apply one watch event: `event` is ADDED, MODIFIED or DELETED (others are ignored).
 
         `obj` is a `Pod`, `Node`, `PodGroupView`, `QueueView`, `PriorityClassView` (`vcbatch.api.scheduling`), `Claim`,
         `PersistentVolume`, `StorageClass`, `CsiNode` (`vcbatch.api.storage`) or of another kind of
-        `vcbatch.scheduler.model.reads`, as `resource` says. Idempotent: a
-        repeated event changes nothing. After a relist, send ADDED for what is there and DELETED for what is gone.
+        `vcbatch.scheduler.model.reads`, as `resource` says. Idempotent: a repeated event changes nothing. After a
+        relist, send ADDED for existing objects and DELETED for those that no longer exist.
 
         Raises:
-            TypeError: the object is none of these.
+            TypeError: the object is of none of these kinds.
         """
         if event not in ("ADDED", "MODIFIED", "DELETED"):
             return
@@ -171,31 +172,31 @@ class Scheduler:
                 self._events.ignore_resources(self._policy.ignored_resources(state.facts))
 
     def eviction_failed(self, uid: str, error: str) -> None:
-        """The eviction of this pod couldn't be carried out: it holds its place again."""
+        """Undo the eviction of this pod, which failed: the pod keeps its node."""
         self._state.eviction_failed(uid)
 
     def gate_removal_failed(self, uid: str) -> None:
-        """A `GateRemoval` couldn't be carried out: it is decided again."""
+        """Undo a `GateRemoval` that failed: it is decided again."""
         opened(self._state).discard(uid)
         self._state.changed = True
         self._state.room_stamp += 1
 
     def bind_failed(self, uid: str, error: str) -> None:
-        """The bind of this pod was refused for good (or its outcome became known as refused): the pod waits again."""
+        """Undo the bind of this pod, which failed permanently: the pod is pending again."""
         self._state.bind_failed(uid, error)
 
     def reaches_its_claims(self, uid: str) -> str:
-        """Why the node that this pod is to be bound to doesn't do for its claims, now that they are bound; empty where
-        it does, or nobody waits for it any more."""
+        """Why the node that this pod is to be bound to doesn't suit its claims, now that they are bound; empty if it
+        does, or if the pod isn't waiting for it any more."""
         task = self._state.tasks.get(uid)
         return self._state.volumes.admits(task) if task is not None and task.node else ""
 
     def shard_write_failed(self, uid: str) -> None:
-        """A `NodeShardUpdate` wasn't stored: it is decided again in the next cycle, whenever that is."""
+        """Note that a `NodeShardUpdate` wasn't stored: it is decided again in the next cycle."""
         self._state.shards.write_failed(uid)
 
     def podgroup_write_failed(self, uid: str) -> None:
-        """A `PodGroupUpdate` wasn't stored: it is decided again in the next cycle."""
+        """Note that a `PodGroupUpdate` wasn't stored: it is decided again in the next cycle."""
         job = self._state.job_of_group(uid)
         if job is not None:
             job.written = job.seen
@@ -205,12 +206,12 @@ class Scheduler:
 
     @property
     def dirty(self) -> bool:
-        """Whether anything changed since the last cycle that a cycle would look at."""
+        """Whether any input of a cycle changed since the last one."""
         return self._state.changed
 
     def cycle(self, now: datetime) -> CycleResult:
-        """Run the policy's actions once on the current snapshot. `now` is UTC-aware; no decision depends on it but how
-        often messages are refreshed."""
+        """Run the actions of the scheduler configuration once on the present snapshot. `now` is UTC-aware. A cycle in
+        which custom plugins fail repeatedly decides nothing, and is retried after a pause."""
         if self._retry_at is not None and now < self._retry_at:
             self._state.changed = False
             return CycleResult(requeue_at=self._retry_at)
@@ -231,10 +232,12 @@ class Scheduler:
         return CycleResult(failures=failures, requeue_at=self._retry_at)
 
     def _try(self, now: datetime) -> CycleResult | PluginFailure:
-        """One cycle, step by step; or whose error it was that nothing is decided, the snapshot being as it was before.
+        """Run one cycle, step by step; or return the plugin failure because of which nothing is decided, with the
+        snapshot restored.
 
-        The snapshot is brought in order, the plugins are opened, the actions decide in the policy's order, the cycle
-        is closed, and what happened is reported."""
+        The snapshot is prepared, the plugins are opened, the actions decide in the configured order, the cycle is
+        closed, and its results are reported.
+        """
         state = self._state
         state.changed = False
         state.settle()
@@ -261,14 +264,13 @@ class Scheduler:
             return failure
         session = cycle.session
         if session.binds or session.admitted or session.evictions:
-            state.changed = True  # what was decided moves shares and limits, by which more may be decided
+            state.changed = True  # the decisions change shares and limits, so that more may be decided
         result = self._report(cycle, held, now)
         session.release()
         return result
 
     def _report(self, cycle: Cycle, held: list[Held], now: datetime) -> CycleResult:
-        """What was decided, with what there is to report about it; that alone can still fail, and is said in the next
-        cycle then."""
+        """The decisions with the report on them. Only the report can still fail; it is then made in the next cycle."""
         state, session = self._state, cycle.session
         removals = () if cycle.gates is None else cycle.gates.removals
         try:
@@ -284,11 +286,11 @@ class Scheduler:
         return result if shard is None else replace(result, node_shard=shard)
 
     def standings(self, now: datetime) -> Standings:
-        """Who would be served before whom in a cycle now; decides nothing. For a scheduler that was made to be asked:
-        plugins that remember what happened take it that a cycle began.
+        """The order in which queues and gangs would be served in a cycle now; decides nothing. Only for a scheduler
+        that was created for this: plugins that keep state count it as a cycle.
 
         Raises:
-            StandingsError: a plugin of the user's own failed.
+            StandingsError: a custom plugin failed.
         """
         state = self._state
         state.settle()
@@ -307,41 +309,41 @@ class Scheduler:
                 session.release()
 
     def assumed(self) -> Assumed:
-        """What was decided and no watch event has confirmed yet."""
+        """The decisions that no watch event has confirmed yet."""
         return assumed(self._state)
 
     def resume(self, what: Assumed, *, cycles: int) -> None:
-        """Go on where another scheduler was that knew the same objects, assumed this and had run so many cycles."""
+        """Continue for another scheduler that had the same objects, assumed this and had run that many cycles."""
         assume(self._state, what)
         self._cycles = cycles
 
     @property
     def cycles(self) -> int:
-        """How many cycles were tried."""
+        """The number of attempted cycles."""
         return self._cycles
 
     def explain(self, namespace: str, name: str) -> Explanation | None:
-        """Why this PodGroup waits, as of the last cycle that looked at it; None where it doesn't wait."""
+        """Why this PodGroup is pending, as of the last cycle that checked it; None if it isn't pending."""
         job = self._state.jobs.get(f"{namespace}/{name}")
         return None if job is None else self._reporter.explanation(job.uid)
 
     def strays(self) -> Mapping[str, str]:
-        """The pods that wait for a PodGroup which doesn't exist, and its name, both as `namespace/name`."""
+        """The pods whose PodGroup doesn't exist, with its name, both as `namespace/name`."""
         lost = [task for job in self._state.jobs.values() for task in self._state.groupless(job)]
         return {f"{task.namespace}/{task.name}": task.job.key for task in lost if task.job is not None}
 
     def waiting(self) -> Mapping[tuple[str, WaitReason], int]:
-        """How many gangs of each queue wait for which reason; some may be 0. Pods whose PodGroup doesn't exist are a
-        gang of the queue "", as nobody said of which they are."""
+        """How many gangs of each queue are pending for which reason; some may be 0. Pods whose PodGroup doesn't exist
+        count as a gang of the queue "", because their queue isn't known."""
         return self._reporter.waiting
 
     def phase(self, namespace: str, name: str) -> str | None:
-        """The phase of this PodGroup as decided so far; None where there is none."""
+        """The phase of this PodGroup as decided so far; None if it doesn't exist."""
         job = self._state.jobs.get(f"{namespace}/{name}")
         return None if job is None or job.group is None else job.phase.wire
 
     def counts(self, namespace: str, name: str) -> Mapping[str, int]:
-        """How many pods of this PodGroup are in which state, by its word; states without any are left out."""
+        """How many pods of this PodGroup have which status, by its name; statuses without pods are left out."""
         job = self._state.jobs.get(f"{namespace}/{name}")
         if job is None:
             return {}
@@ -349,11 +351,11 @@ class Scheduler:
 
     @property
     def scheduler_names(self) -> Collection[str]:
-        """Whose pods are placed."""
+        """The scheduler names whose pods are placed."""
         return self._state.scheduler_names
 
     def places(self, pod: Pod) -> bool:
-        """Whether the pod is this scheduler's to place, and no other instance's."""
+        """Whether this scheduler instance places the pod."""
         return self._state.ours(pod)
 
     @property

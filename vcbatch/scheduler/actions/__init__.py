@@ -1,4 +1,4 @@
-"""The actions, by the names that a policy file uses; a policy runs them in its own order."""
+"""The actions, by the names that a scheduler configuration uses; it also sets their order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vcbatch.scheduler.framework.action import Action
 from vcbatch.scheduler.framework.plugin import EvictionKind
 
 ADMITTING = "enqueue"
-"""The action that lets gangs in, and places nobody."""
+"""The action that admits gangs and places none."""
 ACTIONS: dict[str, Action] = {
     "allocate": Allocate(),
     "backfill": Backfill(),

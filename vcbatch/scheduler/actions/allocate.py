@@ -31,14 +31,14 @@ RESERVATIONS = "backfillReservations"
 
 
 class Allocate:
-    """The best queue's best gang gets its minimum or nothing; gangs that started grow by one task a turn, so that
-    shares decide whose tail grows. A gang that failed isn't tried again in the cycle.
+    """The best gang of the best queue gets its minimum or nothing; a gang that started gets one more task each time it
+    is served, so that shares decide which gang grows. A gang that failed isn't tried again in the cycle.
 
-    Members that ask for nothing count towards the minimum, as in Volcano, and are placed by backfill. Where the
-    minimum needs them, they must find a node already here, and the cycle takes the gang back if they don't in the end.
+    Best-effort members count towards the minimum, as in Volcano, and are placed by backfill. If the minimum needs them,
+    they must already find a node here, and the cycle rolls the gang back if they aren't placed in the end.
 
-    Only the queue and the gang that were just served change their place in the order, unless a plugin says otherwise
-    (`SHARES_PLACES`); so heaps stay exact.
+    Only the queue and the gang that were just served change their position in the order, unless a plugin declares
+    otherwise (`SHARES_PLACES`); so heaps stay exact.
     """
 
     arguments = ArgumentSpec(
@@ -65,7 +65,7 @@ class Allocate:
 
 
 class _Turns:
-    """The gangs that are to be placed, by queue, and what serving them goes by."""
+    """The gangs that are to be placed, by queue, and the state of serving them."""
 
     def __init__(self, cycle: Cycle, reservations: Reservations | None) -> None:
         self._cycle = cycle
@@ -94,11 +94,11 @@ class _Turns:
             heapq.heapify(heap)
 
     def serve(self, queue: Queue) -> bool:
-        """Serve the queue's best gang. False where the queue is through."""
+        """Serve the queue's best gang. False if the queue has no more gangs to serve."""
         if self._closed(queue) or not self._serve_best(queue, self.jobs[queue.name]):
             return False
         if not self.jobs[queue.name]:
-            self._closed(queue)  # another turn would be for nobody, and tell those that sleep in it no more than this
+            self._closed(queue)  # serving it again would place nothing, and parked gangs get the same reason
             return False
         return True
 
@@ -109,7 +109,7 @@ class _Turns:
         return reason is not None
 
     def _serve_best(self, queue: Queue, heap: _Heap) -> bool:
-        """False where nobody else of the queue may be served."""
+        """False if no other gang of the queue may be served."""
         session, reservations = self._session, self._reservations
         if not heap:
             return False
@@ -132,13 +132,13 @@ class _Turns:
         return True
 
     def serve_promised(self) -> None:
-        """Serve the gangs whose promised places were held while their queues had no turn for them."""
+        """Serve the gangs with reserved nodes that weren't served with their queues."""
         for job in self._cycle.promises.waiting:
             if job.key not in self._tried:
                 self._place(job)
 
     def _place(self, job: Job) -> bool:
-        """One turn of a gang. True where it started and has tasks left."""
+        """Serve a gang once. True if it started and has tasks left."""
         self._tried.add(job.key)
         with self._cycle.promises.aside(job):
             return self._turn(job)
@@ -178,7 +178,7 @@ class _Turns:
 
 
 def _hope(session: Session, job: Job) -> bool:
-    """Whether the members that ask for nothing, and that the minimum needs, would find a node now."""
+    """Whether the best-effort members that the minimum needs would find a node now."""
     trial = Statement(session)
     place_best_effort(session, job, trial)
     enough = session.ready_without_hope(job)
@@ -193,8 +193,9 @@ def _attempt(session: Session, job: Job, statement: Statement) -> Attempt | Doma
 
 
 def _best(heap: _Heap, session: Session) -> Job:
-    """Take the best gang off the heap. Where serving one moves others back as well, the place of each is looked at
-    again when it comes to the top; as nobody moves forward, the first that is still the best is."""
+    """Take the best gang off the heap. If serving one gang moves others back as well, the position of each is
+    recomputed when it comes to the top; because no gang moves forward, the first that is still the best is the best of
+    all."""
     _, first = heapq.heappop(heap)
     while session.gangs_share_places and heap:
         now = session.job_key(first)
@@ -205,7 +206,7 @@ def _best(heap: _Heap, session: Session) -> Job:
 
 
 def _firsts(session: Session) -> set[str]:
-    """The first gang of every queue, for which room may be kept."""
+    """The first gang of every queue, for which resources may be reserved."""
     best: dict[str, tuple[tuple[Any, ...], str]] = {}
     for job in eligible(session):
         assert job.queue is not None  # noqa: S101 - eligible gangs have a queue
@@ -216,7 +217,7 @@ def _firsts(session: Session) -> set[str]:
 
 
 class _Sleepers:
-    """Which parked gangs needn't be tried: those whose stamp is the same would fail as before."""
+    """Decides which parked gangs needn't be tried: those whose stamp hasn't changed would fail again."""
 
     def __init__(self, session: Session, *, awake: set[str]) -> None:
         """`awake` has the keys of gangs that are tried in any case."""
@@ -225,8 +226,8 @@ class _Sleepers:
         self._stamps: dict[str, tuple[object, ...]] = {}
 
     def sleeps(self, job: Job, queue: Queue) -> bool:
-        """Whether the gang stays parked. The first in a first-in-first-out queue holds the others up, so there every
-        gang is asked."""
+        """Whether the gang stays parked. In a FIFO queue, where the first gang blocks the others, every gang is
+        tried."""
         if job.parked is None or queue.fifo or job.key in self._awake:
             return False
         stamp = self._stamps.get(queue.name)

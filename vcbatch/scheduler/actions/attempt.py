@@ -1,4 +1,4 @@
-"""One try to place a gang: its pending tasks in order, until it can start."""
+"""One attempt to place a gang: its pending tasks in order, until it can start."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ from vcbatch.scheduler.model.objects import ALLOCATED_STATUSES, Job, Queue, Run,
 from vcbatch.scheduler.reasons.blockers import no_node, queue_limit
 
 Sheet = deque[Run]
-"""The runs of a gang that are still to be placed, first things first."""
+"""The runs of a gang that are still to be placed, in order."""
 
 
 class Attempt:
-    """One walk through a gang's tasks until it is ready, or its tasks are through."""
+    """One pass through a gang's tasks until it is ready or all its tasks have been tried."""
 
     def __init__(self, session: Session, job: Job, statement: Statement, *, domain: Domain | None = None) -> None:
-        """In a `domain` of the network only nodes of it are taken, and what fails is kept in `blocker`, since another
-        domain may do; else it is what the gang waits for."""
+        """With a network topology `domain` only its nodes are used, and a failure is kept in `blocker`, since another
+        domain may fit; without one a failure is the gang's pending reason."""
         self.session = session
         self.job = job
         self.statement = statement
         self.domain = domain
         self.blocker: Blocker | None = None
         self.refused = self._unplaced = False
-        """Whether the queue, and whether the nodes, had no room for some of its tasks."""
+        """Whether the queue, and whether the nodes, had no capacity for some of its tasks."""
         self._began = statement.mark()
         self._failed_roles: set[str] = set()
         self._indivisible = job.min_member >= len(job.tasks) and session.votes_on_holding
-        """It needs every one of its tasks: what one can't get, the others needn't try for."""
+        """The gang needs every one of its tasks: once one fails, the others needn't be tried."""
         self._futile = False
 
     def restart(self) -> None:
-        """Forget what failed: what was placed is taken back."""
+        """Forget failures, after placements were rolled back."""
         self.blocker = None
         self.refused = self._unplaced = self._futile = False
         self._failed_roles.clear()
 
     def work_off(self, sheet: Sheet) -> None:
-        """Place runs from the front of the sheet. What is left on it is for another turn."""
+        """Place runs from the front of the sheet. Runs left on it are for the next time the gang is served."""
         while sheet:
             run = sheet.popleft()
             if run.role and run.role in self._failed_roles:
@@ -98,7 +98,8 @@ class Attempt:
         return [], False
 
     def some(self, run: Run, start: int, want: int, *, coupled: bool) -> int:
-        """Place up to `want` tasks, on free resources first, on those being released then. Returns how many."""
+        """Place up to `want` tasks, first on free resources, then on those being released. Returns the number of placed
+        tasks."""
         placer, statement = self.session.placer, self.statement
         within = self.within()
         leaning = self.session.leaning(self.job, run.sub, run.cls, self.domain)
@@ -122,18 +123,18 @@ class Attempt:
         return placed
 
     def within(self) -> Rows | None:
-        """The rows of the nodes that may be taken; None for all."""
+        """The rows of the nodes that may be used; None for all."""
         if self.domain is None or len(self.domain.rows) == len(self.session.nodes):
             return None
         return self.domain.rows
 
     def no_node(self, task: Task, *, unplaced: int) -> Blocker:
-        """Why no node takes the task, `unplaced` of its kind being needed still."""
+        """Why no node takes the task; `unplaced` tasks like it are still needed."""
         domain = None if self.within() is None else self.domain
         return no_node(self.session, task, unplaced=unplaced, placed=self.placed(), domain=domain)
 
     def queue_limit(self, queue: Queue, task: Task, unplaced: int) -> Blocker:
-        """Why the queue doesn't let the task in."""
+        """Why the queue has no capacity for the task."""
         session, placed = self.session, self.placed()
         own = self.statement.amount(len(session.dims))
 
@@ -145,15 +146,15 @@ class Attempt:
         return session.failure((queue.name, task.cls.id, unplaced), found).of(task.name, placed=placed)
 
     def _known_failure(self, run: Run, want: int) -> Blocker | None:
-        """What another gang of this class ran into in this cycle, where this one would run into it as well: it needs
-        more at once than that one found, and would be undone."""
+        """The failure of another gang of this class in this cycle, if this gang would fail by it as well: it needs more
+        nodes at once than that one found, and would be rolled back."""
         if self.statement or not self._indivisible or self.within() is not None:
             return None
         known = self.session.exhausted.get(run.cls.id)
         return known[1] if known is not None and want > known[0] else None
 
     def _began_before(self, done: int) -> bool:
-        """Whether the statement has more in it than the first `done` tasks of this run."""
+        """Whether the statement has more placements than the first `done` tasks of this run."""
         return self.statement.size > done
 
     def placed(self) -> int:
@@ -161,13 +162,13 @@ class Attempt:
 
     @property
     def limited(self) -> bool:
-        """Whether it is the queue's room that keeps it from more, which is the same in every domain: of a gang that
-        needs all its tasks the queue refused one, or of another one all that are left."""
+        """Whether the queue's capacity is the limit, which is the same in every domain: it had none for one task of a
+        gang that needs all its tasks, or for any further task of another gang."""
         return self.refused and (self._indivisible or not (self._unplaced or self.statement.mark() > self._began))
 
     def fail(self, blocker: Blocker, *, by_queue: bool = False) -> None:
-        """The first failure of an attempt is what the gang waits for; of one that goes on without those tasks the first
-        that may be over some time."""
+        """Record a failure. The first one is the gang's pending reason; if the gang is tried further without those
+        tasks, the first failure that isn't permanent takes precedence."""
         if by_queue:
             self.refused = True
         else:
@@ -180,7 +181,7 @@ class Attempt:
                 self.session.blockers[self.job.key] = self.blocker
 
     def _may_continue(self) -> bool:
-        """Whether the gang could still start without what failed (Volcano's NeedContinueAllocating)."""
+        """Whether the gang could still start without the failed tasks (Volcano's NeedContinueAllocating)."""
         job = self.job
         if job.min_member >= len(job.tasks):
             return False

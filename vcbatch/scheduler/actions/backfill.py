@@ -1,4 +1,4 @@
-"""Place what asks for nothing: pods without requests go wherever the filters let them."""
+"""Place best-effort pods: pods without requests fit on every node that passes the filters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from vcbatch.scheduler.model.result import WaitReason
 
 
 class Backfill:
-    """Queue after queue, gang after gang. Quotas aren't asked: such pods hold nothing of them but their slot.
+    """Place best-effort pods queue by queue, gang by gang. Quotas don't apply: such pods use nothing of them but a pod
+    slot.
 
     A gang's tasks are bound together: a gang that doesn't get its minimum gets nothing.
     """
@@ -34,7 +35,7 @@ class Backfill:
 
     def _serve(self, session: Session, job: Job) -> None:
         if job.parked is not None and job.blocker is not None:
-            session.blockers.setdefault(job.key, job.blocker)  # what its other members wait for is still so
+            session.blockers.setdefault(job.key, job.blocker)  # its other members still wait for the same reason
         session.attempted.append(job)
         statement = Statement(session)
         place_best_effort(session, job, statement)
@@ -44,6 +45,6 @@ class Backfill:
             session.commit(statement)
             blocker = session.blockers.get(job.key)
             if blocker is not None and blocker.reason is WaitReason.WAITING_FOR_RELEASE and not job.waiting_count:
-                del session.blockers[job.key]  # what it was to wait for were places for these
+                del session.blockers[job.key]  # only these tasks were waiting
         else:
             session.held.append(statement)

@@ -1,4 +1,4 @@
-"""What actions share: which gangs may be placed, and the placement of tasks that ask for nothing."""
+"""Shared by actions: the gangs that may be placed, and the placement of best-effort tasks."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from vcbatch.scheduler.model.result import WaitReason
 from vcbatch.scheduler.reasons.blockers import no_node, not_enough_pods, not_open
 
 ERROR_CACHE = ArgumentSpec(named={"predicateErrorCacheEnable": Argument(default=True)}, prefixed={})
-"""Volcano's switch of a cache. Answers here are the same either way, so files that have it work unchanged."""
+"""Volcano's switch of a cache. Results here are the same either way; it is accepted so that existing files work."""
 
 
 def eligible(session: Session) -> list[Job]:
-    """The gangs whose tasks may be placed: admitted, valid, in a queue that exists. What keeps the others from it is
-    noted. Where the policy has no admission, pending gangs are admitted here. Found once for all actions after the last
-    admission and the last eviction, since placing makes no gang valid or invalid."""
+    """The gangs whose tasks may be placed: admitted, valid, in an existing queue. The reason is recorded for all
+    others. If the scheduler configuration has no `enqueue`, pending gangs are admitted here. Computed once for all
+    actions after the last admission and the last eviction, since placing makes no gang valid or invalid."""
     if session.eligible is None:
         session.eligible = _eligible(session)
     return session.eligible
@@ -64,7 +64,7 @@ def _eligible(session: Session) -> list[Job]:
 
 
 def _error(session: Session, queue: Queue, known: dict[str, Blocker | None]) -> Blocker | None:
-    """What is wrong with the queue itself."""
+    """The error of the queue itself; None without one."""
     if queue.name not in known:
         error = session.queue_error(queue)
         known[queue.name] = None if error is None else Blocker(reason=WaitReason.QUEUE_INVALID, text=error)
@@ -72,7 +72,7 @@ def _error(session: Session, queue: Queue, known: dict[str, Blocker | None]) -> 
 
 
 def place_best_effort(session: Session, job: Job, statement: Statement) -> None:
-    """Place the gang's pending tasks that ask for nothing, in task order, as many as find a node."""
+    """Place the gang's pending best-effort tasks, in task order, as many as find a node."""
     pending = [t for t in job.tasks.values() if t.status is TaskStatus.PENDING and t.cls.best_effort and not t.gated]
     homes = Homes(session, job, pending) if job.bound_to_domains else None
     for task in session.ordered(pending):

@@ -1,7 +1,7 @@
-"""What a gang may lose, in pieces that leave it working or end it: the units in which whole gangs are relieved.
+"""Bundles: the units in which whole gangs lose pods, which either leave a gang working or end it.
 
-A gang's pods that it can spare, counting its minimum, its roles' and its sub-gangs', make its safe bundle; the others
-go together or not at all, wherever they are, since part of them would be of no use to it.
+The pods beyond a gang's minimum, its roles' and its sub-gangs' make its safe bundle; the others are evicted together or
+not at all, on all nodes, since the gang can't run with a part of them.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from vcbatch.scheduler.model.sub_gangs import SubKey
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """Pods of one gang that go together. `safe` where the gang keeps its minimums without them; `amount` is what they
-    take, [R]; `worth` says how much of what they take is of use: infinite where the gang loses nothing by it."""
+    """Pods of one gang that are evicted together. `safe` if the gang keeps its minimums without them; `amount` is the
+    sum of their requests, [R]; `worth` is the useful part of it: infinite if the gang loses nothing by the eviction."""
 
     job: Job
     tasks: Sequence[Task]
@@ -29,34 +29,34 @@ class Bundle:
     worth: float
 
     def of(self, tasks: Sequence[Task]) -> Bundle:
-        """The same with fewer pods, of a safe bundle."""
+        """A safe bundle with fewer pods."""
         return Bundle(self.job, tasks, safe=self.safe, amount=amount_of(tasks), worth=self.worth)
 
     @property
     def single(self) -> list[Bundle]:
-        """In the smallest pieces that leave its gang as well off: pod by pod where it is safe."""
+        """The smallest bundles with the same effect on the gang: one per pod of a safe bundle."""
         return [self.of([task]) for task in self.tasks] if self.safe else [self]
 
     @property
     def tie(self) -> tuple[str, str, int]:
-        """Tells bundles apart that are equal in all else."""
+        """A key that orders bundles which are equal otherwise."""
         return (self.job.uid, self.tasks[0].uid, len(self.tasks))
 
 
 def sparing(job: Job, tasks: Sequence[Task]) -> Bundle:
-    """Pods that the gang can spare."""
+    """A bundle of pods that the gang can run without."""
     return Bundle(job, tasks, safe=True, amount=amount_of(tasks), worth=float("inf"))
 
 
 def ending(job: Job, tasks: Sequence[Task], *, here: Sequence[Task], need: Vector) -> Bundle:
-    """The rest of a gang, without which it ends. `need` is what it is wanted for, [R]; `here` are those of the pods on
-    the nodes where that is of use."""
+    """The bundle of the rest of a gang, which ends without it. `need` is the preemptor's request, [R]; `here` are those
+    of the pods on the nodes where the preemptor may be placed."""
     useful = worth(amount_of(here), amount_of(job.tasks.values()), need)
     return Bundle(job, tasks, safe=False, amount=amount_of(tasks), worth=useful)
 
 
 def remains(job: Job, tasks: Sequence[Task]) -> Bundle:
-    """All pods of a gang that is below its minimum: it loses nothing that is of use."""
+    """All pods of a gang that is below its minimum, which has no use of them."""
     return Bundle(job, tasks, safe=False, amount=amount_of(tasks), worth=float("inf"))
 
 
@@ -71,8 +71,8 @@ def in_order(tasks: Iterable[Task]) -> list[Task]:
 
 
 def spared(job: Job, candidates: Iterable[Task]) -> tuple[list[Task], list[Task]]:
-    """Of a gang that has its minimum, the candidates that it can do without, the least important first, and the
-    others."""
+    """The candidates that a gang above its minimum can run without, the least important first, and the other
+    candidates."""
     ordered = in_order(candidates)
     surplus = _Surplus(job)
     if surplus.gang <= 0:
@@ -85,7 +85,7 @@ def spared(job: Job, candidates: Iterable[Task]) -> tuple[list[Task], list[Task]
 
 
 def worth(local: Vector, total: Vector, need: Vector) -> float:
-    """How much of the need a bundle covers, by how much its gang loses; all [R]."""
+    """The part of the need that a bundle covers, in relation to what its gang loses; all [R]."""
     wanted = need > 0
     lost = float((total[wanted] / need[wanted]).sum())
     if not lost:
@@ -94,7 +94,7 @@ def worth(local: Vector, total: Vector, need: Vector) -> float:
 
 
 def amount_of(tasks: Collection[Task]) -> Vector:
-    """What the tasks take together, [R]; there must be one at least."""
+    """The sum of the tasks' requests, [R]; there must be at least one task."""
     times: dict[int, int] = {}
     classes = {task.cls.id: task.cls for task in tasks}
     if len(classes) == 1:
@@ -105,7 +105,7 @@ def amount_of(tasks: Collection[Task]) -> Vector:
 
 
 class _Surplus:
-    """What a gang has beyond its minimums, as its pods are taken one by one."""
+    """The pods of a gang beyond its minimums, as its pods are taken one by one."""
 
     def __init__(self, job: Job) -> None:
         self.gang = job.ready_count - job.min_member
@@ -116,7 +116,7 @@ class _Surplus:
         }
 
     def take(self, task: Task) -> bool:
-        """Take the task where the gang can do without it."""
+        """Take the task if the gang can run without it. Returns whether it was taken."""
         role, sub = self._roles.get(task.role), task.sub
         breaks = sub is not None and sub not in self._broken
         if self.gang <= 0 or (role is not None and role <= 0):

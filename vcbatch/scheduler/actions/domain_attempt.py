@@ -1,4 +1,4 @@
-"""Placing a gang for which it matters in which domain of the network it is: the nearest that takes it."""
+"""Placement of a gang with a network topology: in the lowest-tier domain that fits it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from vcbatch.scheduler.reasons.domain_blockers import inconsistent, no_domain
 from vcbatch.scheduler.topology.domain_search import Candidate, DomainSearch
 
 MOST_COMPARED: Final = 16
-"""Of how many domains of one tier that take a gang the points are compared, where they are known only once its
+"""How many domains of one tier in which the gang fits are compared by their scores, where scores are known only once
 sub-gangs are placed."""
 
 
 class _Outcome(NamedTuple):
-    """A try in one domain that gave the gang its minimum: what was done, what is left to do, and for how many points;
-    `ready` where nothing of it waits for pods that are ending."""
+    """An attempt in one domain that gave the gang its minimum: the operations, the runs left, and the score; `ready` if
+    no part of the gang waits for terminating pods."""
 
     ready: bool
     score: float
@@ -33,12 +33,12 @@ class _Outcome(NamedTuple):
 
 
 class DomainAttempt:
-    """Tries domains tier by tier, near ones first, and within a tier the best first. Only those are tried that have
-    room by count, so that nearly always the first takes the gang.
+    """Tries domains tier by tier, the lowest first, and within a tier the best first. Only domains with enough slots
+    are tried, so that nearly always the first one fits.
 
-    Among domains of a tier one that has the room now wins over one where it has to be waited for; then points decide,
-    then the name. The points of a domain are known before anything is placed, save where gangs inside the gang choose
-    domains of their own: there the first few that take the gang are compared.
+    Within a tier a domain with enough free resources takes precedence over one where pods still have to end; then the
+    score decides, then the name. The score of a domain is known before anything is placed, except where sub-gangs
+    choose domains of their own: then the first few domains that fit are compared.
     """
 
     def __init__(self, session: Session, job: Job, statement: Statement) -> None:
@@ -50,8 +50,8 @@ class DomainAttempt:
         self._limited = False
 
     def work_off(self, sheet: Sheet) -> None:
-        """Place runs from the sheet until the gang is ready. What is left on it is for another turn; nothing, where it
-        isn't to be tried again in this cycle."""
+        """Place runs from the sheet until the gang is ready. Runs left on it are for the next time the gang is served;
+        none are left if it isn't to be tried again in this cycle."""
         left = self._search(sheet) if sheet else deque[Run]()
         sheet.clear()
         if left is not None:
@@ -76,7 +76,7 @@ class DomainAttempt:
         return None
 
     def _place(self, candidates: Iterable[Candidate], sheet: Sheet) -> Sheet | None:
-        """Place the gang in the best domain of one tier; what is left on the sheet, None where none takes it."""
+        """Place the gang in the best domain of one tier. Returns the runs left, None if no domain fits."""
         mark = self._statement.mark()
         found: list[_Outcome] = []
         for candidate in candidates:
@@ -97,7 +97,8 @@ class DomainAttempt:
         return best.left
 
     def _try(self, candidate: Candidate, sheet: Sheet) -> _Outcome | None:
-        """What comes of it in one domain; left in place."""
+        """Place the gang in one domain and return the outcome, with the placements still applied; None if it doesn't
+        fit."""
         session, job, statement = self._session, self._job, self._statement
         left, mark = deque(sheet), statement.mark()
         attempt = attempt_of(session, job, statement, domain=candidate.domain)

@@ -1,4 +1,4 @@
-"""Preemption that tries several nodes and takes the one whose victims matter least."""
+"""Preemption that tries several nodes and chooses the one with the least important victims."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _SHIFT = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A node on which the task would fit once these pods are gone."""
+    """A node on which the task fits once these pods have ended."""
 
     row: int
     victims: Sequence[Task]
 
 
 class DryRun(Relief):
-    """Of the first nodes by name that could be made fit, the one with the lowest of highest priorities among its
-    victims, then with the least of them in sum, the fewest, and those that started last (kube-scheduler's rule). A node
-    that takes the task as it is costs nobody and is preferred to any."""
+    """Among the first nodes by name that evictions could make fit, chooses the one whose highest victim priority is the
+    lowest, then with the least sum of priorities, the fewest victims, and those that started last (kube-scheduler's
+    rule). A node that fits without evictions is preferred to any other."""
 
     def __init__(self, session: Session, terms: Terms, given: Arguments) -> None:
         super().__init__(session, terms)
@@ -60,14 +60,15 @@ class DryRun(Relief):
         return True
 
     def _rows(self, task: Task) -> Iterator[int]:
-        """Nodes that take the task as it is first, where there are any; then by name."""
+        """The rows of nodes on which the task fits already, then of the others, each by name."""
         rows = np.flatnonzero(self.open(task))
         free = (self.session.nodes.future()[task.cls.needed][:, rows] - task.cls.need > -EPS).all(axis=0)
         for row in (*rows[free], *rows[~free]):
             yield int(row)
 
     def _dry_run(self, statement: Statement, task: Task, row: int, *, coupled: bool) -> list[Task] | None:
-        """Who would have to go from this node, nobody being evicted in the end; None where it wouldn't help."""
+        """The victims that the task would need on this node, with all evictions rolled back; None if it doesn't fit
+        even then."""
         if self.fits(task, row, coupled=coupled):
             return []
         mark = statement.mark()
@@ -86,7 +87,8 @@ class DryRun(Relief):
     def _needed(
         self, statement: Statement, task: Task, row: int, evicted: Sequence[Task], *, coupled: bool
     ) -> list[Task]:
-        """Spare those of highest priority first that the task fits beside. All of them are evicted now."""
+        """Roll back the evictions that aren't needed, those of highest priority first, and return the other victims.
+        All of `evicted` are evicted when this is called."""
         spared: set[str] = set()
         for victim in sorted(evicted, key=lambda t: (-t.priority, t.creation, t.uid)):
             if statement.spare(victim, lambda: self.fits(task, row, coupled=coupled)):
@@ -104,7 +106,7 @@ def _cost(found: _Found) -> tuple[object, ...]:
 
 
 class _Later(str):
-    """A time that compares as the better the later."""
+    """A time that sorts later times first."""
 
     __slots__ = ()
 

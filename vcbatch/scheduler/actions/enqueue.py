@@ -1,4 +1,4 @@
-"""Admission: which pending gangs may have pods at all."""
+"""Admission: which pending gangs may have their pods created."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ from vcbatch.scheduler.model.result import WaitReason
 from vcbatch.scheduler.reasons.blockers import not_open
 
 Kind = tuple[object, ...]
-"""What the verdict on a gang goes by, its queue apart."""
+"""The inputs of the verdict on a gang, except its queue."""
 
 _REFUSED = ("not admitted",)
-"""What a gang that waits for admission is parked on: no stamp of a session, so that nobody takes it for one."""
+"""The stamp of a gang that waits for admission; different from every stamp of a session."""
 _WITH_ROOM_ADMITTED: Final = (WaitReason.CLUSTER_OVERCOMMITTED, WaitReason.QUEUE_LIMIT)
-"""Reasons of refusals that go by what gangs hold, so that evictions could do away with them."""
+"""Reasons of rejections that depend on allocated resources, so that evictions could change them."""
 _MEMORY = "enqueue"
 _MOST_KEPT = 64
 """How many blockers of a queue are kept for the next cycle."""
 _FRESH = 32
-"""In a queue where at most so many gangs wait, each is told the numbers of every cycle; where more do, what changed
-but numbers."""
+"""In a queue with at most this many pending gangs each gets the numbers of every cycle; in a longer one only changes of
+the reason are reported."""
 
 
 class Enqueue:
-    """Best queue first and best gang first, each gang that the plugins let in. A refused gang doesn't hold up the
-    smaller ones behind it, unless its queue is first in, first out.
+    """Admits the gangs that plugins permit, best queue and best gang first. A rejected gang doesn't block smaller ones
+    behind it, unless its queue is a strict FIFO queue.
 
-    Admission changes no share, so the order of queues and gangs is the same throughout. It takes room only, so of gangs
-    that are alike one refusal speaks for all: those that can't be admitted cost no more than being counted.
+    Admission changes no share, so the order of queues and gangs doesn't change. It only reduces capacity, so one
+    rejection applies to all gangs with the same inputs: rejected gangs cost little more than being counted.
     """
 
     arguments = NO_ARGUMENTS
@@ -67,7 +67,7 @@ class Enqueue:
 
 
 def _kinds(session: Session, jobs: Sequence[Job]) -> list[Kind]:
-    """Equal for gangs on which every plugin says the same."""
+    """Keys that are equal for gangs on which every plugin returns the same verdict."""
     if not jobs:
         return []
     table = session.state.jobs_table
@@ -116,7 +116,8 @@ class _Desk:
             self._refuse(job, blocker)
 
     def _line(self) -> None:
-        """Best first, up to the first that can't now. Who can't as things are holds up nobody."""
+        """Strict FIFO: admit gangs in order, up to the first that can't be admitted now. A gang that can never be
+        admitted doesn't block the others."""
         behind: Blocker | None = None
         for job, _ in self._sorted(self._pending):
             if behind is not None:
@@ -132,7 +133,8 @@ class _Desk:
                     behind = Blocker(reason=WaitReason.QUEUE_LIMIT, text=text, remedies=wait_for(job.key))
 
     def _traverse(self) -> None:
-        """Best first, whoever can. Kinds that have no room from the start are left out of the order."""
+        """Admit gangs in order, skipping those that are rejected. Kinds that are rejected from the start aren't
+        sorted."""
         seen: set[Kind] = set()
         for job, kind in self._pending:
             if kind not in seen:
@@ -156,23 +158,23 @@ class _Desk:
         return sorted(pending, key=lambda entry: key(entry[0]))
 
     def _consider(self, job: Job) -> Blocker | None:
-        """Admit the gang, or say why not."""
+        """Admit the gang, or return why it isn't admitted."""
         blocker = self._asked(job)
         if blocker is None:
             self._session.admit(job)
         return blocker
 
     def _settled(self, job: Job, blocker: Blocker) -> Blocker | None:
-        """What is said of a refused gang: nothing where it is admitted, since only gangs of lower priority that wait
-        themselves are in its way."""
+        """The final blocker of a rejected gang; None if it is admitted after all, because only pending gangs of lower
+        priority take its capacity."""
         if self._precedence.concerns(job) and self._precedence.admits(job, lambda: self._asked(job) is None):
             self._session.admit(job)
             return None
         return self._judged(job, blocker)
 
     def _judged(self, job: Job, blocker: Blocker) -> Blocker:
-        """Of a gang that couldn't start were it admitted, that. Else, as far as evictions would help it, that nobody is
-        evicted for it before."""
+        """The blocker to report: that the gang could never start, if so; else with the note that no pods are evicted
+        for it before its admission, if evictions would help."""
         if not blocker.reason.hopeless and job.tasks and self._session.shared(Judge).impossible(job):
             return self._kept(Blocker(reason=WaitReason.IMPOSSIBLE, text=NEVER_FITS))
         if self._evicts and blocker.reason in _WITH_ROOM_ADMITTED:
@@ -180,7 +182,8 @@ class _Desk:
         return blocker
 
     def _asked(self, job: Job) -> Blocker | None:
-        """A gang without minResources is admitted unasked, unless there is something else to ask about."""
+        """Why the plugins reject the gang. A gang without minResources is admitted without calling them, unless
+        `admission_needed`."""
         asked = self._has_minimum[job.row] or self._session.admission_needed(job)
         refusal = self._session.enqueue_refusal(job) if asked else None
         return None if refusal is None else self._blocker(refusal)
@@ -197,7 +200,7 @@ class _Desk:
         return self._kept(made)
 
     def _kept(self, made: Blocker) -> Blocker:
-        """The same object as in the last cycle where it says the same, so that nobody has to compare."""
+        """The object of the last cycle if it is equal, so that later comparisons are by identity."""
         if self._last.get(made.text) != made:
             if len(self._last) > _MOST_KEPT:
                 self._last.clear()
@@ -205,7 +208,7 @@ class _Desk:
         return self._last[made.text]
 
     def _refuse(self, job: Job, blocker: Blocker) -> None:
-        """Note why the gang waits; it is told where that is news."""
+        """Record why the gang waits; it is reported only if it changed."""
         known = job.blocker if job.parked == _REFUSED else None
         job.parked, job.blocker = _REFUSED, blocker
         if known is blocker:

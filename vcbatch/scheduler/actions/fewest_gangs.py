@@ -1,7 +1,8 @@
-"""Of several ways to make room for a gang, the one by which the fewest other gangs fall below their minimum.
+"""Chooses among several ways to free resources for a gang the one by which the fewest other gangs fall below their
+minimum.
 
-Pod by pod the one goes that comes last in order, so that three gangs may lose a member each where the end of one would
-do. Here gangs are chosen that may be broken; the others lose only what they can spare.
+Pod by pod, the last pod in order is evicted, so that three gangs may lose a member each where ending one gang would do.
+Here the gangs that may be broken are chosen first; the others lose only pods beyond their minimum.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from vcbatch.scheduler.topology.domain_search import tasks_by_class
 
 _MOST_TRIES: Final = 32
 _MOST_PLACES: Final = 512
-"""Choices of gangs that are tried for one, and places that are searched in all tries together: all that there are of
-up to five gangs for one of up to 16 pods, else those that hold most."""
+"""The most choices of gangs that are tried for one gang, and the most pods that are placed in all tries together. This
+covers all choices of up to five gangs for a gang of up to 16 pods; beyond that the gangs that use most are tried."""
 _MOST_RECONCILES: Final = 128
-"""Choices of so many gangs each that are looked at: most of them need no try."""
+"""The most choices of a given number of gangs that are checked: most of them need no try."""
 _CHOSEN_FROM: Final = 16
 
 
@@ -43,11 +44,11 @@ def with_fewest_broken(
     *,
     smallest: bool = False,
 ) -> Statement:
-    """What makes room for the gang at the price of the fewest gangs, and of these ways the one with the fewest pods:
-    `found`, or what `search` finds where only gangs with these UIDs may be broken. No gang is broken that is of higher
-    priority, or of another queue, than those that would be otherwise. With `smallest`, where gangs that are broken end,
-    others are tried in their stead though they are as many, if they need fewer pods to run. It is done on the snapshot
-    in the end."""
+    """The way to free resources for the gang that breaks the fewest gangs, among these the one with the fewest victims:
+    either `found`, or what `search` finds if only gangs with these UIDs may be broken. No gang is broken that is of
+    higher priority or of another queue than those broken by `found`. With `smallest`, where broken gangs end as a
+    whole, the same number of other gangs is tried as well, if these need fewer pods to run. The result is applied to
+    the snapshot."""
     gangs = {task.job.key: task.job for task in found.victims if task.job is not None and task.job is not job}
     broken = [other for other in gangs.values() if not works(session, other)]
     best, fewest = found.recorded(), len(found.victims)
@@ -78,7 +79,7 @@ def with_fewest_broken(
 
 
 class _Reach:
-    """Whether a gang may fit once some of these others are gone, in slots: where it can't, nothing need be tried."""
+    """Checks by slots whether a gang may fit without some of these others: if it can't, no try is needed."""
 
     def __init__(self, session: Session, job: Job, others: Sequence[Job]) -> None:
         state, nodes = session.state, session.nodes
@@ -109,7 +110,8 @@ class _Reach:
             self._wanted.append(_Wanted(count, columns, cls.need, mask[touched], elsewhere))
 
     def may_do(self, chosen: Sequence[int]) -> bool:
-        """Whether it may fit without those of the others that stand there, all taking what they can from the rest."""
+        """Whether the gang may fit without the chosen others, if all remaining gangs also lose what they can run
+        without."""
         future = self._future + self._held[list(chosen)].sum(axis=0)
         found = 0.0
         for wanted in self._wanted:
@@ -119,8 +121,8 @@ class _Reach:
 
 
 class _Wanted(NamedTuple):
-    """So many pods of one class, the columns in which they are compared with nodes and what each needs there, [K] and
-    [K, 1]; which of the nodes looked at admit it, and for how many of them there is room on the others."""
+    """The number of pods of one class, the resource columns in which they are compared with nodes and the request in
+    these, [K] and [K, 1]; which of the touched nodes admit it, and how many slots the other nodes have for it."""
 
     pods: int
     columns: Rows
@@ -130,7 +132,7 @@ class _Wanted(NamedTuple):
 
 
 def _likely(session: Session, job: Job, broken: list[Job]) -> list[Job]:
-    """The gangs that may be broken instead of these, those first that hold most of what is needed."""
+    """The gangs that may be broken instead of these, those that use most of the needed resources first."""
     queues = {other.queue.name: other.queue for other in broken if other.queue is not None}
     top = max(other.priority for other in broken)
     gangs = Gangs.of(other for queue in queues.values() for other in queue.jobs.values())
@@ -142,7 +144,7 @@ def _likely(session: Session, job: Job, broken: list[Job]) -> list[Job]:
 
 
 def _worth(session: Session, job: Job, gangs: Gangs) -> list[float]:
-    """How much of what the gang still needs each of the others holds."""
+    """How much of the gang's remaining need each of the others uses."""
     pending: list[Task] = [task for run in session.runs(job) for task in run.tasks]
     if not pending:
         return [0.0] * len(gangs.jobs)

@@ -1,7 +1,7 @@
-"""Make room for whole gangs: preempt in their own queue (`gangpreempt`), reclaim from other queues (`gangreclaim`).
+"""Evict for whole gangs: preempt in their own queue (`gangpreempt`), reclaim from other queues (`gangreclaim`).
 
-Victims go in bundles, so that no gang is left with a part that is of no use. Nobody goes unless, with all victims
-gone, the waiting gang has its minimum: that is tried on the snapshot before anything is decided.
+Victims are evicted in bundles, so that no gang is left with a part that it can't run with. Pods are evicted only if the
+pending gang gets its minimum without them: that is tried on the snapshot before anything is decided.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _NAMES = {EvictionKind.PREEMPT: "gangpreempt", EvictionKind.RECLAIM: "gangreclai
 
 
 class GangEvict:
-    """One gang after the other that starves, best queue and best gang first. The domains where it may be are tried
-    with the widest first; in each, bundles are added until the gang fits."""
+    """Serves starving gangs one after the other, best queue and best gang first. Their allowed network topology domains
+    are tried with the widest first; in each, bundles are added until the gang fits."""
 
     arguments = ArgumentSpec(
         named={
@@ -66,12 +66,12 @@ class GangEvict:
 
 
 class _Tries:
-    """When it is time to try whether a gang fits: with each bundle at first, then after a quarter more of them each
-    time, so that a gang that something else keeps out costs no more than some dozens of tries."""
+    """Decides when to try whether a gang fits: with each bundle at first, later after a quarter more bundles each time,
+    so that a gang that something else keeps from fitting costs no more than some dozens of tries."""
 
     def __init__(self) -> None:
         self.futile = 0
-        """With how many bundles it is known not to fit."""
+        """The number of bundles with which the gang is known not to fit."""
         self._failed = 0
         self._count = 0
 
@@ -84,7 +84,7 @@ class _Tries:
 
 
 class _Search:
-    """What gangs that an action looks at have in common."""
+    """State that the gangs of one action share."""
 
     def __init__(self, cycle: Cycle, kind: EvictionKind) -> None:
         self.cycle = cycle
@@ -93,12 +93,12 @@ class _Search:
         self.given: Arguments = session.policy.action_arguments[_NAMES[kind]]
         self.pool = VictimPool(session, kind)
         self._futile: dict[tuple[object, ...], bool] = {}
-        """Gangs like these can't be helped; whether there is something to tell of it."""
+        """By likeness, gangs that no eviction can help; the value says whether protected pods are to be reported."""
         self._protected = ProtectedVictims(session)
 
     def relieve(self, job: Job, queue: Queue) -> None:
-        """Evict for a gang where that gives it its minimum. One that is like another that nobody's eviction helped is
-        not looked at as long as nobody else was evicted."""
+        """Evict for a gang if that gives it its minimum. A gang that is equal to one that no eviction helped isn't
+        tried until other pods are evicted."""
         if not self.pool.gangs(job).jobs:
             return
         trial = GangTrial(self.session, job)
@@ -141,13 +141,13 @@ class _Relief:
         self._trial = trial
         self._minimize: bool = search.given[MINIMIZE]
         self.left_out = False
-        """Whether a gang was found that may not go whole."""
+        """Whether a gang was found that may not be evicted whole."""
         self._gone: Counter[str] = Counter()
-        """By gang key, how many pods of others are evicted in the end."""
+        """By gang key, how many pods of other gangs are evicted in the end."""
 
     def victims(self) -> Sequence[Task]:
-        """Who would be evicted, nobody being so in the end; none that isn't needed, where shares are left out of
-        account."""
+        """The pods that would be evicted, with all evictions rolled back; while deserved shares are ignored, only those
+        that are needed."""
         self._minimize = self._minimize or self._session.beyond_shares
         found = self.find()
         if found is None:
@@ -157,8 +157,9 @@ class _Relief:
         return victims
 
     def find(self, breakable: frozenset[str] | None = None) -> Statement | None:
-        """The evictions that give the gang its minimum, done on the snapshot; None, the snapshot as it was, where there
-        are none. Of gangs whose UIDs aren't among the `breakable` ones, where these are given, none ends by it."""
+        """Search the evictions that give the gang its minimum. Returns the statement with them, applied to the
+        snapshot; None, with the snapshot unchanged, if there are none. If `breakable` is given, only gangs with these
+        UIDs may be evicted whole; other gangs lose no more than the pods beyond their minimums."""
         session, trial = self._session, self._trial
         eviction = GangEviction(self._kind, self._job, trial.need)
         if self._kind is EvictionKind.RECLAIM and not session.preemptive(self._queue, trial.need):
@@ -175,14 +176,14 @@ class _Relief:
         return None
 
     def _domains(self) -> list[Domain]:
-        """Where the gang may be: wide domains first, as they leave more choice of victims."""
+        """The domains that the gang may be placed in: wide domains first, because they leave more choice of victims."""
         groups = domains_for(self._session, self._job, Purpose.EVICT)
         found = {domain.number: domain for group in groups for domain in group}
         most: int = self._given[MAX_DOMAINS]
         return list(found.values())[: most if most > 0 else _DOMAINS]
 
     def _in_domain(self, eviction: GangEviction, victims: VictimGangs, room: Room, domain: Domain) -> Statement | None:
-        """The evictions and placements that give the gang its minimum in one domain; None where there are none."""
+        """The evictions and placements that give the gang its minimum in one domain; None if there are none."""
         statement = Statement(self._session)
         taken: list[Bundle] = []
         source = victims.bundles(room.within, whole=self._given[WHOLE])
@@ -190,7 +191,7 @@ class _Relief:
         permitted = Permitted(self._session, eviction)
         tries = _Tries()
         while True:
-            statement.discard()  # bundles are chosen, and plugins asked, on the snapshot as it is
+            statement.discard()  # bundles are chosen, and plugins called, on the snapshot without them
             chunk = room.filling(source, least=max(_FIRST_CHUNK, len(asked) // 2))
             if not chunk:
                 last = len(taken) > tries.futile and room.may_do() and self._placed(statement, taken, domain)
@@ -214,8 +215,9 @@ class _Relief:
                 tries.fail(done)
 
     def _settled(self, statement: Statement, taken: list[Bundle], failed: int, domain: Domain) -> Statement | None:
-        """What is decided, the gang fitting without the bundles taken and not without the first `failed` of them: no
-        more go than must. None where it were better to decide nothing."""
+        """Reduce the victims to those needed, given that the gang fits without the bundles `taken` and doesn't fit
+        without only the first `failed` of them. Returns the statement; None if the evictions had better not be made
+        (`_comes_back`)."""
         fewest, most = failed, len(taken)
         while most - fewest > 1:
             half = (fewest + most) // 2
@@ -233,9 +235,9 @@ class _Relief:
         return statement
 
     def _needed(self, statement: Statement, taken: Sequence[Bundle], domain: Domain) -> list[Bundle]:
-        """Spare the bundles that turn out not to be needed, last those that are to go first; of what gangs can spare,
-        pod by pod, where they don't end all the same. In the end the statement has the others, and the gang in its
-        places. Returns the others."""
+        """Leave out the bundles that aren't needed, trying those chosen last first; safe bundles are split into pods,
+        unless their gang ends anyway. Afterwards the statement has the evictions of the other bundles and the gang's
+        placements. Returns the other bundles."""
         kept = [part for bundle in taken for part in bundle.single]
         statement.discard()
         room = Room(self._session, self._trial, domain.rows)
@@ -243,7 +245,7 @@ class _Relief:
             room.add(bundle)
         for bundle in reversed(kept[:]):
             if bundle.safe and any(other.job is bundle.job and not other.safe for other in kept):
-                continue  # what a gang needs comes after what it can spare, so here it is known that it ends
+                continue  # a gang's safe bundle precedes its ending one, so at this point it is known to end
             room.add(bundle, back=True)
             others = [other for other in kept if other is not bundle]
             if room.may_do() and self._placed(statement, others, domain):
@@ -254,7 +256,8 @@ class _Relief:
         return kept
 
     def _placed(self, statement: Statement, bundles: Sequence[Bundle], domain: Domain) -> bool:
-        """Do nothing but evict these bundles, and promise the gang its places where it has them then."""
+        """Replace the statement by the evictions of these bundles, and pipeline the gang's pods if they fit then.
+        Returns whether they do."""
         statement.discard()
         self._evict(statement, bundles)
         return self._trial.place(statement, domain)
@@ -265,7 +268,8 @@ class _Relief:
                 statement.evict(task, reason=_NAMES[self._kind], message="")
 
     def _message(self, victim: Task) -> str:
-        """Tells a victim for whom and why it goes, all that go being gone."""
+        """The message for a victim: for which gang and why it is evicted. Called once all victims are evicted on the
+        snapshot."""
         job, of = self._job, victim.job
         assert of is not None  # noqa: S101 - victims are members of gangs
         lacks = f"gang {job.key} of queue {self._queue.name}, which lacks {len(self._trial.tasks)} pods"
@@ -282,8 +286,8 @@ class _Relief:
         return f"its gang ends, as it {'was below its minimum' if before < gang.min_member else 'needs all its pods'}"
 
     def _comes_back(self, taken: Sequence[Bundle]) -> bool:
-        """Whether a queue that lent could at once take back what it loses, with the gang in its places: then the two
-        would evict each other for ever. Of a gang's own queue priorities see to it that nobody comes back."""
+        """Whether a lending queue could reclaim what it loses at once, after the gang is placed: the two queues would
+        then evict each other's pods forever. Within one queue priorities exclude that."""
         if self._kind is EvictionKind.PREEMPT or self._session.beyond_shares:
             return False
         session, placed = self._session, [task for task in self._trial.tasks if task.node]
@@ -299,7 +303,7 @@ class _Relief:
         return False
 
     def decide(self, statement: Statement) -> None:
-        """Evict them."""
+        """Commit the evictions and record the gang's pending reason."""
         session, job = self._session, self._job
         victims = statement.victims
         self._gone = Counter(victim.job.key for victim in victims if victim.job is not None)

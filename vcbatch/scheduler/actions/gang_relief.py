@@ -1,4 +1,4 @@
-"""Evicting task by task until a gang has its minimum, or nobody: what preempt and reclaim have in common."""
+"""Shared by preempt and reclaim: evictions task by task, kept only if the gang gets its minimum."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from vcbatch.scheduler.model.objects import Job, Task
 MINIMIZE: Final = "minimizeVictims"
 PREVENT: Final = "preventTakeBack"
 SPARING = {MINIMIZE: Argument(default=False), PREVENT: Argument(default=False)}
-"""Arguments of both that spare victims, beyond what Volcano does."""
+"""Arguments of both actions that reduce evictions, beyond Volcano's."""
 
 
 @dataclass(frozen=True, slots=True)
 class GangRelief:
-    """Relieves one gang after the other. `may_have` says whether others may be evicted for a task now."""
+    """Evicts for one gang after another. `may_have` says whether pods may be evicted for a task now."""
 
     cycle: Cycle
     relief: Relief
@@ -33,8 +33,9 @@ class GangRelief:
     protected: ProtectedVictims
 
     def serve(self, job: Job) -> bool:
-        """Evict for the gang until it has its minimum, promised places counted; whether anybody goes. Where one task of
-        a gang that needs them all gets no place nobody does: one that asks for nothing would count all the same."""
+        """Evict for the gang until it has its minimum, pipelined tasks included. Returns whether pods are evicted. If
+        the gang needs all its tasks and one of them can't be placed, nothing is evicted; that holds for best-effort
+        tasks as well."""
         session = self.cycle.session
         with self.cycle.promises.aside(job):
             before = session.withheld
@@ -67,9 +68,9 @@ class GangRelief:
         return victims
 
     def _search(self, job: Job, breakable: frozenset[str] | None = None) -> Statement | None:
-        """The evictions that give the gang its minimum, done on the snapshot; None, the snapshot as it was, where there
-        are none. Of gangs whose UIDs aren't among the `breakable` ones, where these are given, only those go that they
-        can do without."""
+        """Search the evictions that give the gang its minimum. Returns the statement with them, applied to the
+        snapshot; None, with the snapshot unchanged, if there are none. If `breakable` is given, only gangs with these
+        UIDs may fall below their minimum; other gangs lose no more than the pods that they can run without."""
         session = self.cycle.session
         self.relief.begin(self.retaliation.untouchable(job), breakable)
         statement = Statement(session)

@@ -1,4 +1,4 @@
-"""Would a gang fit? By sums, which tell quickly that it can't, and by placing it on the snapshot."""
+"""Whether a gang fits: by sums, which quickly show that it can't, and by placing it on the snapshot."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from vcbatch.scheduler.topology.domain_search import domains_for, tasks_by_class
 
 
 class GangTrial:
-    """The pending pods of a gang that others are to make room for, by sub-gang: all of them while it isn't ready, those
-    of its first sub-gang that has any when it only grows."""
+    """The pending pods of a gang that pods are to be evicted for, by sub-gang: all of them while it isn't ready; if it
+    is, those of the first sub-gang that has any."""
 
     def __init__(self, session: Session, job: Job) -> None:
         self._session = session
@@ -36,16 +36,16 @@ class GangTrial:
         )
         missing = job.min_member - job.ready_count - job.waiting_count - job.pending_best_effort
         self.count = max(missing, 1) if job.rules else len(self.tasks)
-        """How many of them have to be placed at least."""
+        """The least number of these pods that have to be placed."""
 
     @property
     def resources(self) -> Rows:
-        """The columns in which any of its pods is compared with a node, ascending."""
+        """The resource columns in which any of its pods is compared with a node, ascending."""
         return np.array(sorted({r for run in self.runs for r in run.cls.needed.tolist()}), dtype=np.intp)
 
     def place(self, statement: Statement, domain: Domain) -> bool:
-        """Promise places in the domain to all pending pods; what of it is free and what is being released makes no
-        difference. False, and nothing placed, where the gang doesn't get its minimum, or a pod of it no place."""
+        """Pipeline all pending pods on nodes of the domain, whether their resources are free or being released. False,
+        with nothing placed, if the gang doesn't get its minimum or one of its pods finds no node."""
         session, job = self._session, self._job
         before = statement.mark()
         grown = session.ready(job)
@@ -56,8 +56,8 @@ class GangTrial:
         return False
 
     def _part(self, statement: Statement, key: SubKey | None, runs: list[Run], domain: Domain) -> bool:
-        """Promise places to a gang inside the gang, in the first of the domains that its own topology allows in which
-        all of it fits."""
+        """Pipeline the pods of a sub-gang in the first of the domains allowed by its own network topology in which all
+        of them fit."""
         session, job = self._session, self._job
         domains = [domain]
         if key is not None and job.rules[key[0]].topology is not None:
@@ -74,7 +74,7 @@ class GangTrial:
         return False
 
     def _run(self, statement: Statement, run: Run, within: Rows | None) -> bool:
-        """Promise places to alike pods; whether all of them got one."""
+        """Pipeline equal pods; whether all of them found a node."""
         placer, tasks, queue = self._session.placer, run.tasks, self._job.queue
         if run.cls.unsupported or queue is None or self._session.room_for(self._job, run.cls.request) < len(tasks):
             return False
@@ -90,7 +90,8 @@ class GangTrial:
             if not rows:
                 return False
             statement.pipeline([task], rows)
-            # A promise leaves what is free there to be promised again, as far as all of it will be.
+            # Pipelined tasks don't use free resources, so the same node may be chosen again as far as its future
+            # resources suffice.
             placer.returned(rows)
         return True
 
@@ -109,8 +110,8 @@ def _members(job: Job, key: SubKey) -> int:
 
 
 class Room:
-    """What a domain has for a gang once bundles are gone, in sums and in slots: where either isn't enough, no placing
-    is worth a try. `within` has its nodes, [N]; None for all."""
+    """The capacity of a domain for a gang after bundles are evicted, in sums and in slots: if either is too small,
+    placing the gang needn't be tried. `within` has the domain's nodes, [N]; None for all."""
 
     def __init__(self, session: Session, trial: GangTrial, rows: Rows) -> None:
         self._session = session
@@ -131,11 +132,11 @@ class Room:
         self._slots = [self._slots_of(cls, columns, everywhere) for cls, columns, _ in self._wanted]
 
     def _columns(self, cls: TaskClass) -> Rows:
-        """Where the resources in which the class is compared stand among those of the gang."""
+        """The indexes of the resources of the class among those of the gang."""
         return np.searchsorted(self._resources, cls.needed)
 
     def add(self, bundle: Bundle, *, back: bool = False) -> None:
-        """The pods of the bundle are gone, or `back`."""
+        """Remove the pods of the bundle, or restore them with `back`."""
         sign = -1.0 if back else 1.0
         self._free = self._free + sign * self._freed(bundle)
         rows = [self._session.state.row_of(task) for task in bundle.tasks]
@@ -146,7 +147,7 @@ class Room:
             slots[changed] = self._slots_of(cls, columns, changed)
 
     def filling(self, source: Iterator[Bundle], *, least: int) -> list[Bundle]:
-        """The next `least` bundles, and more as far as it takes more for what the gang asks for to be there in sum."""
+        """The next `least` bundles, and further ones until the sum of free resources covers the gang's request."""
         found: list[Bundle] = []
         free = self._free
         for bundle in source:
@@ -157,7 +158,7 @@ class Room:
         return found
 
     def _freed(self, bundle: Bundle) -> Vector:
-        """What the pods of the bundle on these nodes take; [K]."""
+        """The requests of the bundle's pods on the domain's nodes; [K]."""
         within = self.within
         if within is None:
             return bundle.amount[self._resources]
@@ -165,8 +166,8 @@ class Room:
         return np.sum(here, axis=0)[self._resources] if here else np.zeros(len(self._resources))
 
     def may_do(self, more: Floats | None = None) -> bool:
-        """Whether the gang may fit, `more` being free as well, [K, N], as `GangTrial.resources`: what all of it asks
-        for is there in sum, and the nodes have slots for as many pods as it lacks, each class counted alone."""
+        """Whether the gang may fit with `more` free resources, [K, N], in the columns of `GangTrial.resources`: the sum
+        covers all its requests, and the nodes have slots for as many pods as it lacks, each class counted alone."""
         if more is None:
             return fits(self._need, self._free) and self._enough(self._slots)
         if not fits(self._need, self._free + more[:, self._rows].sum(axis=1)):
@@ -182,7 +183,7 @@ class Room:
         return found >= self._trial.count
 
     def _slots_of(self, cls: TaskClass, columns: Rows, rows: Rows) -> Floats:
-        """How many pods of the class the nodes' resources are enough for, where its filters admit it; [len(rows)]."""
+        """For how many pods of the class the nodes' resources suffice, if its filters admit them; [len(rows)]."""
         slots = slots_in(self._future[columns[:, None], rows], cls.need)
         admitted = self._session.placer.static(cls).mask[rows]
         if self.within is not None:
@@ -191,7 +192,7 @@ class Room:
 
 
 def slots_in(free: Floats, need: Floats) -> Floats:
-    """For how many pods that need this, [K, 1], what is free on nodes, [K, M], is enough; [M]."""
+    """For how many pods with the request `need`, [K, 1], the free resources of nodes, [K, M], suffice; [M]."""
     asked = np.where(need > 0, need, 1.0)
     slots = np.where(need > 0, np.floor((free + EPS) / asked), np.where(free > -EPS, np.inf, 0.0)).min(axis=0)
     return np.maximum(slots, 0.0)

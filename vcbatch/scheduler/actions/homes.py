@@ -1,4 +1,4 @@
-"""Where the members of a gang that ask for nothing may go, where it matters in which domain of the network it is."""
+"""The network topology domains in which best-effort members of a gang may be placed."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from vcbatch.scheduler.topology.domain_search import DomainSearch, Room
 
 
 class Homes:
-    """The domain of a gang and of those inside it: what its topology allows around the places that it holds; while it
-    holds none, the nearest domain that takes those that ask for nothing."""
+    """The domains of a gang and of its sub-gangs: those that its topology allows around its placed pods; if it has
+    none, the lowest-tier domain that takes its best-effort pods."""
 
     def __init__(self, session: Session, job: Job, tasks: Sequence[Task]) -> None:
         self._session = session
@@ -25,7 +25,7 @@ class Homes:
         self._chosen: dict[SubKey | None, Domain | None] = {}
 
     def of(self, task: Task) -> Domain | Blocker:
-        """Where this task may go, or why nowhere."""
+        """The domain for this task, or why there is none."""
         search = self._session.shared(DomainSearch)
         misfit = search.misfit(self._job)
         if misfit is not None:

@@ -15,7 +15,7 @@ other gangs."""
 
 
 class Permitted:
-    """Asks plugins about the bundles of one domain."""
+    """Calls the plugins for the bundles of one domain."""
 
     def __init__(self, session: Session, eviction: GangEviction) -> None:
         self._session = session
@@ -25,9 +25,9 @@ class Permitted:
         """Whether a gang may not be evicted whole, even alone."""
 
     def of(self, bundles: Sequence[Bundle]) -> list[Bundle]:
-        """The bundles without the pods that a plugin keeps. A gang whose end it would be goes with all its pods, those
-        that it could spare included, or loses only what it can spare. What plugins say of a pod goes by those before
-        it, so the more bundles there are the longer the answer, not another one."""
+        """The bundles without the pods that plugins protect. A gang that would end is evicted with all its pods,
+        including those it could spare, or loses only those it can spare. The result for a pod depends on the bundles
+        before it alone, so more bundles extend the result and don't change it."""
         asked, agreed, failed = list(bundles), frozenset[str](), list[Bundle]()
         for nth in range(_MOST_ROUNDS + 1):
             agreed = self._agreed(asked)
@@ -54,7 +54,7 @@ class Permitted:
         return all(task.uid in agreed for part in (safe, bundle) if part is not None for task in part.tasks)
 
     def _may_go_alone(self, bundle: Bundle, safe: Bundle | None) -> bool:
-        """Whether the gang may go whole if no other gang loses pods."""
+        """Whether the gang may be evicted whole if no other gang loses pods."""
         known = self._alone.get(bundle.job.uid)
         if known is None:
             parts = [bundle] if safe is None else [safe, bundle]

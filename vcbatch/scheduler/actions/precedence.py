@@ -1,7 +1,8 @@
-"""Gangs of higher priority come before others that wait, in admission and in evictions.
+"""Precedence of gangs of higher priority over other pending gangs, in admission and in evictions.
 
-An admitted gang takes admission room until it starts. One of higher priority for whose pods there are idle nodes isn't
-kept out by such room of gangs of lower priority, and none of these has pods evicted while it waits to be admitted.
+An admitted gang uses admission capacity until it starts. A gang of higher priority that has idle nodes for its pods
+isn't kept out by such capacity of gangs of lower priority, and none of these has pods evicted while it waits for
+admission.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from vcbatch.scheduler.model.result import WaitReason
 
 
 def has_idle_nodes(session: Session, job: Job) -> bool:
-    """Whether there are free places for the gang's pods, those of each class counted as if there were no others."""
+    """Whether nodes have enough free slots for the gang's pods, each class counted as if there were no others."""
     runs = session.runs(job)
     if not runs or session.invalid(job) is not None:
         return False
@@ -27,7 +28,7 @@ def has_idle_nodes(session: Session, job: Job) -> bool:
 
 
 class Precedence:
-    """The gangs that were admitted and have no place yet, whose room may be given to others for a moment."""
+    """The admitted gangs without placed pods, whose admission capacity may be lent to gangs of higher priority."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -40,12 +41,13 @@ class Precedence:
         self._lowest = min((job.priority for job in self._waiting), default=None)
 
     def concerns(self, job: Job) -> bool:
-        """Whether a pending gang has a higher priority than some that were admitted before the cycle and wait."""
+        """Whether a pending gang has a higher priority than some gang that was admitted before the cycle and isn't
+        placed."""
         return self._lowest is not None and job.priority > self._lowest and job.phase is Phase.PENDING
 
     def admits(self, job: Job, asked: Callable[[], bool]) -> bool:
-        """Whether there are idle nodes for the gang, and those of lower priority alone keep it from being admitted:
-        `asked` says whether it may be."""
+        """Whether there are idle nodes for the gang, and only gangs of lower priority keep it from being admitted:
+        `asked` returns whether plugins admit it."""
         session = self._session
         if not has_idle_nodes(session, job):
             return False
@@ -57,9 +59,8 @@ class Precedence:
 
 
 class Ahead:
-    """The gangs of a priority above `lowest` that wait to be admitted and have idle nodes. None of lower priority may
-    have pods evicted before them, in the same queue or, where it is the cluster that has no room to admit them, in
-    any."""
+    """The gangs of a priority above `lowest` that wait for admission and have idle nodes. No gang of lower priority may
+    have pods evicted before them: in the same queue or, if the whole cluster lacks admission capacity, in any queue."""
 
     def __init__(self, session: Session, *, lowest: int) -> None:
         self._anywhere: int | None = None
@@ -80,6 +81,6 @@ class Ahead:
             self._by_queue[job.queue.name] = max(known, job.priority)
 
     def of(self, job: Job) -> bool:
-        """Whether one of them comes before this gang."""
+        """Whether one of them precedes this gang."""
         most = self._by_queue.get(job.queue_name, job.priority)
         return max(most, job.priority if self._anywhere is None else self._anywhere) > job.priority

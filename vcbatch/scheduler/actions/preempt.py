@@ -1,7 +1,7 @@
-"""Make room for gangs that lack members by evicting pods of their own queue: first of other gangs, then of their own.
+"""Preempt: evict pods of the same queue for gangs that lack members, first of other gangs, then of the gang itself.
 
-A gang gets its minimum, promised places counted, or nobody is evicted for it. Inside a gang a task of higher priority
-takes the place of one of lower priority, each for itself.
+A gang gets its minimum, pipelined tasks included, or no pods are evicted for it. Within a gang, single tasks of higher
+priority replace tasks of lower priority.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ TOPOLOGY_AWARE = "enableTopologyAwarePreemption"
 
 
 class Preempt:
-    """Best queue first, best gang first. Gangs that ask for a network topology are left to `gangpreempt`.
+    """Serves the best queue and the best gang first. Gangs that request a network topology are left to `gangpreempt`.
 
-    With `enableTopologyAwarePreemption` a node is chosen by whom it costs, after trying several, instead of by its
-    score; `topologyAwarePreemptWorkerNum` is read and has no effect on any answer.
+    With `enableTopologyAwarePreemption` a node is chosen by its victims, after trying several, instead of by its score;
+    `topologyAwarePreemptWorkerNum` is accepted and has no effect.
     """
 
     arguments = ArgumentSpec(
@@ -71,7 +71,7 @@ def _relief(session: Session, given: Arguments, *, own: bool) -> Relief:
 
 
 def _among_gangs(cycle: Cycle, others: Relief, job: Job, retaliation: Retaliation, protected: ProtectedVictims) -> None:
-    """Evict pods of other gangs until this one has its minimum, or nobody."""
+    """Evict pods of other gangs if this gang gets its minimum by that."""
     waits = False
 
     def may_have(task: Task) -> bool:
@@ -85,7 +85,7 @@ def _among_gangs(cycle: Cycle, others: Relief, job: Job, retaliation: Retaliatio
 
 
 def _inside(session: Session, relief: Relief, job: Job, retaliation: Retaliation) -> None:
-    """Give tasks the places of tasks with lower priority of the same gang, up to the first that finds none."""
+    """Replace tasks of lower priority of the same gang, up to the first task for which that isn't possible."""
     relief.begin()
     asleep = retaliation.sleeps(job)
     for task in waiting_tasks(session, job):
@@ -93,13 +93,13 @@ def _inside(session: Session, relief: Relief, job: Job, retaliation: Retaliation
         if not _eligible(session, task) or not relief.find(statement, task):
             return
         if asleep and not statement.victims:
-            session.state.changed = True  # it isn't looked at again, so others may have what is held for it now
+            session.state.changed = True  # it isn't tried again, so other gangs may use the resources now
         session.commit(statement)
 
 
 def _eligible(session: Session, task: Task) -> bool:
-    """Whether pods may be evicted for the task now. One that was promised a node waits while pods with lower priority
-    are ending there for it, or where the node only lacks room that is about to come."""
+    """Whether pods may be evicted for the task now. A nominated pod waits while pods of lower priority are terminating
+    on its node, or if the node lacks nothing but resources that are being released."""
     if not may_preempt(task):
         return False
     row = session.state.row(task.nominated) if task.nominated else None

@@ -1,5 +1,5 @@
-"""Whose eviction would make room for a gang, if they were not protected for now, so that it can be said until when; or
-if their queue did not deserve what they use."""
+"""Victims that are protected for now, or whose queue deserves what they use, reported as the reason why a gang
+waits."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from vcbatch.scheduler.reasons.reclaim_obstacles import kept_share
 
 
 def likeness(session: Session, job: Job, runs: Sequence[Run]) -> tuple[object, ...] | None:
-    """Equal for gangs of which, as long as nothing is decided, nobody can be evicted for one if nobody can for the
-    other; None where a gang is like no other."""
+    """A key that is equal for gangs of which, as long as nothing is decided, either all or none can be helped by
+    evictions; None if the gang isn't comparable."""
     if job.queue is None or job.topology is not None or job.rules or job.allocated_count:
         return None
     if any(session.coupled(run.tasks) for run in runs):
@@ -23,8 +23,8 @@ def likeness(session: Session, job: Job, runs: Sequence[Run]) -> tuple[object, .
 
 
 class ProtectedVictims:
-    """Notes for gangs for which nobody was evicted whether protected pods would do. Found once for gangs that are
-    alike, until somebody is evicted or placed."""
+    """Records for gangs without successful evictions whether evicting protected pods would help. Computed once for
+    equal gangs, until pods are evicted or placed."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -32,13 +32,13 @@ class ProtectedVictims:
         self._known_at = (0, 0, 0)
 
     def note(self, job: Job, alike: tuple[object, ...] | None, victims: Callable[[], Sequence[Task]]) -> None:
-        """The search for this gang failed, some pods being protected. `victims` searches as if none were, and leaves
-        the snapshot as it was; it returns nobody where that fails too."""
+        """The search for this gang failed while some pods were protected. `victims` repeats it without the protection
+        and leaves the snapshot unchanged; it returns no pods if that fails too."""
         self._note(job, alike, lambda: self._found(victims))
 
     def note_share(self, job: Job, alike: tuple[object, ...] | None, victims: Callable[[], Sequence[Task]]) -> bool:
-        """The search for this gang failed, and other gangs may not be evicted whole. The same where that is as their
-        queue would be left with less than it deserves; whether it is."""
+        """The search for this gang failed, and other gangs may not be evicted whole. Records, as `note` does, the
+        victims if the reason is that their queue would have less than its deserved share. Returns whether it is."""
         return self._note(job, alike, lambda: self._share(victims))
 
     def _note(

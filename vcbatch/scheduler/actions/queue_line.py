@@ -1,4 +1,4 @@
-"""The queues that have gangs to place, in the order in which they are served."""
+"""The order of the queues that have gangs to place."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Key = tuple[Any, ...]
 
 
 class QueueLine:
-    """The best queue first, as `session.queue_key` says.
+    """The queues in order, the first by `session.queue_key` at the head.
 
     Serving a queue only ever moves queues back. Kin (`Plugin.queue_kin`) move back together, so that among them only
-    those that were served change places: they stand in a line of their own, and one look at the first of it is one at
-    them all.
+    those that were served change positions: they have a heap of their own, and only its head is compared with other
+    queues.
     """
 
     def __init__(self, session: Session, queues: Iterable[Queue]) -> None:
@@ -26,7 +26,7 @@ class QueueLine:
         self._lines: dict[object, list[tuple[Key, Queue]]] = {}
         self._kin: dict[str, tuple[object, int | None]] = {}
         self._served: object = None
-        """Whose line isn't among the heads."""
+        """The kin whose heap has no entry among the heads."""
         for queue in queues:
             kin = session.queue_kin(queue)
             line, alike = self._kin[queue.name] = (queue.name, None) if kin is None else kin
@@ -37,14 +37,14 @@ class QueueLine:
         heapq.heapify(self._heads)
 
     def take(self) -> Queue | None:
-        """The queue that is next, out of the line; None where there is none."""
+        """Remove and return the next queue; None if there is none."""
         heads = self._heads
         last = self._rejoin()
         if not heads:
             return None
         _, kin = heapq.heappop(heads)
         queue = self._lines[kin][0][1] if kin == last else self._first(kin)
-        while self._moving and heads and kin != last:  # the one that rejoined stands where it belongs
+        while self._moving and heads and kin != last:  # the one that rejoined has an up-to-date key
             now = self._key(queue)
             if now <= heads[0][0]:
                 break
@@ -55,12 +55,12 @@ class QueueLine:
         return queue
 
     def put_back(self, queue: Queue) -> None:
-        """It was served and has gangs left."""
+        """Insert a served queue that has gangs left."""
         kin, alike = self._kin[queue.name]
         heapq.heappush(self._lines[kin], (self._own(queue, alike), queue))
 
     def _rejoin(self) -> object:
-        """Let the kin of the queue that was served stand in line again. Returns them; None where there are none."""
+        """Insert the kin of the served queue among the heads again. Returns the kin; None if there are none."""
         kin, self._served = self._served, None
         if kin is None or not self._lines[kin]:
             return None
@@ -68,7 +68,7 @@ class QueueLine:
         return kin
 
     def _first(self, kin: object) -> Queue:
-        """The best of these kin. One that was served meanwhile without being taken is put where it belongs."""
+        """The first queue of these kin. One that was served without being taken gets its new position first."""
         line = self._lines[kin]
         while len(line) > 1:
             known, queue = line[0]
@@ -79,7 +79,8 @@ class QueueLine:
         return line[0][1]
 
     def _own(self, queue: Queue, alike: int | None) -> Key:
-        """What tells the queue from its kin; they are `alike` in so many numbers of the plugin's key."""
+        """The part of the queue's key that differs among its kin, which have the first `alike` numbers of the plugin's
+        key in common."""
         if alike is None:
             return ()
         decided, *rest = self._key(queue)

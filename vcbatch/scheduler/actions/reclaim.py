@@ -1,4 +1,4 @@
-"""Make room for gangs that lack members by evicting pods of other queues, which hold more than their share."""
+"""Reclaim: evict pods of other queues, which use more than their share, for gangs that lack members."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ NAME = "reclaim"
 
 
 class Reclaim:
-    """Best queue first, best gang first. A queue that has all it deserves gets nothing. Nodes are tried by name; the
-    first where evictions make the task fit is taken. Gangs that are confined to domains of the network are left to
-    gangreclaim: room for single tasks is of no use to them.
-    """
+    """Serves the best queue and the best gang first. A queue that uses all it deserves gets nothing. Nodes are tried by
+    name; the first on which evictions make the task fit is chosen. Gangs that are confined to network topology domains
+    are left to gangreclaim: resources for single tasks don't help them."""
 
     arguments = ArgumentSpec(
         named={
@@ -51,8 +50,8 @@ class Reclaim:
 
 
 def _may_have(session: Session, task: Task) -> bool:
-    """Whether pods of other queues may be evicted for the task now. One that asks for nothing needs no share; where its
-    gang can do without it, backfill finds it a place."""
+    """Whether pods of other queues may be evicted for the task now. A best-effort task needs no share; if its gang can
+    run without it, backfill places it."""
     job = task.job
     if job is None or job.queue is None or not may_preempt(task):
         return False

@@ -1,8 +1,8 @@
-"""Make room for a single task: on which nodes evictions could help, and whom to evict there until it fits.
+"""Evictions for a single task: the nodes on which they could help, and the victims there until the task fits.
 
-Which nodes could help is found for all alike tasks of a gang at once, by what plugins might let go at most. Evictions
-and promises for the gang only ever lower that, so a node that failed isn't asked again for it, unless its queue lacked
-room.
+The nodes are computed for all equal tasks of a gang at once, from the most that plugins might permit. Evictions and
+placements for the gang only ever lower that, so a node that failed isn't tried again for it, unless its queue lacked
+capacity.
 """
 
 from __future__ import annotations
@@ -29,11 +29,10 @@ _NO = -np.inf
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """Whose pods may go, and how.
+    """Which pods may be evicted, and how.
 
     `kind`: for a gang of their own queue or of another one; `own`: pods of the gang itself instead. `scored`: nodes are
-    tried by score instead of by name. `minimize`: who turns out not to be needed is spared. `reason` is the action's
-    name.
+    tried by score instead of by name. `minimize`: unneeded evictions are rolled back. `reason` is the action's name.
     """
 
     kind: EvictionKind
@@ -44,7 +43,7 @@ class Terms:
 
 
 class Relief:
-    """Room for tasks of one gang after the other, in one action."""
+    """Evicts for tasks of one gang after another, in one action."""
 
     def __init__(self, session: Session, terms: Terms) -> None:
         self.session = session
@@ -55,23 +54,23 @@ class Relief:
         self._spared: frozenset[str] = frozenset()
         self._breakable: frozenset[str] | None = None
         self._futile: dict[tuple[object, ...], int] = {}
-        """Tasks like these can't be helped; how many pods were protected meanwhile."""
+        """By standing, tasks that no eviction can help, with how many pods were protected in the search."""
         self._futile_at: tuple[int, ...] = ()
 
     def begin(self, spared: frozenset[str] = frozenset(), breakable: frozenset[str] | None = None) -> None:
-        """The tasks that come next are of another gang, and nothing is done for it yet. Gangs of which `spared` has the
-        UIDs lose nobody to it; those of which `breakable` hasn't, where it is there, only what they can do without."""
+        """Start with another gang, for which nothing is done yet. Gangs whose UIDs are in `spared` lose no pods to it.
+        If `breakable` is given, gangs whose UIDs aren't in it lose only pods that they can run without."""
         self._spared = spared
         self._breakable = breakable
         self._prospects.clear()
 
     def find(self, statement: Statement, task: Task) -> bool:
-        """Promise the task a place, evicting whom it takes; False, with the statement as it was, where that can't
-        be."""
+        """Pipeline the task on a node, with the evictions that it needs; False, with the statement unchanged, if that
+        isn't possible."""
         if task.cls.unsupported or task.job is None or task.job.queue is None:
             return False
         coupled = self.session.coupled([task])
-        # What was found futile was so while nobody was to go; evictions may have given the queue room since.
+        # Futility was recorded without evictions; evictions in the statement may have given the queue capacity since.
         key = None if coupled or statement else self._standing(task)
         if key is not None and key in self._futile:
             self.session.withheld += self._futile[key]
@@ -88,7 +87,7 @@ class Relief:
                     known.served(row, evicted=statement.mark() > mark + 1)
                 return True
             if roomy or helped.more or helped.may_go:
-                # Who goes elsewhere may give the queue the room that those here don't.
+                # Evictions on other nodes may give the queue the capacity that those here don't.
                 prospect.failed(row, for_good=roomy and not helped.more)
             else:
                 prospect.barred(row)
@@ -97,7 +96,7 @@ class Relief:
         return False
 
     def may_go(self, victim: Task, task: Task) -> bool:
-        """Whether the rules of the action, plugins aside, let this pod be evicted for the task."""
+        """Whether the rules of the action, apart from plugins, permit the eviction of this pod for the task."""
         job, own = victim.job, task.job
         if job is None or own is None or job.queue is None or own.queue is None or not victim.preemptable:
             return False
@@ -114,7 +113,7 @@ class Relief:
         return job is own if self.terms.own else job is not own and job.queue is own.queue
 
     def victims(self, task: Task, row: int) -> Victims:
-        """Who on this node may go for the task."""
+        """The pods on this node that may be evicted for the task."""
         session = self.session
         candidates = [t for t in session.nodes.infos[row].tasks.values() if self.may_go(t, task)]
         candidates = session.victim_order(candidates, task)
@@ -123,7 +122,7 @@ class Relief:
         return Victims(bool(candidates), [victim for victim in candidates if victim.uid in named], more)
 
     def fits(self, task: Task, row: int, *, coupled: bool) -> bool:
-        """Whether the task may be promised a place on the node, as the snapshot is now."""
+        """Whether the task may be pipelined on the node on the present snapshot."""
         session = self.session
         if not self._roomy(task):
             return False
@@ -132,14 +131,14 @@ class Relief:
         return session.placer.will_take(task, row, coupled=coupled)
 
     def _roomy(self, task: Task) -> bool:
-        """Whether the queue has room for the task, where that counts."""
+        """Whether the queue has capacity for the task; always True for reclaim, which plugins decide."""
         job = task.job
         if self.terms.kind is not EvictionKind.PREEMPT or job is None:
             return True
         return self.session.room_of(job, task.cls.request) >= 1
 
     def evict(self, statement: Statement, victim: Task, task: Task) -> bool:
-        """Evict a pod for the task. False, with the statement as it was, where its gang can't do without it and may
+        """Evict a pod for the task. False, with the statement unchanged, if its gang can't run without the pod and may
         not be broken."""
         job = victim.job
         kept = self._breakable is not None and job is not None and job.uid not in self._breakable
@@ -154,7 +153,8 @@ class Relief:
     # One node --------------------------------------------------------------------------------------------------------
 
     def _help(self, statement: Statement, task: Task, row: int, *, coupled: bool) -> Victims | None:
-        """None once the task is promised its place, else who there was that couldn't make room."""
+        """Evict on one node and pipeline the task. None once the task is pipelined, else the node's victims, which
+        don't suffice."""
         fits = self.fits(task, row, coupled=coupled)
         if fits and (self.terms.kind is EvictionKind.PREEMPT or task.cls.best_effort):
             self.promise(statement, task, row, nominated=False)
@@ -179,7 +179,7 @@ class Relief:
         return None
 
     def reordered(self, victims: list[Task], task: Task) -> list[Task]:
-        """The others in victim order, which moves with every eviction where several gangs have some to lose."""
+        """The remaining victims in victim order, which changes with every eviction if they belong to several gangs."""
         gangs = {victim.job: victim.job for victim in victims}
         if len(gangs) < 2:
             return victims
@@ -192,19 +192,19 @@ class Relief:
         return [v for v in victims if v.job is last] + [v for v in victims if v.job is not last]
 
     def promise(self, statement: Statement, task: Task, row: int, *, nominated: bool) -> None:
-        """Give the task the place that is or will be free on the node."""
+        """Pipeline the task on resources of the node that are free or will be."""
         statement.pipeline([task], [row], nominated=nominated)
         self.session.placer.returned((row,))
 
     def _enough(self, cls: TaskClass, victims: Sequence[Task], row: int) -> bool:
-        """Whether the task would fit if all of them went, by resources."""
+        """Whether the node's resources suffice for the task once all of these are evicted."""
         room = self.session.nodes.future_of(row)
         for one, count in Counter(victim.cls for victim in victims).items():
             room += count * one.request
         return bool((cls.need[:, 0] < room[cls.needed] + EPS).all())
 
     def _message(self, victim: Task, task: Task) -> str:
-        """Tells a victim for whom and why it goes."""
+        """The message for a victim: for which task and why it is evicted."""
         job, lost = task.job, victim.job
         if job is None or job.queue is None or lost is None or lost.queue is None:
             return f"makes room for pod {task.namespace}/{task.name}"
@@ -218,7 +218,7 @@ class Relief:
     # All nodes -------------------------------------------------------------------------------------------------------
 
     def _prospect(self, task: Task, *, coupled: bool) -> _Prospect:
-        """Where alike tasks of the gang could be helped. Where pods decide about each other each task is one alone."""
+        """The nodes on which equal tasks of the gang could be helped. Coupled tasks are considered one at a time."""
         key = (task.cls.id, task.role, task.priority)
         known = None if coupled else self._prospects.get(key)
         if known is None:
@@ -226,7 +226,7 @@ class Relief:
         return known
 
     def open(self, task: Task) -> Mask:
-        """The nodes that evictions could make fit for the task, as far as amounts tell; [N]."""
+        """The nodes on which evictions could make the task fit, by quantities; [N]."""
         session, cls, job = self.session, task.cls, task.job
         mask = session.placer.static(cls).mask.copy()
         pool = self._pool(task)
@@ -241,7 +241,7 @@ class Relief:
         return mask
 
     def _pool(self, task: Task) -> Candidates | None:
-        """The pods that `may_go` lets go for the task."""
+        """The pods that `may_go` permits for the task."""
         session, job = self.session, task.job
         table = session.state.victims
         if table is None or job is None or job.queue is None:
@@ -264,17 +264,19 @@ class Relief:
         return pool
 
     def _may_lose(self, breakable: frozenset[str]) -> Mask:
-        """The gangs that may be broken, and those that may have pods to spare: they don't have just their minimum."""
+        """The gangs that may be broken, and those that may have pods to spare: their number of pods isn't their
+        minimum."""
         state = self.session.state
         mask = state.jobs_table.ready_count != state.jobs_table.min_member
         mask[[job.row for uid in breakable if (job := state.job_of_group(uid)) is not None]] = True
         return mask
 
     def _bound(self, pool: Candidates, job: Job, cls: TaskClass, count: int) -> Candidates:
-        """Those of the pool that plugins might name, at least: what a tier can come to at most, for every tier.
+        """A superset of the victims in the pool that plugins might return: the most that each tier can return, for all
+        tiers.
 
-        A plugin that names nobody on a node silences its tier there. Where two plugins of a tier have nobody in
-        common, the third decides alone: so from the third on each may be the first.
+        A plugin that returns no victims on a node ends its tier there. If two plugins of a tier have no victim in
+        common, the third decides alone: so from the third on each plugin may be the first.
         """
         if self.terms.own or not len(pool.seats):
             return pool
@@ -298,11 +300,11 @@ class Relief:
                 whole &= named
         return whole & ~silent[pool.nodes]
 
-    # Gangs alike -----------------------------------------------------------------------------------------------------
+    # Equal gangs
 
     def _standing(self, task: Task) -> tuple[object, ...] | None:
-        """What decides whether a gang that holds nothing on nodes can be helped; None where it holds something, or
-        plugins go by something else. What failed holds until somebody gets a place."""
+        """The inputs that decide whether a gang without pods on nodes can be helped; None if it has any, or if plugins
+        use other inputs. A failure is valid until pods are placed or evicted."""
         session, job = self.session, task.job
         if job is None or job.queue is None or not self._alike or self._spared or self._breakable is not None:
             return None
@@ -319,8 +321,8 @@ class Relief:
 
 
 class Victims(NamedTuple):
-    """Whether a node has anybody whom the action might evict for a task, who of them may go, first first, and whether,
-    were they gone, other plugins might name others."""
+    """Whether the node has any candidates for the task, the victims that may be evicted in order, and whether other
+    plugins might return more once these are evicted."""
 
     anybody: bool
     may_go: list[Task]
@@ -328,7 +330,7 @@ class Victims(NamedTuple):
 
 
 class _Prospect:
-    """The nodes that may be made fit for alike tasks of a gang, best first."""
+    """The nodes on which evictions may make equal tasks of a gang fit, best first."""
 
     __slots__ = ("_barred", "_bonus", "_cls", "_failed", "_heads", "_known", "_placer", "_scored")
 
@@ -338,9 +340,9 @@ class _Prospect:
         self._scored = relief.terms.scored
         self._known: dict[bytes, float] = {}
         self._failed: dict[int, float] = {}
-        """Nodes that failed and might do once more are gone, on them or elsewhere, with where they stood."""
+        """Nodes that failed and might fit after further evictions, on them or elsewhere, with their scores."""
         self._barred: dict[int, float] = {}
-        """Nodes with nobody to go that failed while the queue had no room, with where they stand."""
+        """Nodes without victims that failed while the queue had no capacity, with their scores."""
         mask = relief.open(task)
         self._heads: Floats = np.full(len(mask), _NO)
         self._bonus: Floats = np.zeros(len(mask))
@@ -355,7 +357,7 @@ class _Prospect:
             self._heads[mask] = -np.flatnonzero(mask)
 
     def best(self) -> int | None:
-        """The row to try next, the first of equals; None where no node is left."""
+        """The row to try next, the first of equals; None if no node is left."""
         if not len(self._heads):
             return None
         best = int(self._heads.argmax())
@@ -371,16 +373,15 @@ class _Prospect:
         self._heads[row] = _NO
 
     def admit(self, roomy: bool) -> None:
-        """Look at the nodes with nobody to go again, or not, by whether the queue has room now."""
+        """Include the nodes without victims again if the queue has capacity now, else exclude them."""
         for row, head in self._barred.items():
             self._heads[row] = head if roomy else _NO
         if roomy:
             self._barred.clear()
 
     def served(self, row: int, *, evicted: bool) -> None:
-        """A task of the gang, of whatever role, got its place there, so that the node stands differently for the next.
-        Evictions may have silenced a tier of plugins on other nodes, so that another one decides there now, or
-        have given the queue room."""
+        """A task of the gang, of any role, was placed on the node, so its score changes. Evictions may have ended a
+        tier of plugins on other nodes, so that another tier decides there now, or have given the queue capacity."""
         if self._scored and self._heads[row] != _NO:
             self._heads[row] = self._points(row) + self._bonus[row]
         elif self._scored and row in self._failed:
@@ -393,7 +394,7 @@ class _Prospect:
             self._failed.clear()
 
     def _points(self, row: int) -> float:
-        """The points of one node. Nodes of one make go through the same few states."""
+        """The score of one node. Nodes of one type pass through the same few states, whose scores are kept."""
         placer = self._placer
         state = placer.state_of(row) if placer.plugins.by_amounts else b""
         known = self._known.get(state) if state else None
@@ -403,6 +404,5 @@ class _Prospect:
 
 
 def reclaimable(queue: Queue) -> bool:
-    """Whether other queues may take back from this one what it holds beyond its share; they may where it doesn't
-    say."""
+    """Whether other queues may reclaim what this one uses beyond its share; true unless its spec says otherwise."""
     return queue.view.spec.reclaimable is not False

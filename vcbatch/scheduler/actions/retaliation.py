@@ -1,10 +1,10 @@
-"""Against evictions that lead nowhere: gangs that push each other out in turn, and searches that found nothing before.
+"""Prevents evictions without progress: gangs that evict each other in turn, and searches that failed before.
 
-A gang evicts nobody of those that had it evicted, so evictions make up a graph without a cycle; and a gang evicts
-another once more only after it got further by it. On a snapshot in which only pods come and go, that holds for ever, so
-evictions end. Nodes, queues, priorities and PodGroups that change may make it right to evict all the same, and may have
-nothing to do with it: so the first such change ends it, and each time that one has the other evicted again it takes
-twice as many changes.
+A gang evicts no pods of gangs that had its own pods evicted, so evictions form an acyclic graph; and a gang evicts pods
+of another gang once more only after it got further by the first eviction. On a snapshot in which only pods change that
+is permanent, so evictions end. Changes of nodes, queues, priorities and PodGroups may justify another eviction, or may
+be unrelated: so the first such change lifts the rule, and each time that a gang has pods of the same other gang evicted
+again it takes twice as many changes.
 """
 
 from __future__ import annotations
@@ -20,34 +20,34 @@ from vcbatch.scheduler.model.objects import Job, Task, TaskStatus
 
 _MEMORY: Final = "evictions"
 _LONGEST: Final = 10
-"""How often the time for which somebody is left alone is doubled at most."""
+"""How often the number of changes is doubled at most."""
 _FEW: Final = 64
-"""So many more gangs than before are remembered before those that are gone are looked for."""
+"""By how many gangs the memory grows before deleted ones are removed from it."""
 _Stamp = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Rest:
-    """What may not happen again before the inputs are at `until`, having happened so many `times`."""
+    """The end of a rule: it is lifted when the input counter reaches `until`; it was applied `times` times."""
 
     until: int
     times: int
 
     @staticmethod
     def after(last: _Rest | None, inputs: int) -> _Rest:
-        """Twice as long as the last one; a single change is enough after the first."""
+        """Twice as long as the last one; after the first time a single change is enough."""
         times = 0 if last is None else last.times
         return _Rest(inputs + 2 ** min(times, _LONGEST), times + 1)
 
 
 @dataclass(slots=True)
 class _Memory:
-    """What evictions led to so far.
+    """The history of evictions.
 
-    `evictors`: by the UID of a gang's PodGroup those that had it evicted. `tried`: by that of a gang that others were
-    evicted for, how many members it had then, until it gets more. `asleep`: by kind and gang, the stamp as of which
-    nobody could be evicted for it. `inputs` are those of the state as of which this is kept, `swept` is how many gangs
-    were left when those that are gone were last forgotten.
+    `evictors`: by the UID of a gang's PodGroup, the gangs that had its pods evicted. `tried`: by the UID of a gang that
+    pods were evicted for, how many members it had then, until it has more. `asleep`: by kind and gang, the stamp at
+    which no eviction could help it. `inputs` is the input counter of the state at which this is valid, `swept` is how
+    many gangs were left when deleted ones were last removed.
     """
 
     inputs: int = -1
@@ -57,15 +57,15 @@ class _Memory:
     asleep: dict[tuple[EvictionKind, str], _Stamp] = field(default_factory=dict[tuple[EvictionKind, str], _Stamp])
 
     def holds(self, rest: _Rest) -> bool:
-        """Whether it isn't over."""
+        """Whether the rule is still in force."""
         return rest.until > self.inputs
 
 
 class Retaliation:
-    """What one action of a cycle remembers and goes by."""
+    """The rules of one action of a cycle."""
 
     def __init__(self, session: Session, kind: EvictionKind, *, prevent: bool) -> None:
-        """`prevent` where nobody is evicted who could take the place back at once."""
+        """`prevent`: no pod is evicted that could have the preemptor's pods evicted at once."""
         self._prevent = prevent
         self._session = session
         self._kind = kind
@@ -89,7 +89,7 @@ class Retaliation:
         self._repeatable = all(p.VICTIMS_BY_STANDING for tier in session.judges(kind) for p in tier)
 
     def _sweep(self) -> None:
-        """Forget gangs that are gone."""
+        """Remove deleted gangs from the memory."""
         memory, known = self._memory, self._session.state.job_of_group
         for uid, above in list(memory.evictors.items()):
             left = {other: rest for other, rest in above.items() if known(other) is not None}
@@ -100,12 +100,13 @@ class Retaliation:
         memory.swept = len(memory.evictors)
 
     def sleeps(self, job: Job) -> bool:
-        """Whether nobody could be evicted for the gang before, and nothing has changed since that could help."""
+        """Whether no eviction could help the gang before, and nothing has changed since that could."""
         return self._memory.asleep.get((self._kind, job.uid)) == self._stamp(job)
 
     def failed(self, job: Job) -> None:
-        """Nobody can be evicted for the gang now. Where others hold places until the cycle ends, that says nothing
-        about the next; where victims are protected for a time, it is told of them as long as they are."""
+        """No eviction can help the gang now. If resources are held for others until the cycle ends, that says nothing
+        about the next cycle and isn't recorded; nor is it if victims are protected for a time, so that the protection
+        is reported each time."""
         session = self._session
         if self._repeatable and not session.held and not session.evictions and job.key not in session.protected:
             self._memory.asleep[self._kind, job.uid] = self._stamp(job)
@@ -122,7 +123,7 @@ class Retaliation:
         return not (self._prevent and any(self._strikes_back(victim, job) for victim in victims))
 
     def remember(self, statement: Statement, job: Job) -> None:
-        """These pods are evicted for the gang."""
+        """Record that these pods are evicted for the gang."""
         memory = self._memory
         gangs = {task.job.uid for task in _of_others(statement, job) if task.job is not None}
         if gangs:
@@ -133,7 +134,7 @@ class Retaliation:
             above[job.uid] = _Rest.after(above.get(job.uid), memory.inputs)
 
     def untouchable(self, job: Job) -> frozenset[str]:
-        """The UIDs of the gangs that had this one's pods evicted, or another's that had, and so on."""
+        """The UIDs of the gangs that had this one's pods evicted, and transitively of those that had theirs evicted."""
         memory = self._memory
         seen: set[str] = set()
         left = [job.uid]
@@ -145,8 +146,8 @@ class Retaliation:
         return frozenset(seen - {job.uid})
 
     def _strikes_back(self, victim: Task, job: Job) -> bool:
-        """Whether, with everything in its new place, the victim could have the gang's pods evicted in its turn: where a
-        share isn't a whole number of pods, one would go to and fro."""
+        """Whether the victim could in turn have the gang's pods evicted, with all placements applied: if a share isn't
+        a whole number of pods, one pod would alternate between the two."""
         session, lost, queue = self._session, victim.job, job.queue
         if lost is None or lost.queue is None or queue is None or not session.starving(lost):
             return False

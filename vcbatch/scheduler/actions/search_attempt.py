@@ -1,9 +1,9 @@
-"""Placing a gang of which some task found no node although a placement may exist: a bounded search.
+"""A bounded search for the placement of a gang when some task found no node although a placement may exist.
 
-The first pass gives each task the best node that is left. It is exact for tasks of one kind that don't depend on each
-other. A gang of several kinds, or one whose pods depend on where others are (affinity, ports, claims, volumes), can
-fail by it although it fits. The search runs only then, and only if the sums don't rule the gang out. Its budget is in
-steps, so that the same snapshot gives the same result.
+The first pass gives each task the best remaining node. It is exact for tasks of one kind that don't depend on each
+other. A gang of several kinds, or one whose pods depend on the nodes of others (affinity, ports, claims, volumes), can
+fail by it although it fits. The search runs only then, and only if sums don't exclude the gang. Its budget is in steps,
+so that the same snapshot gives the same result.
 """
 
 from __future__ import annotations
@@ -29,32 +29,33 @@ from vcbatch.scheduler.model.objects import Job, Run, Task
 from vcbatch.scheduler.model.resources import EPS, PODS
 
 SEARCH: Final = "gangSearch"
-"""The argument of `allocate` that turns the search off."""
+"""The argument of `allocate` that disables the search."""
 MOST_ORDERS: Final = 8
-"""In how many orders the kinds of tasks of a gang are placed."""
+"""How many orders of the kinds of tasks of a gang are tried."""
 MOST_DOMAINS: Final = 16
-"""How many domains (zones, hosts) are tried for a gang whose pods have to share one."""
+"""How many topology domains (zones, hosts) are tried for a gang whose pods have to share one."""
 
 
 class SearchAttempt(Attempt):
-    """Places the gang's tasks in their order first. Where one finds no node, it tries in turn:
+    """Places the gang's tasks in their order first. If one finds no node, it tries in turn:
 
-    1. other orders: the kinds with the fewest places to spare first, then those that failed before all others;
-    2. domains: where pods of the gang have to share a value of a node label, each value, those with most places first;
+    1. other orders: the kinds with the fewest slots to spare first, then those that failed before all others;
+    2. domains: if pods of the gang have to share a value of a node label, each value, those with most slots first;
     3. other nodes than the best, task by task, depth first.
     """
 
     def __init__(self, session: Session, job: Job, statement: Statement, *, domain: Domain | None = None) -> None:
         super().__init__(session, job, statement, domain=domain)
         self._only: Rows | None = None
-        """The rows of the only nodes that may be taken in a part of the search; None where it isn't confined."""
+        """The rows of the only nodes that may be used in a part of the search; None without that restriction."""
         self._steps = 0
 
     def within(self) -> Rows | None:
         return super().within() if self._only is None else self._only
 
     def work_off(self, sheet: Sheet) -> None:
-        """Place runs from the sheet until the gang is ready. What is left on it is for another turn."""
+        """Place runs from the sheet until the gang is ready. Runs left on it are for the next time the gang is
+        served."""
         mark, whole = self.statement.mark(), list(sheet)
         super().work_off(sheet)
         first = self.blocker
@@ -88,10 +89,10 @@ class SearchAttempt(Attempt):
                 self.session.blockers[self.job.key] = self.blocker
 
     def _begin(self) -> bool:
-        """Take the steps of the search; False where none is to be made now."""
+        """Reserve the steps of the search; False if none is to be made now."""
         session, queue = self.session, self.job.queue
         assert queue is not None  # noqa: S101 - eligible gangs have a queue
-        # Also pods that come to nodes matter here, as pods of the gang may have to be near them.
+        # Pods that are added to nodes matter here too, because pods of the gang may require to be near them.
         stamp = (*session.stamp(queue), float(session.nodes.used[PODS].sum()))
         if not session.searches.begin(self.job, stamp):
             return False
@@ -99,14 +100,14 @@ class SearchAttempt(Attempt):
         return True
 
     def _put_back(self, left: Iterable[Run], whole: Iterable[Run], sheet: Sheet) -> None:
-        """What is left of the runs, in their order."""
+        """Put the runs left back on the sheet, in task order."""
         places = {task.uid: at for at, task in enumerate(task for run in whole for task in run.tasks)}
         sheet.clear()
         sheet.extend(sorted(left, key=lambda run: places[run.tasks[0].uid]))
 
     def _ruled_out(self, runs: Iterable[Run], places: Mapping[int, tuple[int, float]]) -> bool:
-        """Whether sums show that the gang can't get its minimum: the places for each class, or what all classes request
-        of what their nodes have free together."""
+        """Whether sums show that the gang can't get its minimum: the slots for each class, or the requests of all
+        classes against the free resources of their nodes."""
         session, job = self.session, self.job
         most = sum(min(count, free) for count, free in places.values())
         if job.ready_count + job.waiting_count + most < job.min_member:
@@ -125,7 +126,7 @@ class SearchAttempt(Attempt):
     # Orders ----------------------------------------------------------------------------------------------------------
 
     def _in_orders(self, tried: list[list[Run]], starts: Iterable[list[Run] | None], mark: int) -> Sheet | None:
-        """Try each order but those that were `tried`, and from it on those in which what failed comes first."""
+        """Try each order not yet `tried`, and then repeatedly the order in which the tasks that failed come first."""
         for start in starts:
             order = start
             while order is not None and order not in tried and len(tried) <= MOST_ORDERS and self._steps > 0:
@@ -143,7 +144,7 @@ class SearchAttempt(Attempt):
         return left if self._holds() else None
 
     def _scarce_first(self, runs: Sequence[Run], places: Mapping[int, tuple[int, float]]) -> list[Run]:
-        """The runs with the fewest places to spare first, of equals those that request most."""
+        """The runs with the fewest slots to spare first, of equals those with the largest requests."""
         total = np.maximum(self.session.total, 1.0)
 
         def key(run: Run) -> tuple[float, float]:
@@ -153,7 +154,7 @@ class SearchAttempt(Attempt):
         return sorted(runs, key=key)
 
     def _better(self, order: list[Run]) -> list[Run] | None:
-        """The order in which those come first of which one just found no node; None where that is no other."""
+        """The order with the kind of the task that just failed first; None if that is the same order."""
         blocker = self.blocker
         if blocker is None or self.refused:
             return None
@@ -167,7 +168,8 @@ class SearchAttempt(Attempt):
     # Domains ---------------------------------------------------------------------------------------------------------
 
     def _in_domains(self, runs: Sequence[Run], mark: int) -> Sheet | None:
-        """Try the domains that pods of the gang have to share by required affinity, one after the other."""
+        """Try the topology domains that pods of the gang have to share by required pod affinity, one after the
+        other."""
         keys = {term.topology_key for run in runs for term in run.cls.inter_pod.affinity}
         for key in sorted(keys):
             for rows in self._domains(key, runs):
@@ -181,7 +183,7 @@ class SearchAttempt(Attempt):
         return None
 
     def _domains(self, key: str, runs: Sequence[Run]) -> list[Rows]:
-        """The rows of the nodes of each value of the label, those first that have places for most of the tasks."""
+        """The rows of the nodes of each value of the label, the values with slots for most of the tasks first."""
         rows = self._rows()
         values = self.session.state.inter_pod.domains(key)[rows]
         classes = {run.cls.id: run.cls for run in runs}
@@ -197,7 +199,8 @@ class SearchAttempt(Attempt):
     # Nodes -----------------------------------------------------------------------------------------------------------
 
     def _on_other_nodes(self, runs: Sheet, *, depends: bool) -> Sheet | None:
-        """The same, where each task may go to any node on which the rest still finds one."""
+        """Try other nodes: each task may use any node on which the rest still finds one. Returns the runs left, None if
+        that fails."""
         tasks = [(run, at) for run in runs for at in range(len(run.tasks))]
         if len(tasks) > self._steps:
             self._steps = 0
@@ -210,8 +213,9 @@ class SearchAttempt(Attempt):
         return deque(Run(run.cls, run.role, run.sub, [run.tasks[at]]) for run, at in tasks[placed:])
 
     def _alike(self, runs: Iterable[Run], *, depends: bool) -> Rows:
-        """Nodes with equal numbers are the same to the filters of the gang, so that with equal quantities they take the
-        same tasks; [N]. Where pods depend on each other each node is another one, unless they claim devices only."""
+        """Numbers that are equal for nodes which pass the same filters of the gang, so that with equal quantities they
+        take the same tasks; [N]. If pods depend on each other all nodes differ, unless the pods depend on device claims
+        only."""
         classes = {run.cls.id: run.cls for run in runs}
         apart = depends and (
             self.session.state.inter_pod.active
@@ -223,7 +227,8 @@ class SearchAttempt(Attempt):
         return np.unique(masks, axis=1, return_inverse=True)[1].reshape(-1)
 
     def _deeper(self, tasks: Sequence[tuple[Run, int]], at: int, alike: Rows) -> int | None:
-        """How many of the tasks are placed once the gang holds; None, and none from `at` on, where it can't."""
+        """Place the tasks from `at` on. Returns how many tasks are placed once the gang can start or wait; None, with
+        none placed from `at` on, if it can't."""
         if self._holds():
             return at
         if at == len(tasks):
@@ -246,7 +251,7 @@ class SearchAttempt(Attempt):
         return None
 
     def _same(self, task: Task, row: int, rows: Rows, alike: Rows) -> Rows:
-        """The rows of the nodes that lead no further than this one does."""
+        """The rows of the nodes that are equivalent to this one for the task."""
         same = rows[alike[rows] == alike[row]]
         if self._claiming(task.cls):
             same = same[self.session.state.claimed.alike(task, row)[same]]
@@ -255,13 +260,13 @@ class SearchAttempt(Attempt):
     # -----------------------------------------------------------------------------------------------------------------
 
     def _afresh(self, order: Iterable[Run], mark: int) -> Sheet:
-        """Take back what was placed, and forget what failed."""
+        """Roll back the placements, and forget failures."""
         self.statement.take_back(mark)
         self.restart()
         return deque(order)
 
     def _rows(self) -> Rows:
-        """The rows of the nodes that may be taken."""
+        """The rows of the nodes that may be used."""
         within = self.within()
         return np.arange(len(self.session.nodes), dtype=np.intp) if within is None else within
 
@@ -269,7 +274,7 @@ class SearchAttempt(Attempt):
         return self.session.ready(self.job) or self.session.pipelined(self.job)
 
     def _split(self, runs: Iterable[Run]) -> Iterator[Run]:
-        """The runs in parts of one kind."""
+        """The runs split into parts of one kind."""
         for run in runs:
             for _, tasks in groupby(run.tasks, key=self._kind):
                 yield Run(run.cls, run.role, run.sub, list(tasks))
@@ -282,7 +287,7 @@ class SearchAttempt(Attempt):
 
 
 def attempt_of(session: Session, job: Job, statement: Statement, *, domain: Domain | None = None) -> Attempt:
-    """How a gang is placed whose members needn't be in one domain of the network, or in this one."""
+    """The attempt for a gang whose members needn't share a network topology domain, or share this one."""
     searching = session.policy.action_arguments.get("allocate", {}).get(SEARCH, True)
     kind = SubGangAttempt if job.rules else SearchAttempt if searching else Attempt
     return kind(session, job, statement, domain=domain)

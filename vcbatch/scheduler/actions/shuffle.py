@@ -1,4 +1,4 @@
-"""Move pods that had better run elsewhere, whoever waits: plugins name them, and each is told why."""
+"""Evict pods that plugins want to move to other nodes, with their reasons, independently of pending gangs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from vcbatch.scheduler.model.objects import Task, TaskStatus
 
 
 class Shuffle:
-    """Evicts the running pods that the first tier of plugins with an opinion names, but for those that some plugin
-    keeps in their place. Who makes pods anew is their controller; where they go then is allocate's choice."""
+    """Evicts the running pods that the first tier of plugins with any returns, except those that some plugin protects.
+    Their controllers recreate the pods, and allocate chooses their nodes."""
 
     arguments = NO_ARGUMENTS
 
@@ -28,7 +28,7 @@ class Shuffle:
 
 
 class _Running(Sequence[Task]):
-    """The running pods of gangs on nodes that are there, collected when somebody looks at them."""
+    """The running pods of gangs on existing nodes, collected on first use."""
 
     def __init__(self, session: Session) -> None:
         self._state = session.state

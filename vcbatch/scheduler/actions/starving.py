@@ -1,4 +1,4 @@
-"""The gangs that others may be evicted for, and which of their tasks."""
+"""The gangs that pods may be evicted for, and their tasks."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from vcbatch.scheduler.model.objects import Job, Task, TaskStatus
 from vcbatch.scheduler.model.result import WaitReason
 
 NEVER = "Never"
-"""The preemption policy of pods that nobody is evicted for."""
+"""The preemption policy of pods for which no pods are evicted."""
 
 
 def starving(session: Session, admits: Callable[[Job], bool]) -> dict[str, list[Job]]:
-    """By queue name, the gangs that others may be evicted for now, in no order: none before which one of higher
-    priority waits to be admitted to idle nodes."""
+    """By queue name, the gangs that pods may be evicted for now, unordered. Gangs are left out that are preceded by a
+    gang of higher priority which waits for admission and has idle nodes."""
     found = [j for j in eligible(session) if j.queue is not None and admits(j) and session.starving(j)]
     if not found:
         return {}
@@ -33,7 +33,7 @@ def starving(session: Session, admits: Callable[[Job], bool]) -> dict[str, list[
 
 
 def in_order(session: Session, jobs: list[Job]) -> Iterator[Job]:
-    """The gangs in their order, as evictions move it: one that fell back meanwhile waits for its turn."""
+    """The gangs in order, recomputed as evictions change it: a gang that fell back in the meantime comes later."""
     heap: list[tuple[tuple[Any, ...], Job]] = [(session.job_key(job), job) for job in jobs]
     heapq.heapify(heap)
     while heap:
@@ -46,19 +46,20 @@ def in_order(session: Session, jobs: list[Job]) -> Iterator[Job]:
 
 
 def waiting_tasks(session: Session, job: Job) -> list[Task]:
-    """The gang's pending tasks that aren't gated, in task order; those that ask for nothing among them."""
+    """The gang's pending tasks that aren't gated, in task order, best-effort tasks included."""
     if not job.pending_best_effort:
         return [task for run in session.runs(job) for task in run.tasks if task.status is TaskStatus.PENDING]
     return session.ordered([t for t in job.tasks.values() if t.status is TaskStatus.PENDING and not t.gated])
 
 
 def may_preempt(task: Task) -> bool:
-    """Whether others may be evicted for the pod. It says so itself: the API server copies its class's policy to it."""
+    """Whether pods may be evicted for the pod, by its preemption policy, which the API server copies from its
+    PriorityClass."""
     return task.pod.spec.preemption_policy != NEVER
 
 
 def has_topology(job: Job) -> bool:
-    """Whether the gang, or one inside it, asks for a network topology, hard or soft."""
+    """Whether the gang, or a sub-gang, requests a network topology, hard or soft."""
     if job.group is None:
         return False
     spec = job.group.spec
@@ -66,7 +67,7 @@ def has_topology(job: Job) -> bool:
 
 
 def note_promise(session: Session, job: Job, statement: Statement) -> None:
-    """Say what the gang waits for once its places are promised."""
+    """Record the pending reason of the gang once its pods are pipelined."""
     count = len(statement.victims)
     once = f"{count} pods that are evicted for it are gone" if count else "pods that are ending are gone"
     session.blockers[job.key] = Blocker(

@@ -1,4 +1,4 @@
-"""Placing a gang that has gangs inside: each of them whole or not at all, those that the gang needs first."""
+"""Placement of a gang with sub-gangs: each of them as a whole or not at all, those that the gang needs first."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from vcbatch.scheduler.topology.domain_search import DomainSearch
 
 
 class SubGangAttempt(Attempt):
-    """Goes through the sub-gangs in the order of their first task, those that the gang needs first, and again through
-    those that have tasks left while the gang isn't ready. One that doesn't get its size is taken back, and the next one
-    is tried: a gang that wants two of three partitions takes those that fit.
+    """Places the sub-gangs in the order of their first task, those that the gang needs first, and repeats with those
+    that have tasks left while the gang isn't ready. A sub-gang that doesn't get its size is rolled back, and the next
+    one is tried: a gang that needs two of three partitions takes those that fit.
 
-    A sub-gang with a topology of its own goes to the nearest domain that takes it, among those of one tier to the one
-    with the most points; `score` is the sum of these.
+    A sub-gang with a network topology of its own is placed in the lowest-tier domain that fits it, among those of one
+    tier in the one with the highest score; `score` is the sum of these scores.
     """
 
     score = 0.0
 
     def work_off(self, sheet: Sheet) -> None:
-        """Place sub-gangs from the sheet until the gang is ready. What is left on it is for another turn."""
+        """Place sub-gangs from the sheet until the gang is ready. Runs left on it are for the next time the gang is
+        served."""
         parts: dict[SubKey | None, Sheet] = {}
         for run in sheet:
             parts.setdefault(run.sub, deque()).append(run)
@@ -45,7 +46,7 @@ class SubGangAttempt(Attempt):
             sheet.extend(runs)
 
     def _needed_first(self, keys: list[SubKey | None]) -> list[SubKey | None]:
-        """Members of no sub-gang, and of each rule as many sub-gangs as the gang still needs; then the others."""
+        """The tasks of no sub-gang, and of each rule as many sub-gangs as the gang still needs; then the others."""
         job = self.job
         missing = [rule.least - whole_subs(job, position, PLACED) for position, rule in enumerate(job.rules)]
         first: list[SubKey | None] = []
@@ -61,8 +62,8 @@ class SubGangAttempt(Attempt):
         return self.job.rules[key[0]].size - members_of_sub(self.job, key, PLACED)
 
     def _place_sub(self, key: SubKey, runs: Sheet) -> None:
-        """Place what the sub-gang lacks of its size, or nothing; beyond its size, one task. Leaves the rest in `runs`;
-        of a sub-gang that failed nothing is left, as it isn't tried again in this cycle."""
+        """Place what the sub-gang lacks of its size, or nothing; beyond its size, one task. The rest stays in `runs`;
+        if the sub-gang failed, `runs` is emptied, because it isn't tried again in this cycle."""
         if self.job.rules[key[0]].topology is None:
             if not self._place_here(key, runs):
                 runs.clear()
@@ -82,7 +83,7 @@ class SubGangAttempt(Attempt):
         runs.clear()
 
     def _place_here(self, key: SubKey, runs: Sheet) -> bool:
-        """The same in the domain that is looked at; False, and nothing placed, where it doesn't get its size there."""
+        """Place the sub-gang in the present domain; False, with nothing placed, if it doesn't get its size there."""
         mark = self.statement.mark()
         short = max(self._short_of(key), 1)
         todo = deque(runs)
@@ -102,7 +103,7 @@ class SubGangAttempt(Attempt):
         return True
 
     def _take(self, run: Run, want: int) -> int:
-        """Place the first `want` tasks of a run, or as many as go; how many."""
+        """Place the first `want` tasks of a run, or as many of them as fit; returns how many."""
         session, job = self.session, self.job
         assert job.queue is not None  # noqa: S101 - eligible gangs have a queue
         if run.cls.unsupported:

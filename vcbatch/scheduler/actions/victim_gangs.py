@@ -1,6 +1,6 @@
-"""Which gangs may lose pods to a whole gang, and in which order: lazily, since of many thousand few are needed.
+"""The gangs that may lose pods to a whole gang, in order: computed lazily, since few of many thousands are needed.
 
-Gangs are weighed by the vectors of the job table; only of a gang whose turn comes are the pods looked at.
+Gangs are compared by the vectors of the job table; the pods of a gang are read only when it is next.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ _MAY_GO = {
     EvictionKind.PREEMPT: frozenset({TaskStatus.BOUND, TaskStatus.RUNNING}),
     EvictionKind.RECLAIM: frozenset({TaskStatus.RUNNING}),
 }
-"""The pods that an action looks for."""
+"""The statuses of pods that an action selects."""
 _MAY_END = frozenset({TaskStatus.BOUND, TaskStatus.RUNNING})
-"""The pods that go with the others of their gang."""
+"""The statuses of pods that are evicted together with their gang."""
 
 
 class _Parts(NamedTuple):
-    """The pods of a gang that may go: those on the nodes looked at that it can spare, and those there that it can't;
-    and the others that go with the latter, wherever they are, empty where the gang can't go whole."""
+    """The pods of a gang that may be evicted: `safe`, those on the given nodes that it can run without; `here`, the
+    other ones on these nodes; `whole`, all pods that are evicted with the latter, empty if the gang can't be evicted
+    whole."""
 
     safe: list[Task]
     here: list[Task]
@@ -41,8 +42,8 @@ class _Parts(NamedTuple):
 
 
 class VictimPool:
-    """The gangs that may lose pods at all, found once for all gangs of a queue and priority that an action looks at.
-    Those that lost all since are among them still; nobody else comes."""
+    """The gangs that may lose pods, computed once for all gangs of a queue and priority that an action serves. It still
+    has those that lost all their pods since; no gangs are added."""
 
     def __init__(self, session: Session, kind: EvictionKind) -> None:
         self._session = session
@@ -51,8 +52,8 @@ class VictimPool:
         self._amounts: dict[tuple[str, int, bytes], Floats] = {}
 
     def gangs(self, job: Job) -> Gangs:
-        """Those that may lose pods to this gang: of its queue those with lower priority, or those of the other queues
-        that lend."""
+        """The gangs that may lose pods to this gang: those of lower priority in its queue, or those of other queues
+        that are reclaimable."""
         key = self._key(job)
         found = self._gangs.get(key)
         if found is None:
@@ -61,7 +62,8 @@ class VictimPool:
         return found
 
     def amounts(self, job: Job, resources: Rows) -> Floats:
-        """What their pods that may be evicted take of these resources on each node, [K, N]: no more can be freed."""
+        """The requests of their evictable pods for these resources on each node, [K, N]: an upper bound of what can be
+        freed."""
         key = (*self._key(job), resources.tobytes())
         found = self._amounts.get(key)
         if found is None:
@@ -93,7 +95,7 @@ class VictimGangs:
     def __init__(
         self, session: Session, eviction: GangEviction, gangs: Gangs, breakable: frozenset[str] | None = None
     ) -> None:
-        """Of gangs whose UIDs aren't among the `breakable` ones, where these are given, none ends."""
+        """If `breakable` is given, only gangs with these UIDs may be evicted whole."""
         self._session = session
         self._eviction = eviction
         self._statuses = _MAY_GO[eviction.kind]
@@ -101,11 +103,11 @@ class VictimGangs:
         self._breakable = breakable
 
     def bundles(self, within: Mask | None, *, whole: bool) -> Iterator[Bundle]:
-        """Their bundles for these nodes ([N]; None: all), first to go first: what gangs can spare there, with what is
-        left of gangs below their minimum, and then, where `whole` says so, gangs that end by it, with their pods
-        elsewhere. Of one's own queue the gang that comes last goes first; of others the queue that lends most readily,
-        and of its gangs the one whose end is of most use for what it costs. Until all that are wanted are taken nothing
-        may be evicted or placed."""
+        """Their bundles on these nodes ([N]; None: all), the first to be evicted first: the pods that gangs can run
+        without and the rest of gangs below their minimum; then, with `whole`, gangs that are evicted whole, their pods
+        on other nodes included. In the preemptor's own queue the last gang in order comes first; among other queues the
+        order is `victim_queues`, and within a queue the gang with the highest `worth` comes first. Until the iteration
+        ends nothing may be evicted or placed."""
         known: dict[str, _Parts] = {}
 
         def parts_of(job: Job) -> _Parts:
@@ -126,8 +128,8 @@ class VictimGangs:
                 yield from self._whole([job for job in group if not below_minimum(job)], parts_of)
 
     def _whole(self, group: Sequence[Job], parts_of: Callable[[Job], _Parts]) -> Iterator[Bundle]:
-        """The whole bundles of gangs of equal standing, the one of most worth first. A gang's pods are looked at when
-        nothing else can be worth more."""
+        """The whole bundles of gangs of equal order, the one of highest `worth` first. A gang's pods are read only when
+        no other gang can have a higher one."""
         need = self._eviction.need
 
         def bundle_of(job: Job) -> Bundle | None:
@@ -150,7 +152,7 @@ class VictimGangs:
                 heapq.heappush(queue, (-bundle.worth, *bundle.tie, at, bundle))
 
     def _parts(self, job: Job, within: Mask | None) -> _Parts:
-        """What may go of a gang for these nodes."""
+        """The pods of a gang that may be evicted for these nodes."""
         there = self._candidates(job, within)
         if not there:
             return _Parts([], [], [])
@@ -164,7 +166,7 @@ class VictimGangs:
         return _Parts(safe, rest, in_order(left))
 
     def _bounds(self, group: Sequence[Job]) -> list[float]:
-        """The most that ending each gang can be worth."""
+        """The upper bound of the `worth` of each gang's whole bundle."""
         table, need = self._session.state.jobs_table, self._eviction.need
         wanted = np.flatnonzero(need > 0)
         rows = Gangs.of(group).rows
@@ -193,12 +195,12 @@ class VictimGangs:
         return self._gangs.where(np.array([job.uid in self._breakable for job in self._gangs.jobs], dtype=bool))
 
     def _sparing(self) -> Gangs:
-        """Those that may have pods to spare: they don't have just their minimum."""
+        """The gangs that may have pods to spare: their number of pods isn't their minimum."""
         table, rows = self._session.state.jobs_table, self._gangs.rows
         return self._gangs.where(table.ready_count[rows] != table.min_member[rows])
 
     def _in_order(self, gangs: Gangs) -> Iterator[Sequence[Job]]:
-        """Groups of gangs of equal standing, first to lose first; inside a group by UID."""
+        """Groups of gangs of equal order, the first to lose pods first; within a group by UID."""
         session = self._session
         if self._eviction.kind is EvictionKind.PREEMPT:
             yield from ([job] for job in session.from_last(gangs))

@@ -1,1 +1,1 @@
-"""Whether a gang could start at all on the cluster's nodes, were nobody else there."""
+"""Whether a gang could start at all on the cluster's nodes without other pods."""

@@ -1,5 +1,5 @@
-"""Conditions that every placement of a gang meets: where one fails there is none. Sums over nodes and domains only, so
-that they cost little on clusters of any size."""
+"""Necessary conditions of every placement of a gang: if one fails, there is no placement. Only sums over nodes and
+domains, so that they are cheap on clusters of any size."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from vcbatch.scheduler.model.resources import EPS, Mask
 
 
 def ruled_out(problem: Problem) -> bool:
-    """Whether the sums alone leave no placement."""
+    """Whether the sums alone exclude every placement."""
     return all(_Scope(problem, nodes).ruled_out() for nodes in _scopes(problem))
 
 
 def _scopes(problem: Problem) -> Iterator[Mask]:
-    """The nodes that the gang can be on together: those of each domain where all of it must be in one."""
+    """The sets of nodes that the gang can be placed on as a whole: those of each domain if all of it must be in one."""
     everybody = frozenset(range(len(problem.groups)))
     whole = next((rule for rule in problem.together if rule.groups == everybody), None)
     if whole is None:
@@ -36,7 +36,7 @@ class _Scope:
         self._nodes = nodes
         self._slots = [np.where(nodes, np.minimum(group.most, group.count), 0.0) for group in problem.groups]
         self._reach = [self._reached(g) for g in range(len(problem.groups))]
-        """Of each group, so many pods find a place at most."""
+        """By group, an upper bound of its pods that can be placed."""
 
     def ruled_out(self) -> bool:
         problem, reach = self._problem, self._reach
@@ -69,7 +69,7 @@ class _Scope:
         return float(min(found, problem.groups[g].count))
 
     def _fewest(self, rule: Even) -> float:
-        """How many pods that the constraint selects are in the domain with the fewest, at most."""
+        """An upper bound of the number of selected pods in the domain with the fewest."""
         present = np.unique(rule.domains[rule.domains >= 0])
         if len(present) < max(rule.min_domains, 1):
             return 0.0
@@ -82,8 +82,8 @@ class _Scope:
         return min(float(inside[present].min()), float(count // len(present)))
 
     def _lost_to_each_other(self) -> Iterator[float]:
-        """How many pods of those that find a place alone have none beside the others: of groups that all keep apart
-        from each other and from themselves in the same domains, there is one pod in each of these."""
+        """How many pods that can be placed alone can't be placed together: groups that all have anti-affinity to each
+        other and to themselves in the same domains have one pod per domain."""
         rules = self._problem.apart
         by_topology: dict[bytes, tuple[Domains, set[frozenset[int]]]] = {}
         for rule in rules:
@@ -103,7 +103,7 @@ class _Scope:
                 yield max(sum(self._reach[g] for g in clique) - room, 0.0)
 
     def _closed_sets(self) -> Iterator[list[int]]:
-        """Groups that have no nodes but some: for each group, all whose nodes are among its own."""
+        """Sets of groups that share their nodes: for each group, all groups whose nodes are among its own."""
         there = [slots > 0 for slots in self._slots]
         seen: set[tuple[int, ...]] = set()
         everybody = list(range(len(there)))
@@ -114,7 +114,7 @@ class _Scope:
                 yield groups
 
     def _too_much(self, groups: Sequence[int], total: float) -> bool:
-        """Whether the pods of these groups that are needed ask for more of some resource than their nodes have."""
+        """Whether the needed pods of these groups request more of some resource than their nodes have."""
         problem = self._problem
         needed = problem.least - (total - sum(self._reach[g] for g in groups))
         if needed <= 0:
@@ -134,6 +134,6 @@ class _Scope:
 
 
 def _by_domain(domains: Domains, values: Floats, size: int = 0) -> Floats:
-    """The sums of values by node in each domain."""
+    """The sums in each domain of values by node."""
     inside = domains >= 0
     return np.bincount(domains[inside], weights=values[inside], minlength=size).astype(np.float64)

@@ -1,4 +1,4 @@
-"""The nodes as they would be with every pod gone that can go, and every state over that passes by itself."""
+"""The nodes without any pod that can be removed, and without temporary states."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from vcbatch.scheduler.model.resources import Dimensions, Matrix, is_extended
 
 
 class EmptyNodes:
-    """What is left of the nodes beside the pods that belong to them or to the cluster (`Task.stays`).
+    """The capacity of the nodes beside the pods that belong to them or to the cluster (`Task.stays`).
 
-    What a node that is being added offers isn't known and counts as without limit. Of devices a node counts with all
-    that it has, those that are reported as unhealthy included.
+    The capacity of a node that is being added isn't known and counts as infinite. Of devices, all of a node count,
+    those reported as unhealthy included.
     """
 
     def __init__(self, session: Session) -> None:
@@ -28,7 +28,7 @@ class EmptyNodes:
         """The pods that stay, and the rows of their nodes."""
         self.capacity: Matrix = self._capacity(session)
         self.growing = bool(np.isinf(self.capacity).any())
-        """Whether there are nodes of which nobody knows yet what they offer."""
+        """Whether there are nodes whose capacity isn't known yet."""
         self._most: dict[int, Floats] = {}
         self._ports: dict[int, list[HostPort]] = defaultdict(list)
         for task, row in self.staying:
@@ -57,7 +57,7 @@ class EmptyNodes:
             capacity[column, info.row] += max(unhealthy, 0.0)
 
     def most(self, session: Session, task: Task) -> Floats:
-        """How many pods like the task each node takes if it takes no others; [N]."""
+        """How many pods like the task each node takes without others; [N]."""
         if task.cls.spec.resource_claims:
             return self._counted(session, task)
         known = self._most.get(task.cls.id)
@@ -85,5 +85,5 @@ class EmptyNodes:
 
 
 def ports_conflict(one: TaskClass, other: TaskClass) -> bool:
-    """Whether no node takes a pod of each."""
+    """Whether no node can take a pod of each, because of host ports."""
     return any(mine.conflicts(theirs) for mine in one.ports for theirs in other.ports)

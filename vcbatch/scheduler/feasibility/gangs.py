@@ -1,7 +1,7 @@
-"""A gang as a problem: which of its pods are alike, and what they ask about each other.
+"""A gang as a feasibility problem: groups of equal pods, and their constraints on each other.
 
-What pods of others decide about is left out wherever it could help the gang: an affinity to pods that aren't of the
-gang, and a spread constraint that selects such pods. So what comes out is never stricter than the cluster.
+Constraints that involve pods outside of the gang are left out wherever these could help the gang: an affinity to such
+pods, and a spread constraint that selects them. So the problem is never stricter than the cluster.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _MEMBERS = ALLOCATED_STATUSES | {TaskStatus.PENDING, TaskStatus.PIPELINED}
 
 
 class _Kind(NamedTuple):
-    """What is the same for pods of a gang that are alike; `labels` only where somebody in the gang goes by them, `uid`
-    only of a pod with claims of its own for devices."""
+    """The properties that equal pods of a gang share; `labels` only if pods of the gang have inter-pod terms, `uid`
+    only for a pod with device claims of its own."""
 
     cls: int
     role: str
@@ -60,8 +60,8 @@ class Shape:
 
 
 def shape_of(session: Session, job: Job) -> Shape | None:
-    """The gang's shape; None where it isn't known, as it lacks pods or some are held back by gates that may change what
-    they ask for."""
+    """The gang's shape; None if it isn't known, because the gang lacks pods, or some have gates and may still
+    change."""
     tasks = [task for task in job.tasks.values() if task.status in _MEMBERS]
     if any(task.gated or task.cls.unsupported for task in tasks):
         return None
@@ -94,7 +94,7 @@ def shape_of(session: Session, job: Job) -> Shape | None:
 
 
 def _foreign(session: Session, tasks: Sequence[Task]) -> dict[tuple[PodTerm, ...], bool]:
-    """Of each rule of the gang's pods about others, whether it means pods on nodes that aren't the gang's."""
+    """By rule of the gang's pods about others, whether it selects pods on nodes outside of the gang."""
     index = session.state.inter_pod
     placed = [task for task in tasks if task.node]
     out: dict[tuple[PodTerm, ...], bool] = {}
@@ -153,7 +153,7 @@ class GangProblem:
             yield from (spread.term.topology_key for spread in rules.spreads if spread.hard)
 
     def _meaning(self, term: PodTerm) -> frozenset[int]:
-        """The groups that the term means."""
+        """The groups that the term selects."""
         return frozenset(g for g, task in enumerate(self._shape.samples) if self._index.means(term, task))
 
     # Network topology ------------------------------------------------------------------------------------------------
@@ -172,10 +172,10 @@ class GangProblem:
             yield from self._near()
 
     def _of_tier(self, tier: int) -> Domains:
-        """The highest domain up to this tier that each node is in."""
+        """By node, its highest domain up to this tier, -1 without one."""
         tree = self._session.shared(DomainSearch).tree
         domains: Domains = np.full(len(self._session.nodes), -1, dtype=np.intp)
-        for level, within in zip(tree.levels, tree.within, strict=True):  # near ones first
+        for level, within in zip(tree.levels, tree.within, strict=True):  # lowest tiers first
             if level <= tier:
                 domains = np.where(within >= 0, within, domains)
         return domains
@@ -183,8 +183,8 @@ class GangProblem:
     # Other pods ------------------------------------------------------------------------------------------------------
 
     def _near(self) -> Iterator[Together]:
-        """Pods with an affinity to their own kind are all in one domain, if whoever matches it is bound by it too and
-        no other pods match."""
+        """Pods with an affinity to their own kind are all in one domain, if every pod that matches the terms has them
+        too and no pods outside of the gang match."""
         samples = self._shape.samples
         for terms in dict.fromkeys(task.cls.inter_pod.affinity for task in samples):
             if not terms or self._shape.foreign[terms]:
@@ -206,7 +206,7 @@ class GangProblem:
                     yield Apart(one, other, self._domains(term.topology_key))
 
     def _even(self) -> Iterator[Even]:
-        """Spread constraints of pods that they select themselves, and that select no others than the gang's."""
+        """Spread constraints of pods that they select themselves, and that select no pods outside of the gang."""
         samples = self._shape.samples
         alike: dict[tuple[Spread, bytes], list[int]] = {}
         domains: dict[bytes, Domains] = {}
@@ -226,7 +226,7 @@ class GangProblem:
             )
 
     def _counted(self, task: Task, spread: Spread) -> Domains:
-        """The domains of the constraint, on nodes that count for it."""
+        """The domains of the constraint, on the nodes that count for it."""
         static = self._session.placer.static(task.cls)
         lasting = [rejection._replace(nodes=rejection.lasting) for rejection in static.rejections]
         counts = Eligible(lasting, len(self._session.nodes)).nodes(
@@ -238,7 +238,7 @@ class GangProblem:
         return np.where(counts, self._domains(spread.term.topology_key), -1)
 
     def _kept_off(self, task: Task) -> Mask:
-        """The nodes that anti-affinity keeps the pod off because of pods that stay, its own or theirs."""
+        """The nodes excluded by anti-affinity with pods that stay, the pod's own or theirs."""
         means, refused = self._index.means, np.zeros(len(self._session.nodes), dtype=bool)
         for there, row in self._nodes.staying:
             terms = [term for term in task.cls.inter_pod.anti_affinity if means(term, there)]
@@ -248,7 +248,7 @@ class GangProblem:
                 refused |= (domains >= 0) & (domains == domains[row])
         return refused
 
-    # Gangs inside the gang -------------------------------------------------------------------------------------------
+    # Sub-gangs -------------------------------------------------------------------------------------------------------
 
     def _parts(self) -> Iterator[Parts]:
         samples = self._shape.samples

@@ -1,4 +1,4 @@
-"""Which gangs provably can't start even on empty nodes; kept until the nodes change."""
+"""The gangs that provably can't start even on empty nodes; cached until the nodes change."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from vcbatch.scheduler.model.objects import Job
 from vcbatch.scheduler.snapshot.snapshot import Snapshot
 
 STEPS: Final = 20_000
-"""How long one gang is searched a placement for, in pods tried on nodes."""
+"""The budget of the search for one gang, in pods tried on nodes."""
 STEPS_OF_CYCLE: Final = 40_000
-"""The same of all gangs of a cycle together; those that come later have their turn in a later cycle."""
+"""The budget for all gangs of a cycle together; the remaining gangs are searched in later cycles."""
 _MEMORY: Final = "feasibility"
 _MOST_KEPT: Final = 4096
 _KINDS: Final = (HyperNodeView, NumatopologyView, DeviceClass, ResourceSlice)
 
 
 class _Memory:
-    """Verdicts by the shapes of gangs, and the state of the nodes for which they hold. Classes are never known by the
-    same number twice, so that what is kept by it holds as long."""
+    """Verdicts by the shapes of gangs, and the state of the nodes for which they are valid. Class numbers are never
+    reused, so verdicts that are keyed by them stay valid as long."""
 
     def __init__(self, stamp: tuple[object, ...]) -> None:
         self.stamp = stamp
@@ -36,14 +36,15 @@ class _Memory:
         self.nodes: EmptyNodes | None = None
 
     def keep(self, key: tuple[object, ...], verdict: bool) -> None:
-        """Remember the verdict on gangs of a shape."""
+        """Cache the verdict on gangs of a shape."""
         if len(self.verdicts) >= _MOST_KEPT:
             self.verdicts.clear()
         self.verdicts[key] = verdict
 
 
 def forget_where_nodes_changed(state: Snapshot) -> None:
-    """Before a cycle: where nodes changed, any gang may fit now, and counts as one that does until it is tried."""
+    """Called before a cycle: if nodes changed, drop the verdicts; any gang may fit now, and counts as one that does
+    until it is tried."""
     stamp = (
         state.ground_stamp,
         state.static_stamp,
@@ -61,10 +62,10 @@ def forget_where_nodes_changed(state: Snapshot) -> None:
 
 
 class Judge:
-    """Says of gangs whether they could start on empty nodes (`EmptyNodes`), queues and quotas aside.
+    """Decides whether gangs could start on empty nodes (`EmptyNodes`), queues and quotas aside.
 
-    Sums over nodes and domains rule most gangs out that don't fit; for others a placement is searched, in a bounded
-    number of steps. What isn't proven impossible counts as possible.
+    Sums over nodes and domains exclude most gangs that don't fit; for others a placement is searched, in a bounded
+    number of steps. A gang that isn't proven impossible counts as possible.
     """
 
     def __init__(self, session: Session) -> None:
@@ -76,7 +77,7 @@ class Judge:
 
     @property
     def nodes(self) -> EmptyNodes:
-        """The nodes that are judged by."""
+        """The empty nodes that verdicts refer to."""
         if self._memory.nodes is None:
             self._memory.nodes = EmptyNodes(self._session)
         return self._memory.nodes
@@ -99,8 +100,8 @@ class Judge:
         return bool(verdict)
 
     def note_failure(self, job: Job) -> None:
-        """The gang was tried and found too few places: say so where it couldn't start on empty nodes either. Its
-        admission takes no room from others then."""
+        """The gang was tried and found too few slots: report it as impossible if it couldn't start on empty nodes
+        either. Its admission then uses no capacity."""
         session = self._session
         blocker = session.blockers.get(job.key)
         if blocker is not None and not blocker.reason.hopeless and self.impossible(job):
@@ -110,11 +111,11 @@ class Judge:
         if hopeless is not bool(table.unstartable[job.row]):
             table.set_unstartable(job.row, unstartable=hopeless)
             if hopeless and table.has_minimum[job.row]:
-                session.state.changed = True  # others may be admitted in its place
+                session.state.changed = True  # other gangs may be admitted in its place
 
     def _plain_key(self, job: Job) -> tuple[object, ...] | None:
-        """Equal for gangs of one shape, and found sooner; None of gangs that hold places, or whose pods ask about
-        others or claim something."""
+        """A key that is equal for gangs of one shape and cheaper than the shape; None for gangs with placed pods, or
+        whose pods have inter-pod terms or claims."""
         runs = self._session.runs(job)
         if sum(len(run.tasks) for run in runs) != len(job.tasks):
             return None
@@ -124,7 +125,7 @@ class Judge:
         return kinds, job.min_member, tuple(job.role_minimums.items()), job.topology, job.rules
 
     def _of_shape(self, job: Job, shape: Shape) -> bool | None:
-        """Whether gangs of this shape can't start; None where the cycle has no steps left to find out."""
+        """Whether gangs of this shape can't start; None if the cycle has no steps left to find out."""
         claiming = not shape.lasting and not shape.foreign
         known = None if claiming else self._memory.verdicts.get(shape.key)
         if known is None:

@@ -1,4 +1,4 @@
-"""A gang and empty nodes, as numbers: what a placement of it has to meet. No pods, no nodes, no policy."""
+"""The problem of placing a gang on empty nodes, in numbers alone: no pods, nodes or scheduler configuration."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vcbatch.scheduler.model.columns import Floats
 from vcbatch.scheduler.model.resources import EPS, Matrix, Vector
 
 Domains = npt.NDArray[np.intp]
-"""The number of each node's domain under some topology, [N]; -1 where it is in none."""
+"""The number of each node's domain in some topology, [N]; -1 if it is in none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +91,12 @@ class Problem:
 
     @property
     def coupled(self) -> bool:
-        """Whether where one pod is decides about others in any other way than by the amounts on a node."""
+        """Whether the placement of one pod affects others in any other way than by the quantities on its node."""
         return bool(self.together or self.apart or self.even)
 
 
 def slots(capacity: Matrix, request: Vector) -> Floats:
-    """How many such requests the nodes hold, each node alone; [N]."""
+    """How many such requests fit on each node alone; [N]."""
     asked = np.flatnonzero(request > 0)
     found: Floats = np.zeros(capacity.shape[1]) + np.inf
     if len(asked):

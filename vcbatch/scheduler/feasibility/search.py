@@ -1,7 +1,8 @@
-"""A bounded search for a placement of a gang on empty nodes: exact where it ends within its steps.
+"""A bounded search for a placement of a gang on empty nodes: exact if it ends within its steps.
 
-Pods go group by group, the ones with the least choice first, and of a group each to no earlier node than the one
-before. Of nodes that are alike in all that matters one is tried, and no more are looked at than there are pods.
+Pods are placed group by group, those with the least choice first, and each pod of a group on no earlier node than the
+pod before. Of nodes that are equal in all relevant properties one is tried, and at most as many as there are pods are
+kept.
 """
 
 from __future__ import annotations
@@ -14,20 +15,20 @@ from vcbatch.scheduler.feasibility.problem import Domains, Even, Problem
 from vcbatch.scheduler.model.resources import EPS
 
 MOST_NODES = 2048
-"""Where more nodes than these differ nothing is searched."""
+"""With more different nodes than this nothing is searched."""
 _REMEMBERED_NODES = 64
-"""What led nowhere is remembered where no more nodes than these differ."""
+"""Dead ends are cached if there are at most this many different nodes."""
 _DEEPEST = 400
-"""So many pods at most: each is a level of the recursion."""
+"""The most pods: each is a level of the recursion."""
 
 
 class OutOfStepsError(Exception):
-    """The search was ended before it was through."""
+    """The search ran out of steps."""
 
 
 def placeable(problem: Problem, steps: int) -> tuple[bool | None, int]:
-    """Whether there is a placement, None where the steps didn't suffice; and how many steps are left. A step is one
-    pod tried on one node."""
+    """Whether there is a placement, None if the steps didn't suffice; and how many steps are left. A step is one pod
+    tried on one node."""
     total = sum(group.count for group in problem.groups)
     nodes = _nodes_that_matter(problem, total)
     if len(nodes) > MOST_NODES or total > _DEEPEST:
@@ -40,8 +41,8 @@ def placeable(problem: Problem, steps: int) -> tuple[bool | None, int]:
 
 
 def _nodes_that_matter(problem: Problem, pods: int) -> list[tuple[int, int]]:
-    """The rows of nodes that take some pod, those with the least use and room first, each with the number of its kind;
-    as many of a kind as there are pods."""
+    """The rows of nodes that take some pod, those with the least use and capacity first, each with the number of its
+    kind; at most as many of a kind as there are pods."""
     useful = np.flatnonzero(np.any([group.most > 0 for group in problem.groups], axis=0))
     columns = [problem.capacity, np.array([group.most for group in problem.groups])]
     columns += [_kind_of_domain(domains)[None, :] for domains in _topologies(problem)]
@@ -66,7 +67,7 @@ def _topologies(problem: Problem) -> list[Domains]:
 
 
 def _kind_of_domain(domains: Domains) -> Domains:
-    """The same numbers, but one number for all domains of a single node: these are alike."""
+    """The same numbers, but with one number for all domains of a single node, which are equivalent."""
     inside = domains >= 0
     sizes = np.bincount(domains[inside], minlength=1)
     return np.where(inside & (sizes[np.maximum(domains, 0)] == 1), -2, domains)
@@ -84,7 +85,7 @@ class _Search:
         self._left = (problem.capacity[:, rows] + EPS).T.tolist()
         self._most = [group.most[rows].tolist() for group in groups]
         self._on = [[0] * len(groups) for _ in rows]
-        """How many pods of each group are on each node."""
+        """By node, how many pods of each group are on it."""
         self._placed = [0] * len(groups)
         self._together = [(rule.groups, rule.domains[rows].tolist()) for rule in problem.together]
         self._apart = [(rule.one, rule.other, rule.domains[rows].tolist()) for rule in problem.apart]
@@ -94,7 +95,7 @@ class _Search:
         ]
         self._bound = [*self._together, *((frozenset((one, other)), at) for one, other, at in self._apart)]
         self._inside: list[dict[int, list[int]]] = [{} for _ in (*problem.together, *problem.apart)]
-        """Of each rule of these, by domain, how many pods of each group are in it."""
+        """By rule and domain, how many pods of each group are in it."""
         self._remembers = len(rows) <= _REMEMBERED_NODES
         self._dead: set[tuple[object, ...]] = set()
 
@@ -103,7 +104,7 @@ class _Search:
 
     def _from(self, position: int, placed: int, first: int) -> bool:
         """Whether a placement is reached by placing more pods of the group at this position of the order, on this node
-        or a later one, and of those after it."""
+        or a later one, and then pods of the groups after it."""
         if self._met():
             return True
         while position < len(self._order) and placed == self._problem.groups[self._order[position]].count:
@@ -138,7 +139,7 @@ class _Search:
         return True
 
     def _enough_left(self, position: int, placed: int) -> bool:
-        """Whether the pods that are yet to be tried would do."""
+        """Whether the pods that haven't been tried yet could suffice."""
         groups, order = self._problem.groups, self._order
         rest = [0] * len(groups)
         for at in range(position, len(order)):
@@ -200,14 +201,14 @@ class _Evenness:
     """One spread constraint, and how many pods are in each domain."""
 
     def __init__(self, rule: Even, domains: Sequence[int], pods: int) -> None:
-        """`pods` is how many pods the constraint selects."""
+        """`pods` is the number of pods that the constraint selects."""
         self._rule = rule
         self._domains = domains
         present = {int(d) for d in np.unique(rule.domains[rule.domains >= 0])}
         self._own = dict.fromkeys(present, 0)
         self._all = dict.fromkeys(present, 0)
         self._counts = len(present) >= max(rule.min_domains, 1)
-        """Whether the fewest may be more than none."""
+        """Whether the lowest count may be above zero."""
         self._most = rule.max_skew + (pods // len(present) if self._counts else 0)
 
     def move(self, g: int, node: int, step: int) -> None:
@@ -218,7 +219,8 @@ class _Evenness:
                 self._own[domain] += step
 
     def takes(self, g: int, node: int) -> bool:
-        """Whether there is a domain to count the pod in, and it isn't too many there however the others are placed."""
+        """Whether the node has a domain that counts the pod, and the domain's limit allows it however the others are
+        placed."""
         if g not in self._rule.groups:
             return True
         domain = self._domains[node]

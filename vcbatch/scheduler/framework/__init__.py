@@ -1,1 +1,1 @@
-"""What plugins and actions are asked with: the plugin interface, sessions, statements, placement of tasks."""
+"""The framework of plugins and actions: plugin interface, sessions, statements, placement of tasks."""

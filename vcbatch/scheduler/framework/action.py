@@ -1,4 +1,4 @@
-"""What an action is."""
+"""The interface of actions."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from vcbatch.scheduler.framework.arguments import ArgumentSpec
 
 
 class Action(Protocol):
-    """One phase of a cycle. Has no state of its own: everything is in the cycle."""
+    """One action of a cycle. Actions are stateless: all state is in the cycle."""
 
     @property
     def arguments(self) -> ArgumentSpec:
-        """What `configurations` may set for it."""
+        """The arguments that `configurations` may set for the action."""
         ...
 
     def execute(self, cycle: Any, /) -> None:
-        """Decide, on the session's snapshot. It is given what cycles consist of, which lies above this package."""
+        """Decide on the session's snapshot. `cycle` is a `Cycle`, a type of a layer above this package."""
         ...

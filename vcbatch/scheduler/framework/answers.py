@@ -1,8 +1,8 @@
-"""The plugins of a policy, asked together.
+"""Calls the plugins of a scheduler configuration and combines their results.
 
-How answers combine is Volcano's: keys of all plugins in tier order decide an order; filters, readiness and rooms must
-all agree; one overused is enough; votes are counted tier by tier, a rejection ending the count and an acceptance
-ending it with its tier.
+The combination is Volcano's: the keys of all plugins in tier order decide an order; filters, readiness and queue
+capacity must all agree; one plugin that reports a queue overused is enough; votes are counted tier by tier, where a
+rejection decides at once and a permit decides at the end of its tier.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from vcbatch.scheduler.model.sub_gangs import SubKey
 
 
 class Answers:
-    """What the plugins of a policy say together, in one cycle."""
+    """The combined results of the plugins of a scheduler configuration, in one cycle."""
 
     def __init__(self, policy: Policy) -> None:
         self._tiers = [[(o, _made(o)) for o in tier.plugins] for tier in policy.tiers]
@@ -48,9 +48,9 @@ class Answers:
         self.plugins = [plugin for _, plugin in self._named]
         moving = [plugin for plugin in self.plugins if type(plugin).SHARES_PLACES]
         self.queues_share_places = any(has_opinion(plugin, "queue_key") for plugin in moving)
-        """Whether serving one queue may move others back in the order."""
+        """Whether serving one queue may move other queues back in the order."""
         self.gangs_share_places = any(has_opinion(plugin, "job_key") for plugin in moving)
-        """Whether serving one gang may move others back in the order."""
+        """Whether serving one gang may move other gangs back in the order."""
         self._standings: dict[str, tuple[Any, ...]] = {}
         self._job_keys = [GangKey.of(p) for p in self._flat(Switch.JOB_ORDER, "job_key")]
         self._task_order = TaskOrder(self._flat(Switch.TASK_ORDER, "task_key"))
@@ -66,7 +66,7 @@ class Answers:
         self._overused = self._flat(Switch.OVERUSED, "overused")
         self._room = self._flat(Switch.ALLOCATABLE, "room")
         self._barring: list[Plugin] = []
-        """Those that have a say about single tasks in this cycle, once all are open."""
+        """The plugins that decide about single tasks in this cycle; set once all plugins are open."""
         self._reserving = [p for p in self.plugins if has_opinion(p, "reserve")]
         self._errors = [p for p in self.plugins if has_opinion(p, "queue_error")]
         self._limits = [p for p in self.plugins if has_opinion(p, "limit_stamp")]
@@ -100,16 +100,18 @@ class Answers:
     # Order ------------------------------------------------------------------------------------------------------------
 
     def job_key(self, job: Job) -> tuple[Any, ...]:
-        """Sorts gangs of a queue, best first; total, by creation and UID at last."""
+        """The sort key of a gang among those of its queue, the first to be served being the lowest. Creation time and
+        UID come last, so that the order is total."""
         return (*[key.one(job) for key in self._job_keys], job.creation, job.uid, job.key)
 
     def from_last(self, gangs: Gangs) -> Iterator[Job]:
-        """Gangs against their order, the last first. Of many only those that are taken are put in order: plugins are
-        asked about a gang as long as it is among equals that may be next. Until it is through nothing may be placed."""
+        """Gangs in reverse order, the last first. Only those that are consumed are sorted: plugins are called for a
+        gang only while it ties with others for the next position. Nothing may be placed until the iteration has ended.
+        """
         return last_first(gangs, self._job_keys)
 
     def queue_key(self, queue: Queue) -> tuple[Any, ...]:
-        """Sorts queues, best first."""
+        """The sort key of a queue, the first to be served being the lowest."""
         known = self._standings.get(queue.name)
         if known is None:
             meta = queue.view.metadata
@@ -118,25 +120,25 @@ class Answers:
         return known
 
     def queue_kin(self, queue: Queue) -> tuple[object, int] | None:
-        """The queues that always move together in the order, as the plugin says that alone decides it; with in how many
-        numbers of its key they are alike."""
+        """The group of queues that always move together in the order, with how many numbers of the key they have in
+        common, as given by the only plugin with a queue order; None if there are several plugins."""
         return self._queue_orders[0].queue_kin(queue) if len(self._queue_orders) == 1 else None
 
     def runs(self, job: Job) -> list[Run]:
-        """The gang's pending tasks that can be looked at, in task order, consecutive alike ones together. Tasks that
-        ask for nothing and gated ones aren't among them."""
+        """The gang's pending tasks that can be tried, in task order, with consecutive equal ones as one run.
+        Best-effort and gated tasks aren't among them."""
         if job.runs is None:
             job.runs = self._task_order.runs(job)
         return job.runs
 
     def ordered(self, tasks: list[Task]) -> list[Task]:
-        """Tasks of a gang in task order: the plugins', then by index where all have one, creation and UID."""
+        """Tasks of a gang in task order: by the plugins, then by index where all have one, creation time and UID."""
         return self._task_order.ordered(tasks)
 
     # Gangs ------------------------------------------------------------------------------------------------------------
 
     def invalid(self, job: Job) -> str | None:
-        """Why the gang can't run as it is."""
+        """Why the gang can't run with its present pods; None if it can."""
         for plugin in self._valid:
             error = plugin.job_valid(job)
             if error:
@@ -144,8 +146,8 @@ class Answers:
         return None
 
     def ready(self, job: Job) -> bool:
-        """Whether all plugins say that enough of the gang is placed for it to start."""
-        for plugin in self._ready:  # noqa: SIM110 - asked several times per gang, where a generator is half the price
+        """Whether all plugins agree that enough of the gang is placed for it to start."""
+        for plugin in self._ready:  # noqa: SIM110 - called several times per gang, where a generator takes twice the time
             if not plugin.job_ready(job):
                 return False
         return True
@@ -155,32 +157,34 @@ class Answers:
         return max((plugin.tasks_until_ready(job, role) for plugin in self._ready), default=1)
 
     def pipelined(self, job: Job) -> bool:
-        """Whether what the gang found, promised resources included, is to be held for it."""
+        """Whether the resources that the gang was placed on, those being released included, are to be reserved for
+        it."""
         return counted(self._pipelined, lambda plugin: plugin.job_pipelined(job)) is None
 
     @property
     def votes_on_holding(self) -> bool:
-        """Whether some plugin votes on what is held; where none does, everything found is."""
+        """Whether a plugin votes on `pipelined`; if none does, all placements are kept."""
         return any(self._pipelined)
 
     @property
     def judges_readiness(self) -> bool:
-        """Whether some plugin says when a gang is ready; where none does, each of its pods is of use alone."""
+        """Whether a plugin decides when a gang is ready; if none does, each pod is useful alone."""
         return bool(self._ready)
 
     def ready_without_hope(self, job: Job) -> bool:
-        """Whether the gang has its minimum without counting tasks that are yet to be placed."""
+        """Whether the gang has its minimum without the tasks that are yet to be placed."""
         return not self._ready or job.ready_count >= job.min_member
 
     def lacks_members(self, job: Job) -> bool:
-        """Whether fewer members are placed, or could be at no cost, than the minimum; roles aside, as the phase goes
-        by the number alone."""
+        """Whether fewer members are placed, or are best-effort and can always be, than the minimum. Minimums of roles
+        don't count, because the PodGroup's phase depends on the total alone."""
         return bool(self._ready) and job.ready_count + job.pending_best_effort < job.min_member
 
     # Domains ----------------------------------------------------------------------------------------------------------
 
     def domain_order(self, job: Job, sub: SubKey | None, groups: list[Rows], purpose: Purpose) -> list[Rows]:
-        """The order in which domains are tried: as the first plugin says that has an opinion, else as given."""
+        """The order in which topology domains are tried: that of the first plugin that returns one, else the given
+        order."""
         for plugin in self._domain_order:
             order = plugin.domain_order(job, sub, groups, evicting=purpose is Purpose.EVICT)
             if order is not None:
@@ -188,7 +192,7 @@ class Answers:
         return groups
 
     def domain_scores(self, request: DomainRequest, domains: Rows) -> Floats:
-        """The points of all plugins together."""
+        """The sum of the scores of all plugins for the topology domains."""
         total: Floats = np.zeros(len(domains))
         for plugin in self._domain_scores:
             points = plugin.domain_scores(request, domains)
@@ -197,7 +201,7 @@ class Answers:
         return total
 
     def leaning(self, job: Job, sub: SubKey | None, cls: TaskClass, domain: Domain | None) -> Leaning | None:
-        """Points for the gang's next tasks that move with each of them; None where no plugin gives any."""
+        """Node scores for the gang's next tasks that change with each placement; None if no plugin gives any."""
         if not self._leaning:
             return None
         number = None if domain is None else domain.number
@@ -207,14 +211,15 @@ class Answers:
     # Victims ----------------------------------------------------------------------------------------------------------
 
     def starving(self, job: Job) -> bool:
-        """Whether others may be evicted for what the gang lacks: the first tier in which somebody answers decides."""
+        """Whether pods may be evicted for what the gang lacks. The first tier with a plugin that implements
+        `job_starving` decides; all its plugins must agree."""
         for tier in self._starving:
             if tier:
                 return all(plugin.job_starving(job) for plugin in tier)
         return False
 
     def preemptable(self, preemptor: Task, candidates: Sequence[Task]) -> list[Task]:
-        """The candidates that may be evicted for a task of their queue."""
+        """The candidates that may be evicted for a task of their own queue."""
         return agreed(self._preemptable, lambda plugin: plugin.preemptable(preemptor, candidates))
 
     def reclaimable(self, reclaimer: Task, candidates: Sequence[Task]) -> list[Task]:
@@ -222,7 +227,8 @@ class Answers:
         return agreed(self._reclaimable, lambda plugin: plugin.reclaimable(reclaimer, candidates))
 
     def named(self, kind: EvictionKind, task: Task, candidates: Sequence[Task]) -> tuple[list[Task], bool]:
-        """The candidates that may be evicted for a task, and whether, were they gone, another tier might name more."""
+        """The candidates that may be evicted for a task, and whether a later tier might return more once these are
+        evicted."""
         tiers = [tier for tier in self.judges(kind) if tier]
         for nth, tier in enumerate(tiers):
             if kind is EvictionKind.PREEMPT:
@@ -238,9 +244,9 @@ class Answers:
         return self._preemptable if kind is EvictionKind.PREEMPT else self._reclaimable
 
     def evictable(self, eviction: GangEviction, candidates: Sequence[Task]) -> list[Task]:
-        """The candidates that may be evicted for a whole gang: all plugins that have an opinion must agree, whatever
-        their tier. Each is asked of those that the ones before it leave, so that a pod which one keeps takes nothing
-        of what the next may give."""
+        """The candidates that may be evicted for a whole gang: all plugins with an opinion must agree, whatever their
+        tier. Each is called with what the previous ones left, so that a pod which one plugin protects doesn't use up
+        what the next one allows."""
         left = list(candidates)
         for plugin in (plugin for tier in self._evictable for plugin in tier):
             found = plugin.evictable(eviction, left)
@@ -250,13 +256,13 @@ class Answers:
         return left
 
     def protection(self, victims: Sequence[Task]) -> Protection | None:
-        """By which limit these pods may not be evicted now; of several the one that keeps them for longest."""
+        """The limit that protects these pods from eviction now; among several the one that protects them longest."""
         found = [limit for plugin in self.plugins if (limit := plugin.protection(victims)) is not None]
         return max(found, key=lambda limit: inf if limit.until is None else limit.until.timestamp(), default=None)
 
     def share_left(self, queue: Queue, victims: Sequence[Task]) -> Sequence[Shortage]:
-        """What the queue would lack of what it deserves without these pods of it, which are kept therefore; nothing
-        where no share keeps them."""
+        """What the queue would lack of its deserved share without these pods, which are protected for that reason;
+        empty if no deserved share protects them."""
         return next((left for plugin in self.plugins if (left := plugin.share_left(queue, victims))), ())
 
     def preemptive(self, queue: Queue, request: Vector) -> bool:
@@ -264,7 +270,7 @@ class Answers:
         return all(plugin.preemptive(queue, request) for plugin in self._preemptive)
 
     def unwanted(self, running: Sequence[Task]) -> list[tuple[Task, str]]:
-        """Pods that had better be moved away, and why: of the first tier that names any, all that it names."""
+        """Pods that should be moved to other nodes, and why: all that the first tier with any returns."""
         for tier in self._unwanted:
             named: dict[str, Task] = {}
             why: dict[str, str] = {}
@@ -277,7 +283,7 @@ class Answers:
         return []
 
     def _movable(self, unwanted: list[Task]) -> list[Task]:
-        """Those that nobody keeps in their place."""
+        """The pods that no plugin protects."""
         for plugin in self._keeping:
             may_go = plugin.movable(unwanted)
             if may_go is not None:
@@ -286,8 +292,9 @@ class Answers:
         return unwanted
 
     def victim_order(self, victims: Sequence[Task], preemptor: Task) -> list[Task]:
-        """Victims, first evicted first: of one gang the last in task order, gangs that are no more before others, of
-        one queue the gang that comes last, and of several queues as the plugins say, the last in queue order first."""
+        """Victims in the order in which they are evicted: pods without a PodGroup first; between queues as the plugins
+        order them, by default the last queue first; within a queue the last gang first; within a gang the last task
+        first."""
         if not victims:
             return []
         rank = {task.uid: -i for i, task in enumerate(self.ordered(list(victims)))}
@@ -309,8 +316,8 @@ class Answers:
         return sorted(victims, key=key)
 
     def victim_queues(self, queues: Sequence[Queue], preemptor: Queue) -> list[Queue]:
-        """Queues that lose pods to another one, first to lose first: as the plugins say, the last in queue order
-        first."""
+        """Queues that lose pods to another one, the first to lose any first: as the plugins order them, by default the
+        last in queue order first."""
         inverse = {q.name: -i for i, q in enumerate(sorted(queues, key=self.queue_key))}
 
         def place(queue: Queue) -> tuple[Any, ...]:
@@ -322,8 +329,8 @@ class Answers:
     # Queues -----------------------------------------------------------------------------------------------------------
 
     def enqueue_refusal(self, job: Job) -> Verdict | None:
-        """Why a pending gang may not be admitted, None where it may: for ever, if a plugin of the tier that refuses it
-        says so, else what the first one says."""
+        """Why a pending gang may not be admitted; None if it may. If a plugin of the rejecting tier says that it can
+        never be admitted, that verdict is returned, else the first rejection."""
         refused: Verdict | None = None
 
         def vote(plugin: Plugin) -> Vote:
@@ -344,23 +351,23 @@ class Answers:
         return refused
 
     def count_admission(self, jobs: Sequence[Job], sign: int) -> None:
-        """The room that these admitted gangs count for, which have no place, is taken (`sign` 1) or given back (-1)
-        for what is asked next."""
+        """Add (`sign` 1) or remove (-1) the minResources of these admitted gangs without placed pods, for the next
+        decisions."""
         for plugin in self._counting:
             for job in jobs:
                 plugin.count_admission(job, sign)
 
     def admission_needed(self, job: Job) -> bool:
-        """Whether plugins are asked to admit a gang that has no minResources."""
+        """Whether plugins are called for the admission of a gang that has no minResources."""
         return any(plugin.admission_needed(job) for plugin in self._asking)
 
     @property
     def admission_keys(self) -> Sequence[Callable[[Job], object]]:
-        """What verdicts on gangs go by, besides their queues, minResources and gates (`Plugin.admission_key`)."""
+        """The inputs of verdicts on gangs, besides their queues, minResources and gates (`Plugin.admission_key`)."""
         return [plugin.admission_key for tier in self._enqueueable for plugin in tier]
 
     def overused(self, queue: Queue) -> str | None:
-        """Why the queue gets nothing more in this action (a sentence); None where it may."""
+        """Why no more is allocated to the queue in this action (a sentence); None if it may be."""
         for plugin in self._overused:
             reason = plugin.overused(queue)
             if reason:
@@ -368,32 +375,32 @@ class Answers:
         return None
 
     def room(self, queue: Queue, request: Vector) -> int:
-        """How many tasks with this request, [R], the queue may still take."""
+        """How many tasks with this request, [R], the queue has capacity for."""
         room = UNLIMITED
         for plugin in self._room:
             room = min(room, plugin.room(queue, request))
         return room
 
     def room_for(self, job: Job, request: Vector) -> int:
-        """How many tasks with this request the gang's queue may still take for it, as `room` where the queue is Open.
-        A Closing queue has room for the gangs that it took before, and none for others."""
+        """How many tasks with this request the gang's queue has capacity for on its behalf: as `room` if the queue is
+        Open. A Closing queue has capacity only for the gangs that it accepted before."""
         if job.queue is None:
             return UNLIMITED
         return self.room(job.queue, request) if job.queue.open else self.room_of(job, request)
 
     def room_of(self, job: Job, request: Vector) -> int:
-        """How many tasks of the gang with this request its queue may still take."""
+        """How many tasks of the gang with this request its queue has capacity for."""
         room = UNLIMITED
         for plugin in self._room:
             room = min(room, plugin.room_of(job, request))
         return room
 
     def barred(self, task: Task) -> Verdict | None:
-        """Why the queue of the task may not hold this very task now; None where it may."""
+        """Why this task may not be placed on behalf of its queue now; None if it may."""
         return next((verdict for p in self._barring if (verdict := p.barred(task)) is not None), None)
 
     def reserve(self, job: Job, cls: TaskClass, count: int) -> None:
-        """Keep room in the gang's queue for so many tasks, or give it back (negative)."""
+        """Reserve queue capacity for `count` tasks of the gang; a negative count releases it."""
         self._standings.clear()
         for plugin in self._reserving:
             plugin.reserve(job, cls, count)
@@ -407,7 +414,8 @@ class Answers:
         return None
 
     def ledger(self, queue: Queue, request: Vector) -> Ledger | None:
-        """What the plugin with the least room for this request says of the queue."""
+        """The accounting of the queue by the plugin with the least capacity for this request; None without such
+        plugins."""
         if not self._room:
             return None
         return min(self._room, key=lambda plugin: plugin.room(queue, request)).ledger(queue, request)
@@ -415,8 +423,8 @@ class Answers:
     # Changes ----------------------------------------------------------------------------------------------------------
 
     def placed(self, tasks: Sequence[Task], sign: int, *, rows: Sequence[int]) -> None:
-        """Tell the plugins of a placement (`sign` 1) or its undoing (-1) of alike tasks of one gang. An eviction is the
-        undoing of a placement."""
+        """Notify the plugins of a placement (`sign` 1) or its rollback (-1) of equal tasks of one gang. An eviction
+        counts as the rollback of a placement."""
         self._standings.clear()
         job = tasks[0].job
         if job is not None:
@@ -428,12 +436,14 @@ class Answers:
 
     @property
     def binding_annotations(self) -> Callable[[Task, int], Mapping[str, str] | None] | None:
-        """What a pod is told with its binding; None where no plugin has anything to tell."""
+        """The annotations that a pod gets with its binding, as a function of task and node row; None if no plugin adds
+        any."""
         return self._binding_annotations if self._annotating else None
 
     @property
     def node_lock(self) -> Callable[[Task], str] | None:
-        """By which annotation a pod's node is locked while it is bound; None where no plugin locks any."""
+        """The annotation that locks a pod's node while the pod is being bound, as a function of the task; None if no
+        plugin locks."""
         return self._node_lock if self._locking else None
 
     def _node_lock(self, task: Task) -> str:

@@ -1,4 +1,4 @@
-"""Arguments of plugins and actions: declared by who reads them, checked when the policy is read."""
+"""Arguments of plugins and actions: declared by their readers, validated when the scheduler configuration is read."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ Number = TypeVar("Number", int, float)
 
 ArgumentValue: TypeAlias = bool | int | float | str
 Arguments: TypeAlias = Mapping[str, Any]
-"""Values by name: of an argument's own type, and what the reader of a structured one makes of it."""
+"""Values by name: of an argument's own type, or what the reader of a structured argument returns."""
 Structure: TypeAlias = Callable[[object, str], object]
-"""Reads a list or a mapping: gets what was written and where it stands (None where it wasn't written, for the default),
-returns what the plugin works with; raises `PolicyError`."""
+"""Reads a list or a mapping: receives the given value (None where it isn't given, for the default) and its path,
+returns the value that the plugin works with; raises `PolicyError`."""
 
 _MOST = 2**31 - 1
-"""Numbers beyond it, on both sides, mean nothing here, and arrays can't be reckoned with some of them."""
+"""Numbers of a larger absolute value have no meaning here, and array arithmetic fails with some of them."""
 _LONGEST = 80
 _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 
 
 def shown(value: object) -> str:
-    """What was given, for who wrote it, cut where it is long."""
+    """The given value for an error message, cut if it is long."""
     text = repr(value)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 class PolicyErrorDetail(NamedTuple):
-    """One thing wrong with a policy: its path, a colon, what was given and what is allowed.
+    """One error of a scheduler configuration: its path, a colon, the given value and the allowed ones.
 
-    `line` and `column` count from 1, 0 where the place isn't known; `key` is the path of the key to point at, where it
-    is the key that is wrong.
+    `line` and `column` count from 1, and are 0 if the position isn't known; `key` is the path of the key to point at,
+    if the key is what is wrong.
     """
 
     text: str
@@ -47,7 +47,7 @@ class PolicyErrorDetail(NamedTuple):
 
 
 class PolicyError(ValueError):
-    """The policy can't be used: `errors` has all that is wrong with it."""
+    """The scheduler configuration can't be used: `errors` has all errors in it."""
 
     def __init__(self, *errors: PolicyErrorDetail | str) -> None:
         self.errors = tuple(PolicyErrorDetail(error) if isinstance(error, str) else error for error in errors)
@@ -55,17 +55,17 @@ class PolicyError(ValueError):
 
 
 class Errors:
-    """Collects what is wrong, so that one reading tells all of it."""
+    """Collects errors, so that one reading reports all of them."""
 
     def __init__(self) -> None:
         self._found: list[PolicyErrorDetail] = []
 
     def add(self, text: str, *, key: str = "") -> None:
-        """One more; see `PolicyErrorDetail`."""
+        """Add an error; see `PolicyErrorDetail`."""
         self._found.append(PolicyErrorDetail(text, key=key))
 
     def of(self, read: Callable[[], T], default: T) -> T:
-        """What `read` returns; `default` where it raises `PolicyError`, whose errors are kept."""
+        """What `read` returns; `default` if it raises `PolicyError`, whose errors are collected."""
         try:
             return read()
         except PolicyError as error:
@@ -74,21 +74,21 @@ class Errors:
 
     @property
     def found(self) -> tuple[PolicyErrorDetail, ...]:
-        """What was found so far."""
+        """The errors collected so far."""
         return tuple(self._found)
 
     def check(self) -> None:
-        """Raises `PolicyError` where anything was found."""
+        """Raises `PolicyError` if there are any errors."""
         if self._found:
             raise PolicyError(*self._found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Argument:
-    """One argument: its default, whose type is the argument's type, and the smallest value that makes sense.
+    """One argument: its default, whose type is the argument's type, and the smallest valid value.
 
-    `expected` is the smallest value that does what one would think; one below it is accepted, as in Volcano, and
-    `otherwise` says what it does.
+    `expected` is the smallest value with the obvious effect; a smaller one is accepted, as in Volcano, and `otherwise`
+    says what it does.
     """
 
     default: ArgumentValue
@@ -98,7 +98,7 @@ class Argument:
 
     def read(self, value: object, where: str) -> ArgumentValue:
         """`value` as this argument's type, by Volcano's rules: a float may be written as an integer, a boolean as a
-        string that reads as one; an integer is never a float.
+        string that parses as one; a float isn't accepted as an integer.
 
         Raises:
             PolicyError: the type is another, or the value is below the minimum or too large.
@@ -151,20 +151,20 @@ def _bounded(value: Number, where: str) -> Number:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArgumentSpec:
-    """All arguments somebody reads: by name, and by prefix where the rest of the key is a name of the user's."""
+    """All arguments of a plugin or action: by name, and by prefix where the rest of the key is a name of the user's."""
 
     named: Mapping[str, Argument]
     prefixed: Mapping[str, Argument] = field(default_factory=dict[str, Argument])
     structured: Mapping[str, Structure] = field(default_factory=dict[str, Structure])
     """Arguments that are lists or mappings, each with its reader."""
     check: Callable[[Mapping[str, Any], str], None] | None = None
-    """Raises `PolicyError` for values that don't go together; gets all of them and where they stand."""
+    """Raises `PolicyError` for invalid combinations of values; receives all values and their path."""
 
     def read(self, given: Mapping[Any, Any], where: str) -> dict[str, Any]:
         """Every named and structured argument with its value or default, and the prefixed ones that were given.
 
         Raises:
-            PolicyError: an argument that nobody reads, or a value of the wrong type.
+            PolicyError: an unknown argument, or a value of the wrong type.
         """
         errors = Errors()
         values: dict[str, Any] = {name: spec.default for name, spec in self.named.items()}
@@ -188,7 +188,7 @@ class ArgumentSpec:
         return values
 
     def doubts(self, values: Mapping[str, Any], where: str) -> list[str]:
-        """What of the values that were read is accepted and means something else than one would think."""
+        """Warnings about values that are accepted and have another effect than expected."""
         found: list[str] = []
         for name, value in values.items():
             spec = self.named.get(name) or self._by_prefix(name)

@@ -1,4 +1,4 @@
-"""How the answers of several plugins become one."""
+"""Rules that combine the results of several plugins."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ Tiered = list[list[Plugin]]
 
 
 def has_opinion(plugin: Plugin, method: str) -> bool:
-    """Whether the plugin answers anything of its own there."""
+    """Whether the plugin overrides the method."""
     return overrides(type(plugin), method)
 
 
 @cache
 def overrides(cls: type[Plugin], method: str) -> bool:
-    """The same of all plugins of a class."""
+    """Whether plugins of the class override the method."""
     return getattr(cls, method) is not getattr(Plugin, method)
 
 
 def agreed(tiers: Sequence[Sequence[Plugin]], ask: Callable[[Plugin], Sequence[Task] | None]) -> list[Task]:
-    """The victims on which the plugins of the first tier that finds any agree. A plugin that finds none silences its
-    tier; where two have nobody in common, the next plugin of the tier starts anew (Volcano's intersection)."""
+    """The victims of the first tier that has any, on which its plugins agree. A plugin that returns an empty list ends
+    its tier without victims; where the victims of two plugins have no pod in common, the next plugin of the tier starts
+    over (Volcano's intersection)."""
     for tier in tiers:
         named: list[Task] = []
         for plugin in tier:
@@ -46,8 +47,8 @@ def agreed(tiers: Sequence[Sequence[Plugin]], ask: Callable[[Plugin], Sequence[T
 
 
 def counted(tiers: Tiered, vote: Callable[[Plugin], Vote]) -> Plugin | None:
-    """Who rejects. A tier in which somebody permits and nobody rejects settles it; if nobody has an opinion, it's
-    permitted."""
+    """The plugin that rejects, or None. A tier with a permit and no rejection decides; if every plugin abstains, the
+    result is a permit."""
     for tier in tiers:
         permitted = False
         for plugin in tier:
@@ -61,7 +62,7 @@ def counted(tiers: Tiered, vote: Callable[[Plugin], Vote]) -> Plugin | None:
 
 
 class Leanings:
-    """The leanings of several plugins, added up."""
+    """The sum of several plugins' leanings."""
 
     def __init__(self, leanings: Sequence[Leaning]) -> None:
         self._leanings = leanings

@@ -1,4 +1,4 @@
-"""Somebody outside who is asked while a cycle decides (the extender plugin's server), as an interface."""
+"""The interface to an external server that plugins call during a cycle (the server of the extender plugin)."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from typing import Any, Protocol
 
 
 class ConsultError(Exception):
-    """There was no answer that can be used; the message says why, in words for people."""
+    """The call returned no usable answer; the message says why, for users."""
 
 
 class Consultant(Protocol):
-    """Asks a server, and waits for the answer: a cycle has to know before it goes on."""
+    """Calls a server and waits for the answer, which the cycle needs to continue."""
 
     def ask(self, url: str, question: Mapping[str, Any], *, timeout: float) -> object:
-        """The decoded JSON answer to a question, None where it is empty. `timeout` is in seconds, for all of it.
+        """The decoded JSON answer; None if it is empty. `timeout` is the total time in seconds.
 
         Raises:
-            ConsultError: no answer in time, one that isn't JSON, is too large, or says no.
+            ConsultError: no answer in time, an error status, or an answer that isn't JSON or is too large.
         """
         ...
 
 
 class Nobody:
-    """Where no consultant is given, nobody answers."""
+    """The consultant where calls aren't possible: every call fails."""
 
     def ask(self, url: str, question: Mapping[str, Any], *, timeout: float) -> object:
         raise ConsultError("this scheduler runs where it can't ask anybody")

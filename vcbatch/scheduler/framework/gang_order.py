@@ -1,4 +1,4 @@
-"""The order of many gangs of which few are asked for, from the last: no more of them is put in order than is taken."""
+"""The reverse order of many gangs, of which few are consumed: only those are sorted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ _row = attrgetter("row")
 
 
 class GangKey(NamedTuple):
-    """Where a plugin puts gangs: one of them, and many at once by their rows in the job table, where it can tell."""
+    """A plugin's sort key of gangs: of one gang, and where the plugin supports it of many, by their rows in the job
+    table."""
 
     one: Callable[[Job], Any]
     many: Callable[[Rows], Floats | None]
@@ -32,7 +33,7 @@ class GangKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Gangs:
-    """Some gangs, with their rows in the job table; both [K]."""
+    """Gangs with their rows in the job table; both [K]."""
 
     jobs: Sequence[Job]
     rows: Rows
@@ -43,13 +44,13 @@ class Gangs:
         return Gangs(found, np.fromiter(map(_row, found), dtype=np.intp, count=len(found)))
 
     def where(self, mask: Mask) -> Gangs:
-        """Those for which the mask, [K], is true."""
+        """The gangs for which the mask, [K], is true."""
         return self if mask.all() else Gangs(list(compress(self.jobs, mask.tolist())), self.rows[mask])
 
 
 def last_first(gangs: Gangs, keys: Sequence[GangKey]) -> Iterator[Job]:
-    """The gangs by the keys of plugins and at last by creation and UID, the greatest first. Keys are looked at where
-    those before them are equal, and only of gangs that may be next."""
+    """The gangs by the plugins' keys, then by creation and UID, the greatest first. A key is computed only for gangs
+    that tie in the keys before it, and only when they may be next."""
     return _LastFirst(gangs, [*keys, *_LAST]).among(np.arange(len(gangs.jobs), dtype=np.intp), 0)
 
 
@@ -61,7 +62,7 @@ _LAST = [GangKey(attrgetter(name), _unknown) for name in ("creation", "uid", "ke
 
 
 class _LastFirst:
-    """Gangs by their places among those given, keys by their number."""
+    """Gangs by their positions among the given ones, keys by their number."""
 
     def __init__(self, gangs: Gangs, keys: Sequence[GangKey]) -> None:
         self._jobs = gangs.jobs
@@ -70,7 +71,7 @@ class _LastFirst:
         self._columns: dict[int, Floats | None] = {}
 
     def among(self, places: Rows, key: int) -> Iterator[Job]:
-        """Those at these places, which are equal in all keys before this one."""
+        """The gangs at these positions, which tie in all keys before this one."""
         if len(places) < 2 or key == len(self._keys):
             yield from (self._jobs[place] for place in places.tolist())
             return
@@ -101,7 +102,7 @@ class _LastFirst:
 
 
 def _split(places: Rows, values: Floats) -> Iterator[Rows]:
-    """The places with equal values together, those with the greatest first."""
+    """The positions grouped by equal value, the greatest value first."""
     if values.min() == values.max():
         yield places
         return
@@ -114,5 +115,5 @@ def _split(places: Rows, values: Floats) -> Iterator[Rows]:
 
 
 def _definer(plugin: type[Plugin], method: str) -> type[Any]:
-    """The class that the plugin has the method from."""
+    """The class that defines the method for the plugin."""
     return next(cls for cls in plugin.__mro__ if method in vars(cls))

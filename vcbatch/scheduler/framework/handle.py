@@ -1,4 +1,4 @@
-"""What plugins see of a cycle."""
+"""The interface of a cycle for plugins."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _T = TypeVar("_T")
 
 
 class Slots(Protocol):
-    """Where tasks can be placed, as far as plugins ask for it."""
+    """The slots of nodes, as far as plugins read them."""
 
     @property
     def log(self) -> Sequence[tuple[object, Sequence[int]]]:
-        """The rows of the nodes on which something changed in this cycle, change by change, with what was placed."""
+        """The changes of nodes in this cycle: for each the view that made it and the rows of the nodes."""
         ...
 
     def slots(self, cls: TaskClass, rows: Rows, *, promising: bool) -> Floats:
-        """How many tasks of the class the nodes of these rows take, filters included, on what is free or, `promising`,
-        on what will be; [len(rows)]."""
+        """How many tasks of the class these nodes have slots for, filters included, on free resources or, with
+        `promising`, also on those being released; [len(rows)]."""
         ...
 
 
@@ -38,9 +38,11 @@ class Handle(Protocol):
     """A cycle as plugins see it, from `open` on.
 
     Attributes:
-        lenient: whether plugins let pods go that they only protect for a time: in trials that are taken back.
-        beyond_shares: whether queues may be left with less than they deserve: in trials that are taken back.
-        withheld: how often plugins kept pods that they protect for a time; they count it up.
+        lenient: whether plugins permit the eviction of pods that they only protect for a time; set in trials that are
+            rolled back.
+        beyond_shares: whether queues may be left with less than their deserved share; set in trials that are rolled
+            back.
+        withheld: how often plugins protected pods for a time; they increment it.
     """
 
     lenient: bool
@@ -49,57 +51,57 @@ class Handle(Protocol):
 
     @property
     def state(self) -> Snapshot:
-        """The snapshot, with `memory` that lasts from cycle to cycle."""
+        """The snapshot, with `memory` that is kept between cycles."""
         ...
 
     @property
     def nodes(self) -> NodeTable:
-        """The nodes and what is used of them, [R, N]."""
+        """The nodes and their usage, [R, N]."""
         ...
 
     @property
     def dims(self) -> Dimensions:
-        """The names of the R resources, and how their amounts are written."""
+        """The names of the R resources, and how their quantities are formatted."""
         ...
 
     @property
     def total(self) -> Vector:
-        """What all nodes offer, [R]."""
+        """The allocatable resources of all nodes together, [R]."""
         ...
 
     @property
     def now(self) -> datetime:
-        """When the cycle began, UTC."""
+        """The start of the cycle, UTC."""
         ...
 
     @property
     def uid(self) -> str:
-        """Names the cycle."""
+        """The identifier of the cycle."""
         ...
 
     @property
     def metrics(self) -> MetricsSection | None:
-        """Where the real load of nodes is measured; None where it isn't."""
+        """The source of the nodes' actual load; None without one."""
         ...
 
     @property
     def consultant(self) -> Consultant:
-        """Asks a server of the user's own."""
+        """Calls an external server of the user's."""
         ...
 
     @property
     def measured(self) -> Measured:
-        """What queues and gangs hold, deserve and ask for, which plugins fill in for people."""
+        """Quantities of queues and gangs (allocated, deserved, requested), which plugins record for metrics."""
         ...
 
     @property
     def evictions(self) -> Sequence[Eviction]:
-        """What was decided to be evicted so far."""
+        """The evictions decided so far."""
         ...
 
     @property
     def placer(self) -> Slots:
-        """Where tasks can be placed now; there once all plugins are open."""
+        """The slots of nodes at this moment; available once all plugins are open."""
         ...
 
     def ordered(self, tasks: list[Task]) -> list[Task]:
@@ -107,9 +109,10 @@ class Handle(Protocol):
         ...
 
     def requeue_at(self, at: datetime) -> None:
-        """Something changes by time alone: have a cycle then, whatever else happens."""
+        """Have a cycle run at this time, because a decision then depends on the time alone."""
         ...
 
     def shared(self, make: Callable[[Any], _T]) -> _T:
-        """The one object that `make` makes of this cycle's session, for all who ask for it by that."""
+        """The object that `make` creates for this cycle's session; created once and shared by all callers with the same
+        `make`."""
         ...

@@ -1,4 +1,4 @@
-"""How long the parts of a cycle take: measured by whoever has a clock, since the scheduler has none."""
+"""Timing of the parts of a cycle: measured by the caller's clock, because the scheduler has none."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ class Part(StrEnum):
     """A part of a cycle."""
 
     PLUGIN_OPENED = "plugin opened"
-    """A plugin saw the snapshot."""
+    """A plugin opened the session."""
     OPENED = "opened"
-    """All have, and the session can be worked on; no name."""
+    """All plugins have, and actions can run; without a name."""
     ACTION = "action"
     PLUGIN_CLOSED = "plugin closed"
-    """A plugin saw what was decided."""
+    """A plugin closed the session."""
 
 
 class Laps(Protocol):
-    """A stopwatch. Nothing that is decided depends on it."""
+    """A stopwatch. No decision depends on it."""
 
     def start(self) -> None:
         """A cycle begins."""
         ...
 
     def lap(self, part: Part, name: str = "") -> None:
-        """This part ends, which began when the one before it did end."""
+        """This part ends, which began at the end of the previous one."""
         ...
 
 
 class NoLaps:
-    """Where nobody wants to know."""
+    """A stopwatch that measures nothing."""
 
     def start(self) -> None:
         return None

@@ -1,4 +1,4 @@
-"""The policy's `metrics` section: where the real load of nodes is measured."""
+"""The `metrics` section of the scheduler configuration: the source of the nodes' actual load."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NESTED = {
 
 
 class MetricsType(StrEnum):
-    """What kind of source it is. `prometheus_adaptor` is another spelling of `prometheus_adapt`."""
+    """The kind of source. `prometheus_adaptor` is another spelling of `prometheus_adapt`."""
 
     PROMETHEUS = "prometheus"
     """The HTTP API of a Prometheus server with node_exporter's series."""
@@ -41,13 +41,13 @@ _WITH_ADDRESS = (MetricsType.PROMETHEUS, MetricsType.ELASTICSEARCH)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsSection:
-    """A checked section. `interval` is in seconds; `address` is empty for sources behind the API server."""
+    """A validated section. `interval` is in seconds; `address` is empty for sources behind the API server."""
 
     type: MetricsType = MetricsType.PROMETHEUS
     address: str = ""
     interval: float = 30.0
     insecure: bool = False
-    """Whether the server's certificate isn't checked."""
+    """Whether the server's certificate isn't verified."""
     index: str = _INDEX
     username: str = ""
     password: str = ""
@@ -55,7 +55,7 @@ class MetricsSection:
 
     @staticmethod
     def read(value: object) -> MetricsSection | None:
-        """None where there is no section. Raises `PolicyError` with the first thing that is wrong."""
+        """The section; None if there is none. Raises `PolicyError` with the first error."""
         if value is None:
             return None
         dotted = {f"{section}.{key}" for section, keys in _NESTED.items() for key in keys}

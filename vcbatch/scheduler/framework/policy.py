@@ -1,4 +1,4 @@
-"""The scheduling policy: which actions run, which plugins decide, in which tiers, with which arguments."""
+"""The scheduler configuration: which actions run, and which plugins decide in which tiers with which arguments."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from vcbatch.scheduler.model.facts import Facts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extensions:
-    """Plugins and actions of the user's own, by the names that a policy uses."""
+    """Custom plugins and actions, by the names that a scheduler configuration uses."""
 
     plugins: Mapping[str, type[Plugin]] = field(default_factory=dict[str, type[Plugin]])
     actions: Mapping[str, Action] = field(default_factory=dict[str, Action])
 
 
 BUILT_IN = Extensions()
-"""Nothing of the user's own."""
+"""No custom plugins and actions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginOption:
     """One plugin of a tier. `switches` has those that the file names; see `enabled` for the others. `given` are the
-    arguments as they are written, `arguments` what the plugin reads, with defaults."""
+    arguments as written, `arguments` those that the plugin reads, with defaults."""
 
     name: str
     cls: type[Plugin]
@@ -38,33 +38,34 @@ class PluginOption:
     switches: Mapping[Switch, bool] = field(default_factory=dict[Switch, bool])
 
     def enabled(self, switch: Switch) -> bool:
-        """Whether the plugin takes part in what `switch` gates; a switch that isn't named is on, save two."""
+        """Whether the methods that `switch` controls are enabled for the plugin; unnamed switches are on, except
+        two."""
         return self.switches.get(switch, switch not in DEFAULT_OFF)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tier:
-    """Plugins of one strength: an earlier tier is heard first."""
+    """Plugins of one tier; for some decisions the first tier with a result decides."""
 
     plugins: Sequence[PluginOption]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """A checked policy; only `vcbatch.scheduler.policy.reader` makes one."""
+    """A validated scheduler configuration; only `vcbatch.scheduler.policy.reader` creates one."""
 
     actions: Sequence[str]
     tiers: Sequence[Tier]
     action_arguments: Mapping[str, Arguments]
     given_arguments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
-    """By action, as they are written."""
+    """By action, the arguments as written."""
     metrics: MetricsSection | None = None
     given_metrics: Mapping[str, Any] | None = None
-    """As it is written."""
-    """Where the real load of nodes is measured; None where it isn't."""
+    """The section `metrics` as written."""
+    """The source of the nodes' actual load is `metrics`; None if there is none."""
     extensions: Extensions = BUILT_IN
     warnings: Sequence[PolicyErrorDetail] = ()
-    """What is accepted, as Volcano accepts it, and does something else than one would think."""
+    """Warnings: settings that are accepted, as by Volcano, and have another effect than expected."""
 
     @property
     def by_queue(self) -> bool:
@@ -72,13 +73,13 @@ class Policy:
         return any(plugin.cls.BY_QUEUE for tier in self.tiers for plugin in tier.plugins)
 
     def ignored_resources(self, facts: Facts) -> frozenset[str]:
-        """The resources that some plugin sees to, so that they count for nobody else."""
+        """The resources that some plugin accounts for itself, so that all others ignore them."""
         every = (o.cls.ignored_resources(o.arguments, facts) for tier in self.tiers for o in tier.plugins)
         return frozenset[str]().union(*every)
 
     @property
     def devices_by_claim(self) -> bool:
-        """Whether some plugin sees to it that pods get their devices by claim."""
+        """Whether some plugin places pods by their device claims."""
         return any(o.cls.devices_by_claim(o.arguments) for tier in self.tiers for o in tier.plugins)
 
     @property

@@ -1,4 +1,4 @@
-"""One cycle: the snapshot, what the plugins say of it, and what was decided so far."""
+"""The session of one cycle: the snapshot, the plugins, and the decisions made so far."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PLACED = frozenset({TaskStatus.ALLOCATED, TaskStatus.PIPELINED, TaskStatus.BIND
 
 
 class Session(Answers):
-    """What actions and plugins work on. Lives for one cycle."""
+    """The state that actions and plugins work on, for one cycle."""
 
     def __init__(
         self,
@@ -53,50 +53,52 @@ class Session(Answers):
         self.policy = policy
         self.now = now
         self.uid = uid
-        """Names the cycle; conditions that change in it carry it."""
+        """The identifier of the cycle; conditions that change in it carry it."""
         self.nodes = state.nodes
         self.dims = state.dims
         self.total: Vector = state.total()
         self.binds: list[Bind] = []
         self.held: list[Statement] = []
-        """Statements of gangs that wait for releasing resources: kept until the cycle ends."""
+        """Statements of gangs that wait for resources being released: kept until the cycle ends."""
         self.promised: set[str] = set()
-        """By key the gangs that were promised places before this cycle, and for which these promises stand."""
+        """The keys of the gangs with nominated pods from before this cycle whose nominations are still valid."""
         self.nominations: Mapping[str, str] = {}
-        """Once the cycle ended: by pod UID the node that it is to say is kept for it, empty where none is any more."""
+        """Set at the end of the cycle: by pod UID the node to write to `nominatedNodeName`, empty to remove it."""
         self.blockers: dict[str, Blocker] = {}
-        """By gang key: why it didn't start in this cycle."""
+        """By gang key, why the gang didn't start in this cycle."""
         self.closed_queues: dict[str, str] = {}
-        """By queue name: why it got nothing more in this cycle."""
+        """By queue name, why no more was allocated to the queue in this cycle."""
         self.evictions: list[Eviction] = []
         self.searches = Searches(len(state.nodes))
         """The searches for placements of gangs in this cycle."""
         self.relieved: set[str] = set()
-        """By key the gangs for which others were evicted in this cycle. They lose nobody in it, or those would have
-        gone for nothing."""
+        """The keys of gangs for which pods were evicted in this cycle. Their own pods aren't evicted in it, or those
+        evictions would have been in vain."""
         self.lenient = False
-        """Whether plugins let pods go that they only protect for a time: in trials that are taken back."""
+        """Whether plugins permit the eviction of pods that they only protect for a time; set in trials that are rolled
+        back."""
         self.beyond_shares = False
-        """Whether queues may be left with less than they deserve: in trials that are taken back."""
+        """Whether queues may be left with less than their deserved share; set in trials that are rolled back."""
         self.withheld = 0
-        """How often plugins kept pods that they protect for a time."""
+        """How often plugins protected pods for a time."""
         self.protected: dict[str, Protected | KeptShare] = {}
-        """By gang key: whose eviction would make room for it, if the policy didn't protect them for now, or if it left
-        their queue what it deserves."""
+        """By gang key, the pods whose eviction would free enough for the gang if the scheduler configuration didn't
+        protect them for now, or if it didn't leave their queue its deserved share."""
         self.exhausted: dict[int, tuple[int, Blocker]] = {}
-        """By class id: how many tasks of it found a node at most in this cycle, and why not more."""
+        """By class id, the most tasks of it that found nodes in this cycle, and why no more did."""
         self._failures: dict[tuple[object, ...], Blocker] = {}
         self._failures_at = (0, 0)
         self.eligible: list[Job] | None = None
-        """The gangs whose tasks may be placed; None until somebody asks, and after each admission or eviction."""
+        """The gangs whose tasks may be placed; None until they are first computed, and after each admission or
+        eviction."""
         self.admitted: list[Job] = []
         self.attempted: list[Job] = []
         self.wake_at: datetime | None = None
-        """When time alone changes something that was decided; None where it doesn't."""
+        """When a decision changes by time alone; None if none does."""
         self.measured = Measured()
-        """What queues and gangs hold, deserve and ask for, as plugins say; for people."""
+        """Quantities of queues and gangs (allocated, deserved, requested) that plugins record for metrics."""
         self.journal: list[tuple[Sequence[Task], TaskStatus | None]] = []
-        """Whom statements placed (None), and whom they evicted, with what each was before; also what was taken back."""
+        """The tasks that statements placed (None) or evicted (with their status before), those rolled back included."""
         self._evicted: list[Task] = []
         self._hopeful: list[tuple[Job, Statement]] = []
         self._shared: dict[Callable[[Any], object], object] = {}
@@ -110,11 +112,12 @@ class Session(Answers):
 
     @property
     def metrics(self) -> MetricsSection | None:
-        """Where the real load of nodes is measured; None where it isn't."""
+        """The source of the nodes' actual load; None without one."""
         return self.policy.metrics
 
     def shared(self, make: Callable[[Any], _T]) -> _T:
-        """The one object that `make` makes of this session, for all who ask for it by that."""
+        """The object that `make` creates for this session; created once and shared by all callers with the same
+        `make`."""
         found = self._shared.get(make)
         if found is None:
             found = self._shared[make] = make(self)
@@ -122,14 +125,14 @@ class Session(Answers):
 
     @property
     def plain(self) -> bool:
-        """Whether gangs without minimums of roles start by their number alone, no plugin moves points with each task,
-        and a bind says where a pod goes and nothing else."""
+        """Whether gangs without minimums of roles start by their number of placed tasks alone, no plugin has scores
+        that change with each task, and a bind has nothing but the node."""
         counted = len(self._ready) == 1 and type(self._ready[0]).ready_by_number
         reported = self._leaning or self._annotating or self._locking or self.state.queue_gates
         return counted and not reported
 
     def coupled(self, tasks: Sequence[Task]) -> bool:
-        """Whether the place of some of these alike tasks depends on which pods are where."""
+        """Whether the placement of some of these equal tasks depends on the pods on nodes."""
         cls, couplers = tasks[0].cls, self.placer.plugins.couplers
         if self._barring and self.state.claimed.concerns(cls):
             return True
@@ -139,11 +142,12 @@ class Session(Answers):
         return any(self.placer.couples(task) for task in tasks)
 
     def barred(self, task: Task) -> Verdict | None:
-        """Why the queue of the task may not hold its devices now; None where it may, or it gets none."""
+        """Why the devices of the task may not be allocated on behalf of its queue now; None if they may, or it claims
+        none."""
         return super().barred(task) if self._barring and self.state.claimed.concerns(task.cls) else None
 
     def admit(self, job: Job) -> None:
-        """Let a pending gang in: from now on its pods are made and placed."""
+        """Admit a pending gang: its pods are created and placed from now on."""
         self.state.set_phase(job, Phase.INQUEUE)
         job.parked = None
         self.state.touched[job.key] = job
@@ -156,14 +160,15 @@ class Session(Answers):
     def place_for(
         self, task: Task, *, only: int | None = None, within: Rows | None = None, leaning: Leaning | None = None
     ) -> tuple[int, bool] | None:
-        """The node for one coupled task (`Placer.one`); None where there is none, or its queue may not hold it."""
+        """The node for one coupled task (`Placer.one`); None if no node fits, or the queue may not allocate its
+        devices."""
         if self.barred(task) is not None:
             return None
         return self.placer.one(task, only=only, within=within, leaning=leaning)
 
     def failure(self, key: tuple[object, ...], make: Callable[[], Blocker]) -> Blocker:
-        """What keeps a task from a place, found once for tasks with the same key as long as nothing is placed. For
-        gangs that hold nothing themselves."""
+        """Why a task can't be placed, computed once for tasks with the same key as long as nothing is placed. For gangs
+        without placed tasks."""
         at = (len(self.binds), len(self.held))
         if at != self._failures_at:
             self._failures.clear()
@@ -174,12 +179,12 @@ class Session(Answers):
         return known
 
     def stamp(self, queue: Queue) -> tuple[object, ...]:
-        """Equal as long as a gang of this queue that failed would fail again."""
+        """A value that is equal as long as a gang of this queue that failed would fail again."""
         return (self.state.room_stamp, *[plugin.limit_stamp(queue) for plugin in self._limits])
 
     def bind(self, tasks: Sequence[Task], rows: Sequence[int]) -> None:
-        """Bind alike pending tasks of a gang, which thereby starts, to what is free on these nodes; for what a
-        `Statement` needn't try first. Not for tasks with claims, nor where plugins tell pods things."""
+        """Bind equal pending tasks of a gang, which then starts, to free resources of these nodes, where a trial in a
+        `Statement` isn't necessary. Not for tasks with claims, nor while plugins add annotations to binds."""
         self.state.shift(tasks, TaskStatus.BINDING, rows)
         self.journal.append((tasks, None))
         self.placed(tasks, 1, rows=rows)
@@ -189,9 +194,9 @@ class Session(Answers):
             job.runs = None
 
     def commit(self, statement: Statement) -> None:
-        """Bind what the statement placed, and evict whom it evicts; what it promises then is kept until the gang takes
-        it. Where the gang has its minimum only by tasks that are yet to be placed, that is looked at again when the
-        cycle ends."""
+        """Bind the tasks that the statement allocated, and evict its victims; if it has victims, its pipelined tasks
+        are nominated until the gang starts. If the gang reaches its minimum only by best-effort tasks that are still to
+        be placed, that is checked again at the end of the cycle."""
         job = statement.job
         victims = statement.victims
         if job is not None and not victims and not self.ready_without_hope(job):
@@ -200,7 +205,7 @@ class Session(Answers):
             if job is not None and any(victim.job is not job for victim in victims):
                 self.relieved.add(job.key)
             self._evicted += victims
-            self.eligible = None  # whoever loses pods may have too few left
+            self.eligible = None  # gangs that lose pods may have too few left
             statement.nominate()
         binds, evictions = statement.commit()
         self.binds.extend(binds)
@@ -208,30 +213,30 @@ class Session(Answers):
         if statement:
             self.held.append(statement)
             if job is not None:
-                job.runs = None  # what is promised isn't pending for the actions to come
+                job.runs = None  # pipelined tasks aren't pending for later actions
 
     def owed(self, job: Job, preemptor: Job) -> bool:
-        """Whether the gang loses nobody to this one, as others went or go for it, who would have gone for nothing. What
-        was promised before the cycle is taken by gangs of higher priority in the same queue alone."""
+        """Whether the gang may lose no pods to this one, because pods were evicted for it and would have been in vain.
+        Nodes that were reserved before the cycle may be taken by gangs of higher priority in the same queue alone."""
         if job.key in self.relieved:
             return True
         above = preemptor.queue is job.queue and preemptor.priority > job.priority
         return job.key in self.promised and not above
 
     def requeue_at(self, at: datetime) -> None:
-        """Something changes by time alone: have a cycle then, whatever else happens."""
+        """Have a cycle run at this time, because a decision then depends on the time alone."""
         if at > self.now and (self.wake_at is None or at < self.wake_at):
             self.wake_at = at
 
     def close_plugins(self) -> None:
-        """Tell the plugins that decisions are made; what is only held is still in place."""
+        """Close the plugins: all decisions are made, and pipelined tasks are still in place."""
         for name, plugin in self._named:
             if has_opinion(plugin, "close"):
                 plugin.close(self)
                 self._laps.lap(Part.PLUGIN_CLOSED, name)
 
     def discard_held(self) -> None:
-        """Give back what was only held."""
+        """Roll back the pipelined tasks."""
         for statement in reversed(self.held):
             job = statement.job
             statement.discard()
@@ -239,12 +244,13 @@ class Session(Answers):
                 job.runs = None
 
     def show_evicted(self) -> None:
-        """Rules about pods see those again whose eviction is decided."""
+        """Have rules that count pods include those again whose eviction is committed."""
         for task in self._evicted:
             self.state.evicted(task)
 
     def abandon(self) -> None:
-        """Put the snapshot back to what it was when the session began, whatever came in between, and ask no plugin."""
+        """Restore the snapshot to its state before the session, wherever the session stopped, without calling
+        plugins."""
         state = self.state
         for tasks, before in reversed(self.journal):
             for task in tasks:
@@ -260,14 +266,14 @@ class Session(Answers):
         state.nodes.leaving = None
 
     def release(self) -> None:
-        """Let go of everything, so that it is freed at once. A session, its plugins and its statements name each other,
-        and arrays of thousands of nodes would lie about until the garbage collector, which counts objects and not
-        bytes, sees to them."""
+        """Clear all attributes, so that the memory is freed at once. A session, its plugins and its statements refer to
+        each other, and arrays of thousands of nodes would stay until the garbage collector, which counts objects and
+        not bytes, runs."""
         self.placer.release()
         vars(self).clear()
 
     def retract(self) -> None:
-        """Take back what was bound of gangs that didn't get their minimum after all."""
+        """Roll back the binds of gangs that didn't get their minimum in the end."""
         taken: set[str] = set()
         for job, statement in self._hopeful:
             if not self.ready_without_hope(job):
@@ -276,7 +282,7 @@ class Session(Answers):
             self.binds = [bind for bind in self.binds if bind.uid not in taken]
 
     def park(self) -> None:
-        """Have gangs that failed wait until what they failed on changes."""
+        """Park gangs that failed until what they failed on changes."""
         stamps: dict[str, tuple[object, ...]] = {}
         for job in self.attempted:
             blocker = self.blockers.get(job.key)
@@ -289,7 +295,7 @@ class Session(Answers):
                 job.parked, job.blocker = stamp, blocker
 
     def _depends_on_others(self, job: Job) -> bool:
-        """Whether pods that are placed elsewhere could make room for this gang."""
+        """Whether pods that are placed elsewhere could make it possible to place this gang."""
         volumes, claimed = self.state.volumes, self.state.claimed
         return any(
             cls.inter_pod.any or volumes.couples(cls.profile.claims) or claimed.concerns(cls)

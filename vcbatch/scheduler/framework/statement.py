@@ -1,4 +1,5 @@
-"""An undoable list of placements: applied to the snapshot at once, then committed as a whole or taken back exactly."""
+"""A statement: placements and evictions that are applied to the snapshot at once, then committed or rolled back
+exactly."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ class _Evicted(NamedTuple):
 
 
 class Ground(Protocol):
-    """What a statement needs of a session: the snapshot that it changes, and who is told of it."""
+    """What a statement needs of a session: the snapshot that it changes, and the notification of plugins."""
 
     journal: list[tuple[Sequence[Task], TaskStatus | None]]
 
@@ -41,26 +42,26 @@ class Ground(Protocol):
 
     @property
     def placer(self) -> Placer:
-        """Knows where there is room."""
+        """The slots of nodes."""
         ...
 
     @property
     def binding_annotations(self) -> Callable[[Task, int], Mapping[str, str] | None] | None:
-        """What a pod is told with its binding; None where no plugin has anything to tell."""
+        """The annotations that a pod gets with its binding; None if no plugin adds any."""
         ...
 
     @property
     def node_lock(self) -> Callable[[Task], str] | None:
-        """By which annotation a pod's node is locked while it is bound; None where no plugin locks any."""
+        """The annotation that locks a pod's node while the pod is being bound; None if no plugin locks any."""
         ...
 
     def placed(self, tasks: Sequence[Task], sign: int, *, rows: Sequence[int]) -> None:
-        """Tell the plugins of a placement (`sign` 1) or its undoing (-1) of alike tasks of one gang."""
+        """Notify the plugins of a placement (`sign` 1) or its rollback (-1) of equal tasks of one gang."""
         ...
 
 
 class Statement:
-    """Placements of one gang's tasks, and evictions of others for it. Amounts are integers, so that taking them back
+    """Placements of one gang's tasks, and evictions of other pods for it. Quantities are integers, so that a rollback
     restores every number."""
 
     __slots__ = ("_bound", "_done", "_session")
@@ -74,16 +75,16 @@ class Statement:
         return bool(self._done)
 
     def allocate(self, tasks: Sequence[Task], rows: Sequence[int], *, nominated: bool = False) -> None:
-        """Place alike pending tasks on what is free; `nominated` where it is kept for them beyond the cycle."""
+        """Place equal pending tasks on free resources; `nominated` if these stay reserved for them beyond the cycle."""
         self._place(tasks, rows, TaskStatus.ALLOCATED, nominated=nominated)
 
     def pipeline(self, tasks: Sequence[Task], rows: Sequence[int], *, nominated: bool = False) -> None:
-        """Hold what is being released for alike pending tasks; `nominated` where it is kept for them beyond the
+        """Place equal pending tasks on resources being released; `nominated` if these stay reserved for them beyond the
         cycle."""
         self._place(tasks, rows, TaskStatus.PIPELINED, nominated=nominated)
 
     def nominate(self) -> None:
-        """Keep all its places beyond the cycle, save those of tasks that ask for nothing: these need no room."""
+        """Reserve all its placements beyond the cycle, except those of best-effort tasks, which need no resources."""
         self._done = [
             done._replace(nominated=True)
             if isinstance(done, _Placement) and not done.tasks[0].cls.best_effort
@@ -92,21 +93,22 @@ class Statement:
         ]
 
     def places(self) -> dict[str, int]:
-        """The rows of the nodes on which it placed tasks, by their UID."""
+        """By UID of the tasks that it placed, the row of the node."""
         return {t.uid: row for placed in self._placements() for t, row in zip(placed.tasks, placed.rows, strict=True)}
 
     def evict(self, task: Task, *, reason: str, message: str) -> None:
-        """Have a pod that is bound or runs end. `reason` is the action's name, `message` says for whom."""
+        """Evict a pod that is bound or running. `reason` is the action's name, `message` names the gang that it is
+        evicted for."""
         self._done.append(_Evicted(task, self._evict(task), reason, message))
 
     def reword(self, message: Callable[[Task], str]) -> None:
-        """Give every pod that it evicts the message for it."""
+        """Set the message of every eviction."""
         self._done = [
             done._replace(message=message(done.task)) if isinstance(done, _Evicted) else done for done in self._done
         ]
 
     def _evict(self, task: Task) -> TaskStatus:
-        """Returns what it was before."""
+        """Evict the task and return its status before."""
         session = self._session
         before = session.state.evict(task)
         session.journal.append(((task,), before))
@@ -131,18 +133,18 @@ class Statement:
         self._done.append(_Placement(tasks, rows, status, nominated))
 
     def amount(self, width: int) -> Vector:
-        """What it placed takes in all, shape [width]."""
+        """The sum of the requests of the tasks that it placed, shape [width]."""
         total = np.zeros(width)
         for placement in self._placements():
             total += len(placement.tasks) * placement.tasks[0].cls.request
         return total
 
     def mark(self) -> int:
-        """The point reached, for `take_back`."""
+        """The present position in the statement, for `take_back`."""
         return len(self._done)
 
     def take_back(self, mark: int) -> None:
-        """Undo what was done after that point, last first."""
+        """Roll back what was done after that position, the last first."""
         for done in reversed(self._done[mark:]):
             if isinstance(done, _Evicted):
                 self._spare(done)
@@ -151,13 +153,13 @@ class Statement:
         del self._done[mark:]
 
     def reprieve(self, mark: int, enough: Callable[[], bool]) -> None:
-        """Spare, last first, whom it evicted after that point and `enough` holds without."""
+        """Roll back, the last first, the evictions after that position without which `enough` still holds."""
         for done in reversed(self._done[mark:]):
             if isinstance(done, _Evicted):
                 self.spare(done.task, enough)
 
     def spare(self, task: Task, enough: Callable[[], bool]) -> bool:
-        """Take the eviction of one pod back, if `enough` holds then. Whether it was."""
+        """Roll back the eviction of one pod if `enough` holds without it. Returns whether it was rolled back."""
         for at in range(len(self._done) - 1, -1, -1):
             done = self._done[at]
             if isinstance(done, _Evicted) and done.task is task:
@@ -169,7 +171,7 @@ class Statement:
         return False
 
     def release_best_effort(self) -> None:
-        """Take the promises to tasks that ask for nothing back: they need no room, so they needn't wait for any."""
+        """Roll back the pipelining of best-effort tasks: they need no resources, so they needn't wait for any."""
         for at in range(len(self._done) - 1, -1, -1):
             done = self._done[at]
             if (
@@ -188,15 +190,15 @@ class Statement:
         session.placer.returned(done.rows)
 
     def discard(self) -> None:
-        """Take everything back."""
+        """Roll back everything."""
         self.take_back(0)
 
     def recorded(self) -> Sequence[object]:
-        """What was done, for `replay` after it was taken back."""
+        """The operations of the statement, for `replay` after they were rolled back."""
         return tuple(self._done)
 
     def replay(self, recorded: Sequence[object]) -> None:
-        """Do again what another try did on the same snapshot."""
+        """Repeat the operations of another trial on the same snapshot."""
         session = self._session
         for done in recorded:
             if isinstance(done, _Evicted):
@@ -210,7 +212,7 @@ class Statement:
 
     @property
     def job(self) -> Job | None:
-        """Whose tasks it placed; None while it placed none."""
+        """The gang whose tasks it placed; None while it placed none."""
         first = next(self._placements(), None)
         return None if first is None else first.tasks[0].job
 
@@ -221,12 +223,12 @@ class Statement:
 
     @property
     def victims(self) -> list[Task]:
-        """Whom it evicts, in the order of their eviction."""
+        """The tasks that it evicts, in the order of their eviction."""
         return [done.task for done in self._done if isinstance(done, _Evicted)]
 
     def commit(self) -> tuple[list[Bind], list[Eviction]]:
-        """Turn placements on free resources into binds, and evictions into deletions. What was promised besides stays
-        in the statement, for who holds it until the cycle ends."""
+        """Turn placements on free resources into binds, and evictions into deletions. Pipelined tasks stay in the
+        statement, which the session keeps until the cycle ends."""
         session = self._session
         evictions: list[Eviction] = []
         promised: list[_Placement | _Evicted] = []
@@ -271,7 +273,8 @@ class Statement:
         return [replace(bind, lock=locks(task)) for bind, task in zip(binds, tasks, strict=True)]
 
     def _with_claims(self) -> list[Bind]:
-        """The binds with what has to be bound before them; of the gang as a whole where there is such a claim."""
+        """The binds with the claims that have to be bound before them; bound for the gang as a whole if there are
+        any."""
         volumes, claimed = self._session.state.volumes, self._session.state.claimed
         tasks = [task for placement in self._bound for task in placement.tasks]
         wanted = [tuple(volumes.bindings(task, task.node)) for task in tasks]
@@ -283,7 +286,7 @@ class Statement:
         ]
 
     def retract(self) -> set[str]:
-        """Take what was committed back, before anybody was told. Returns the UIDs of the pods."""
+        """Roll back the committed placements before they are sent. Returns the UIDs of the pods."""
         for placement in reversed(self._bound):
             self._session.state.shift(placement.tasks, TaskStatus.PENDING, placement.rows)
             self._session.placed(placement.tasks, -1, rows=placement.rows)
@@ -292,7 +295,7 @@ class Statement:
         return taken
 
     def held(self) -> list[Held]:
-        """What the statement holds now."""
+        """The tasks that the statement has placed and not bound, with their nodes."""
         return [
             Held(t.namespace, t.name, t.uid, t.node, placement.status is TaskStatus.PIPELINED, placement.nominated)
             for placement in self._placements()

@@ -1,4 +1,5 @@
-"""Building blocks for readers of structured arguments: each takes what was written and where, and refuses the rest."""
+"""Building blocks for readers of structured arguments: each receives the given value and its path, and rejects invalid
+values."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from vcbatch.scheduler.framework.arguments import PolicyError, shown
 
 
 def mapping(value: object, where: str, allowed: Collection[str] | None = None) -> Mapping[str, Any]:
-    """A mapping with text keys; empty where nothing was written. `allowed` has its keys, None where they are names of
+    """A mapping with text keys; empty if none was given. `allowed` has the allowed keys, None where keys are names of
     the user's."""
     if value is None:
         return {}
@@ -34,14 +35,14 @@ def comma_list(value: object, where: str) -> tuple[str, ...]:
 
 
 class DurationReader(Protocol):
-    """Takes what was written and where; refuses what is no duration, or not one of those allowed."""
+    """Receives the given value and its path; rejects values that aren't durations or aren't in the allowed range."""
 
     def __call__(self, value: object, where: str) -> timedelta: ...
 
 
 def duration(default: str, *, least: str = "", most: str = "", example: str = "") -> DurationReader:
-    """A reader of Go durations of at least `least`, or longer than nothing where that isn't given, and no longer than
-    `most`. `default` where nothing was written; the `example` is for who wrote something else."""
+    """A reader of Go durations of at least `least`, or above zero if that isn't given, and at most `most`. `default`
+    applies if nothing was given; `example` appears in the error message."""
     shortest = parse_duration(least) if least else timedelta.resolution
     longest = parse_duration(most) if most else timedelta.max
     allowed = f"of at least {least}" if least else "longer than nothing"

@@ -1,4 +1,4 @@
-"""The switches by which a policy turns single callbacks of a plugin off, in Volcano's spelling."""
+"""The switches by which a scheduler configuration disables single callbacks of a plugin, in Volcano's spelling."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Switch(StrEnum):
-    """A key beside `name` and `arguments` in a policy's plugin entry."""
+    """A key beside `name` and `arguments` in a plugin entry of the scheduler configuration."""
 
     JOB_ORDER = "enableJobOrder"
     TASK_ORDER = "enableTaskOrder"
@@ -37,7 +37,7 @@ class Switch(StrEnum):
 
 
 DEFAULT_OFF = frozenset({Switch.HIERARCHY, Switch.CLUSTER_ORDER})
-"""Switches that are off where a policy doesn't name them; every other one is on."""
+"""Switches that are off unless the scheduler configuration sets them; every other one is on."""
 
 HOOKS: Mapping[Switch, Sequence[str]] = {
     Switch.JOB_ORDER: ("job_key",),
@@ -58,4 +58,4 @@ HOOKS: Mapping[Switch, Sequence[str]] = {
     Switch.ALLOCATABLE: ("room", "room_of", "ledger", "barred"),
     Switch.VICTIM: ("unwanted", "movable"),
 }
-"""The methods of a plugin that each switch gates, by their names; a switch that isn't here gates none."""
+"""The plugin methods that each switch controls, by their names; a switch that isn't listed controls none."""

@@ -1,4 +1,4 @@
-"""The order of a gang's tasks, and the runs of alike ones in it: most gangs are one run, which is found at once."""
+"""The order of a gang's tasks, and the runs of equal ones in it: most gangs are one run, which is found at once."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _index, _class, _gated, _priority = map(attrgetter, ("index", "cls", "gated", "p
 
 
 class TaskOrder:
-    """The order that the keys of plugins make, the first plugin's first."""
+    """The order by the keys of the plugins, the first plugin's first."""
 
     def __init__(self, plugins: Sequence[Plugin]) -> None:
         self._keys = [p.task_key for p in plugins]
         self._likeness = [_priority if type(p).tasks_by_priority else p.task_key for p in plugins]
-        """Functions that are the same for two tasks where their keys are; the cheapest ones, as they are asked most."""
+        """Functions that are equal for two tasks if their keys are; the cheapest ones, because they are called most."""
 
     def ordered(self, tasks: list[Task]) -> list[Task]:
-        """Tasks of a gang in task order: the plugins', then by index where all have one, creation and UID."""
-        if len(tasks) < 2:  # as in each of very many gangs
+        """Tasks of a gang in task order: by the plugins, then by index where all have one, creation and UID."""
+        if len(tasks) < 2:  # frequent: very many gangs have one task
             return list(tasks)
         indexes = set(map(_index, tasks))
         indexed = None not in indexes
@@ -37,7 +37,7 @@ class TaskOrder:
         return sorted(tasks, key=key)
 
     def runs(self, job: Job) -> list[Run]:
-        """The gang's pending tasks that ask for something and aren't gated, in their order, alike ones together."""
+        """The gang's pending tasks that have requests and aren't gated, in task order, equal ones together."""
         tasks = list(job.tasks.values())
         all_pending = job.counts[TaskStatus.PENDING] == len(tasks)
         if not all_pending or job.pending_best_effort or any(map(_gated, tasks)):
@@ -52,7 +52,7 @@ class TaskOrder:
 
 
 def _cut(tasks: Sequence[Task]) -> list[Run]:
-    """Tasks in their order as runs of alike ones."""
+    """Tasks in their order, split into runs of equal ones."""
     runs: list[Run] = []
     cls = role = sub = None
     alike: list[Task] = []

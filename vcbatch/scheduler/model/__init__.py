@@ -1,1 +1,1 @@
-"""What a cluster consists of, and what is decided about it: tasks, gangs, queues, nodes, and their arrays."""
+"""The data model of the scheduler: tasks, gangs, queues, nodes, their arrays, and decisions about them."""

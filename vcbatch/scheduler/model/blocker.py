@@ -1,4 +1,4 @@
-"""What kept a gang from starting, as data."""
+"""The obstacle to a gang's start, as data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vcbatch.api.remedies import Remedy
 from vcbatch.scheduler.model.result import ClosestDomain, Protected, Shortage, WaitReason
 
 POD: Final = "{pod}"
-"""Stands in texts for the pod that they are about."""
+"""A placeholder in texts for the pod that they refer to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,52 +30,52 @@ class Blocker:
     placed: int = 0
     shortages: Sequence[Shortage] = ()
     place: str = ""
-    """Where `shortages` are, as KIND/NAME."""
+    """The object that `shortages` refer to, as KIND/NAME."""
     remedies: Sequence[Remedy] = ()
-    """What would let the gang start, all of it together."""
+    """The remedies that together let the gang start."""
     volcano: str = ""
-    """Volcano's sentence where the text is another, for events and conditions."""
+    """Volcano's message where the text differs from it, for events and conditions."""
     nodes_examined: int = 0
     nodes: Mapping[str, int] = field(default_factory=dict[str, int])
     within: str = ""
-    """The domain of the network that `nodes` is about; empty for the whole cluster."""
+    """The network topology domain that `nodes` refers to; empty for the whole cluster."""
     closest: ClosestDomain | None = None
     expected_start: datetime | None = None
     protected: Protected | None = None
 
     @property
     def sentence(self) -> str:
-        """The text, about the pod by its name."""
+        """The text, with the pod's name."""
         return self.text.replace(POD, self.task)
 
     def but_for(self, protected: Protected) -> Blocker:
-        """The same of a gang for which others would be evicted, if the policy didn't protect them."""
+        """The blocker of a gang for which pods would be evicted if the scheduler configuration didn't protect them."""
         return replace(self, reason=WaitReason.VICTIMS_PROTECTED, protected=protected)
 
     def on_empty_nodes(self) -> Blocker:
-        """The same of a gang that can't start even on empty nodes."""
+        """The blocker of a gang that can't start even on empty nodes."""
         return replace(
             self, reason=WaitReason.IMPOSSIBLE, text=f"{self.text}; {NEVER_FITS}" if self.text else NEVER_FITS
         )
 
     @property
     def remedy(self) -> str:
-        """What would make room and may not be done now; empty where nothing is known to."""
+        """The evictions that would help and aren't allowed now; empty if none are known."""
         return "" if self.protected is None else could_evict(**self.protected._asdict())
 
     def of(self, task: str, *, placed: int) -> Blocker:
-        """The same about a like pod of another gang, by its name."""
+        """The blocker for an equal pod of another gang, by its name."""
         return replace(self, task=task, placed=placed)
 
     @property
     def kind(self) -> tuple[str, ...]:
-        """What makes it another story than before: the reason and the resources, not the numbers."""
+        """The properties whose change is reported as news: the reason and the resources, not the numbers."""
         return (self.reason, *sorted({s.resource for s in self.shortages}))
 
 
 class KeptShare(NamedTuple):
-    """So many `pods` of these `gangs` (keys) of a queue would be evicted, were the queue not left with less than it
-    deserves: `left` has what it deserves of each resource, what it would have of it, and the difference."""
+    """The `pods` of these `gangs` (keys) of a queue that would be evicted if that didn't leave the queue less than it
+    deserves: `left` has for each resource the deserved quantity, the one that would be left, and the difference."""
 
     queue: str
     pods: int
@@ -83,7 +83,7 @@ class KeptShare(NamedTuple):
     left: Sequence[Shortage]
 
     def explain(self, blocker: Blocker) -> Blocker:
-        """Why the gang waits, with that before what it lacks."""
+        """The blocker with this obstacle before the gang's shortage."""
         obstacle = keeps_share(
             queue=self.queue,
             pods=self.pods,

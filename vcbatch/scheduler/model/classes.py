@@ -1,6 +1,6 @@
-"""Equivalence classes: pods that are alike in everything that filtering, scoring or a quota reads.
+"""Equivalence classes: pods that are equal in everything that filters, scores or quotas read.
 
-A gang is placed class by class. What makes pods different only to people (names, indexes, labels) isn't part of the
+A gang is placed class by class. Properties without effect on placement (names, indexes, labels) aren't part of the
 class; labels matter to inter-pod terms alone, which are matched pod by pod.
 """
 
@@ -36,21 +36,21 @@ NOTED = frozenset(
         names.REVOCABLE_ZONE,
     }
 )
-"""Pod annotations by which pods that are alike otherwise choose other nodes."""
+"""Pod annotations by which otherwise equal pods choose different nodes."""
 _NOTED_FOR_CHIPS = tuple(name.partition("{")[0] for name in (names.NPU_USE_UUID, names.NPU_NOT_UUID))
-"""How those begin that name a chip model besides."""
+"""The prefixes of further such annotations, which end with a chip model."""
 _CHIPS_PREFIX = names.NPU_REGISTER.partition("/")[0]
 
 
 class HostPort(NamedTuple):
-    """A port of the node; an empty or all-zero address conflicts with every address."""
+    """A host port; an empty or all-zero address conflicts with every address."""
 
     address: str
     protocol: str
     port: int
 
     def conflicts(self, other: HostPort) -> bool:
-        """Whether one node can't have both."""
+        """Whether both can't be on one node."""
         if self.port != other.port or self.protocol != other.protocol:
             return False
         return self.address == other.address or "0.0.0.0" in (self.address, other.address)  # noqa: S104 - compared
@@ -58,12 +58,10 @@ class HostPort(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """The part of a class that decides about a node by what the node is, not by what is on it. Classes share
-    profiles: filters and preferences are computed once per profile and kept until a node changes.
-
-    `images` is empty where no container says which image it runs; `claims` are those that the pod mounts, as
-    `namespace/name`. `queue` is empty unless some plugin goes by it (`Plugin.BY_QUEUE`).
-    """
+    """The part of a class that depends on properties of a node, not on the pods on it. Classes share profiles: filters
+    and preferences are computed once per profile and kept until a node changes. `images` is empty if no container names
+    an image; `claims` are those that the pod mounts, as `namespace/name`. `queue` is empty unless some plugin uses it
+    (`Plugin.BY_QUEUE`)."""
 
     node_affinity: NodeAffinity
     tolerations: tuple[Toleration, ...]
@@ -73,23 +71,23 @@ class Profile:
 
 
 class TaskClass:
-    """One equivalence class. Vectors are padded in place when a new resource name is learned.
+    """One equivalence class. Vectors are padded in place when a resource name is added.
 
     Attributes:
         id: number of the class; never reused.
-        request: what a pod takes of a node, shape [R], `pods` included; `amounts` is the same as plain numbers, which
-            are quicker where a gang's few resources are looked at one by one.
-        needed: the columns in which a node is compared: cpu, memory, pods and every scalar asked for, shape [K].
-        need: `request` in these columns, shape [K, 1]; `needs_all` where none of it is zero.
+        request: the resources that a pod uses of a node, shape [R], `pods` included; `amounts` are the same as plain
+            numbers, which are faster when a gang's few resources are read one by one.
+        needed: the columns in which a node is compared: cpu, memory, pods and every requested scalar, shape [K].
+        need: `request` in these columns, shape [K, 1]; `needs_all` if none of it is zero.
         nonzero: cpu and memory with the defaults of the least-allocated score, shape [2].
-        limits: the most cpu and memory that its containers may use, those without a limit counting as what they ask
-            for, shape [2].
+        limits: the limits of cpu and memory of its containers, those without a limit counting with their requests,
+            shape [2].
         placed, promised: what a placement adds to the node table's `load` below and from `nonzero`, shape [R + 2, 1].
-        best_effort: asks for nothing but its slot.
-        profile: what it asks of a node as such.
-        unsupported: constraints that this scheduler doesn't understand, in words; such pods are never placed.
-        inter_pod: what it asks about other pods; without any, placing one pod doesn't change where others may go.
-        notes: the pod annotations that decide how its nodes are chosen (`NOTED`), by name.
+        best_effort: requests nothing but a pod slot.
+        profile: its requirements on properties of nodes.
+        unsupported: constraints that this scheduler doesn't support, in words; such pods are never placed.
+        inter_pod: its terms about other pods; without any, placing one pod doesn't change where others may be placed.
+        notes: the pod annotations that affect the choice of nodes (`NOTED`), by name.
     """
 
     __slots__ = (
@@ -115,7 +113,7 @@ class TaskClass:
     def __init__(self, *, number: int, request: Vector, nonzero: Vector, profile: Profile, pod: Pod) -> None:
         spec = pod.spec
         self.spec = spec
-        """That of the first pod of the class."""
+        """The spec of the first pod of the class."""
         self.id = number
         self.nonzero = nonzero
         self.limits: Vector = np.zeros(2)
@@ -136,11 +134,11 @@ class TaskClass:
 
     @property
     def claiming(self) -> bool:
-        """Whether its pods mount claims, or have devices by claim."""
+        """Whether its pods mount volume claims or have device claims."""
         return bool(self.profile.claims or self.spec.resource_claims)
 
     def resize(self, request: Vector) -> None:
-        """Take the request as a vector of another length."""
+        """Set the request to a vector of another length."""
         self.request = request
         self.amounts: list[float] = request.tolist()
         self.placed = np.concatenate([request, self.nonzero])[:, None]
@@ -148,7 +146,7 @@ class TaskClass:
 
 
 def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
-    """The ports that the pod takes on its node: of its containers, and of init containers that go on running."""
+    """The host ports of the pod: of its containers, and of init containers that keep running."""
     holders = spec.side_by_side if spec.init_containers else spec.containers
     if not any(c.ports for c in holders):
         return ()
@@ -161,7 +159,7 @@ def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
 
 
 def claims_of(pod: Pod) -> tuple[str, ...]:
-    """The claims that a pod mounts, as `namespace/name`; those that are made for the pod alone are named after it."""
+    """The claims that a pod mounts, as `namespace/name`; ephemeral ones are named after the pod."""
     found: set[str] = set()
     for volume in pod.spec.volumes or ():
         if volume.persistent_volume_claim is not None:
@@ -172,10 +170,10 @@ def claims_of(pod: Pod) -> tuple[str, ...]:
 
 
 def _notes(annotations: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
-    """Those that make another class of the pod, in the order of their names."""
+    """The annotations that are part of the class, in the order of their names."""
     if annotations is None:
         return ()
-    # Asked of every pod: one search in all names costs half of asking each.
+    # Called for every pod: one search in all names takes half the time of a search for each.
     if NOTED.isdisjoint(annotations) and _CHIPS_PREFIX not in "".join(annotations):
         return ()
     noted = sorted(name for name in annotations if name in NOTED or name.startswith(_NOTED_FOR_CHIPS))
@@ -184,8 +182,8 @@ def _notes(annotations: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]
 
 
 class ClassTable:
-    """Interns pods into classes. Two levels of keys: the pod's own text first, which is cheap and usually known, then
-    the meaning of it."""
+    """Interns pods into classes. There are two levels of keys: first the pod's raw fields, which are cheap and usually
+    known, then their meaning."""
 
     __slots__ = ("_by_text", "_next_id", "_profiles", "by_queue", "classes", "dims")
 
@@ -193,13 +191,13 @@ class ClassTable:
         self.dims = dims
         self.classes: list[TaskClass] = []
         self.by_queue = False
-        """Whether pods of different queues are different classes."""
+        """Whether pods of different queues belong to different classes."""
         self._by_text: dict[tuple[object, ...], TaskClass] = {}
         self._profiles: dict[object, Profile] = {}
         self._next_id = 0
 
     def of(self, pod: Pod, queue: str = "") -> TaskClass:
-        """The pod's class, made where it is the first of its kind. `queue` is its gang's, empty where it has none."""
+        """The pod's class, created for the first pod of its kind. `queue` is its gang's, empty if it has none."""
         spec = pod.spec
         claims = claims_of(pod) if spec.volumes else ()
         text = (*_text(pod), claims) if claims else _text(pod)
@@ -252,16 +250,16 @@ class ClassTable:
         return any(profile.claims for profile in self._profiles.values())
 
     def read_again(self) -> None:
-        """What pods ask for counts otherwise from now on: the next ones make new classes."""
+        """Create new classes for pods from now on, because their requests are read differently."""
         self._by_text.clear()
 
     def pad(self) -> None:
-        """Bring every vector to the number of resource names known now."""
+        """Extend every vector to the present number of resource names."""
         for cls in self.classes:
             cls.resize(self.dims.padded(cls.request))
 
     def keep_only(self, used: set[TaskClass]) -> None:
-        """Forget the classes that no pod has any more."""
+        """Remove the classes that no pod has any more."""
         self.classes = [c for c in self.classes if c in used]
         self._by_text = {k: c for k, c in self._by_text.items() if c in used}
         profiles = {id(c.profile) for c in self.classes}

@@ -1,7 +1,7 @@
-"""What scores read of nodes: amounts of M nodes, with 0, 1, 2 … more tasks of a class on them.
+"""The inputs of scores: quantities of M nodes, with 0, 1, 2 … more tasks of a class on them.
 
-NumPy's price per call is what a score of a few nodes costs, so what depends on the class alone is computed once
-(`Depths`), and amounts of K resources can be asked for in one array, [K, D, M].
+A score of a few nodes costs what NumPy takes per call, so values that depend on the class alone are computed once
+(`Depths`), and quantities of K resources are available in one array, [K, D, M].
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ Resources = tuple[int, ...]
 
 
 class Depths:
-    """What `count` tasks of a class, after `first` others, add to any node. Holds for one cycle."""
+    """What `count` tasks of a class, after `first` others, add to any node. Valid for one cycle."""
 
     __slots__ = ("_added", "_offered", "_request", "column", "index", "nonzero_after")
 
     def __init__(self, nodes: NodeTable, cls: TaskClass, first: int, count: int) -> None:
         steps = np.arange(first, first + count + 1, dtype=np.float64)
         self.column: Floats = steps[:-1, None]
-        """How many tasks are there before the one scored, [D, 1]."""
+        """How many tasks are there before the scored one, [D, 1]."""
         self.nonzero_after: Floats = cls.nonzero[:, None, None] * steps[1:, None]
         self._offered: list[bool] = [bool(row.all()) for row in nodes.alloc > 0]
         self._request = cls.request
@@ -37,11 +37,11 @@ class Depths:
         self.index: dict[Resources, npt.NDArray[np.intp] | slice] = {}
 
     def offered(self, resource: int) -> bool:
-        """Whether every node there is has some of the resource."""
+        """Whether every node has some of the resource."""
         return self._offered[resource]
 
     def added(self, resources: Resources) -> Floats:
-        """What the tasks take at each depth and, at the end, with all of them; [K, D + 1, 1]."""
+        """The requests of the tasks before each depth and, at the end, of all of them; [K, D + 1, 1]."""
         known = self._added.get(resources)
         if known is None:
             steps = np.append(self.column[:, 0], self.column[-1, 0] + 1)
@@ -49,7 +49,7 @@ class Depths:
         return known
 
     def of(self, resources: Resources) -> npt.NDArray[np.intp] | slice:
-        """An index that picks these resources; a slice where they are neighbours, as it copies nothing."""
+        """An index that selects these resources; a slice if they are adjacent, which copies nothing."""
         known = self.index.get(resources)
         if known is None:
             first, last = resources[0], resources[-1]
@@ -60,16 +60,16 @@ class Depths:
 
 
 class Columns:
-    """The nodes as scores read them: M nodes, at D depths (tasks of the class placed there before the one scored).
+    """The nodes as scores read them: M nodes, at D depths (tasks of the class placed there before the scored one).
 
-    Methods with one resource return [M] (`alloc`, `divisor`) or [D, M]; those with several put these first. Answers
-    must not be written to.
+    Methods with one resource return [M] (`alloc`, `divisor`) or [D, M]; those with several put these first. Results
+    must not be modified.
     """
 
     __slots__ = ("_alloc", "_cls", "_depths", "_leaving", "_load", "_promising", "_taken", "rows", "shape")
 
     def __init__(self, nodes: NodeTable, cls: TaskClass, rows: Rows, depths: Depths, *, promising: bool) -> None:
-        """`rows` ascend. `promising` where the tasks would be promised what is being released."""
+        """`rows` ascend. `promising` if the tasks would be pipelined on resources being released."""
         all_ = len(rows) == len(nodes)
         self._cls = cls
         self._depths = depths
@@ -84,17 +84,17 @@ class Columns:
 
     @property
     def before(self) -> Floats:
-        """How many tasks of the class are there before the one that is scored, [D, 1]."""
+        """How many tasks of the class are there before the scored one, [D, 1]."""
         return self._depths.column
 
     @property
     def promising(self) -> bool:
-        """Whether the tasks would be promised what is being released."""
+        """Whether the tasks would be pipelined on resources being released."""
         return self._promising
 
     @property
     def steps(self) -> Floats:
-        """How many tasks of the class are there before the one scored, [D, 1]."""
+        """How many tasks of the class are there before the scored one, [D, 1]."""
         return self._depths.column
 
     def offered_by_all(self, resources: Sequence[int]) -> bool:
@@ -104,26 +104,26 @@ class Columns:
     # One resource ----------------------------------------------------------------------------------------------------
 
     def alloc(self, resource: int) -> Floats:
-        """What the nodes offer."""
+        """The allocatable quantity of the nodes."""
         return self._alloc[resource]
 
     def divisor(self, resource: int) -> Floats:
-        """What the nodes offer, with 1 where they offer nothing."""
+        """The allocatable quantity of the nodes, 1 where it is zero."""
         return self.divisors((resource,))[0, 0]
 
     def used(self, resource: int) -> Floats:
-        """What pods take, those that are ending included and promises not."""
+        """The requests of the pods on the nodes, terminating ones included and pipelined ones not."""
         used = self._load[resource]
         if self._promising:
             return np.broadcast_to(used, self.shape)
         return used + self._depths.column * self._cls.request[resource]
 
     def expected(self, resource: int) -> Floats:
-        """What pods take and what is promised to others, without pods that are evicted just now."""
+        """The requests of pods on the nodes and of pipelined ones, without pods evicted in this cycle."""
         return self._expected()[resource] + self._depths.column * self._cls.request[resource]
 
     def nonzero(self, resource: int) -> Floats:
-        """`expected` of cpu or memory, with the defaults for containers that ask for none."""
+        """`expected` of cpu or memory, with the defaults for containers without requests."""
         return self._load[len(self._alloc) + resource] + self._depths.column * self._cls.nonzero[resource]
 
     # Several resources -----------------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ class Columns:
         return alloc if self.offered_by_all(resources) else np.where(alloc > 0, alloc, 1.0)
 
     def used_after(self, resources: Resources) -> Floats:
-        """`used` and the task that is scored; [K, D, M]."""
+        """`used` with the scored task; [K, D, M]."""
         used = self._load[self._depths.of(resources)][:, None]
         added = self._depths.added(resources)[:, 1:]
         if self._promising:
@@ -146,23 +146,23 @@ class Columns:
         return used + added
 
     def expected_throughout(self, resources: Resources) -> Floats:
-        """`expected` at each depth and, at the end, with the last task; [K, D + 1, M]. The amounts with the task that
-        is scored are those of the next depth."""
+        """`expected` at each depth and, at the end, with the last task; [K, D + 1, M]. The quantities with the scored
+        task are those of the next depth."""
         return self._expected()[self._depths.of(resources)][:, None] + self._depths.added(resources)
 
     def nonzero_after(self) -> Floats:
-        """`nonzero` of cpu and memory and the task that is scored; [2, D, M]."""
+        """`nonzero` of cpu and memory with the scored task; [2, D, M]."""
         r = len(self._alloc)
         return self._load[r + CPU : r + MEMORY + 1, None] + self._depths.nonzero_after
 
-    # What is left ----------------------------------------------------------------------------------------------------
+    # Free resources --------------------------------------------------------------------------------------------------
 
     def unpromised(self, resources: Rows) -> Floats:
-        """What is neither taken nor promised; [K, M], the caller's own."""
+        """The quantities that are neither used nor pipelined; [K, M], a copy."""
         return self._alloc[resources] - self._charged()[resources]
 
     def promised(self, resources: Rows) -> Floats:
-        """What is promised of what is being released; [K, M]."""
+        """The quantities that pods are pipelined on; [K, M]."""
         return self._load[len(self._alloc) + 2 + resources]
 
     def _expected(self) -> Floats:

@@ -1,4 +1,4 @@
-"""A domain of the network, and what domains are looked for."""
+"""Network topology domains, and the purposes of searching them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from vcbatch.scheduler.model.columns import Rows
 
 
 class Domain(NamedTuple):
-    """A HyperNode as a place to put pods: its number in the tree and the rows of its nodes, ascending."""
+    """A HyperNode as a set of nodes to place pods on: its number in the tree and the rows of its nodes, ascending."""
 
     number: int
     name: str
@@ -18,9 +18,9 @@ class Domain(NamedTuple):
 
 
 class Purpose(Enum):
-    """What domains are looked for."""
+    """The purpose of a search for domains."""
 
     ALLOCATE = auto()
-    """To place pods on what is free or being released; near ones first."""
+    """To place pods on resources that are free or being released; lowest tiers first."""
     EVICT = auto()
-    """To place pods once others are evicted; far ones first, as they leave more choice of victims."""
+    """To place pods after evictions; highest tiers first, because they leave more choice of victims."""

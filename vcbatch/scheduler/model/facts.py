@@ -1,4 +1,4 @@
-"""Objects that only some plugins or actions read: kept as they are seen, by kind."""
+"""Objects that only some plugins or actions read, stored by kind."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 class Facts:
     """The objects of every kind that isn't part of the snapshot proper, by `namespace/name`.
 
-    Who derives something from them keeps it as long as `stamp` of the kind is the same.
+    Values derived from them can be cached as long as `stamp` of the kind is the same.
     """
 
     def __init__(self) -> None:
@@ -25,11 +25,11 @@ class Facts:
         return cast("Mapping[str, T]", self._objects.get(kind, {}))
 
     def stamp(self, kind: type[msgspec.Struct]) -> int:
-        """Grows whenever an object of the kind comes, changes or goes."""
+        """A number that grows whenever an object of the kind is added, changed or deleted."""
         return self._stamps.get(kind, 0)
 
     def put(self, obj: msgspec.Struct) -> bool:
-        """The object is there, or changed; whether that is news."""
+        """Add or update the object; returns whether it changed."""
         known = self._objects.setdefault(type(obj), {})
         key = _key(obj)
         before = known.get(key)
@@ -44,7 +44,7 @@ class Facts:
         return True
 
     def drop(self, obj: msgspec.Struct) -> bool:
-        """The object is gone; one of the same name with another UID stays."""
+        """Remove a deleted object, unless the one known by its name has another UID; returns whether it was removed."""
         known = self._objects.get(type(obj), {})
         before = known.get(_key(obj))
         if before is None or _meta(before).uid != _meta(obj).uid:

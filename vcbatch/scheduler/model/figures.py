@@ -1,6 +1,6 @@
-"""What queues and gangs hold and wait for, for whoever draws it: of a cycle only what isn't as it was after the last.
+"""Metrics of queues and gangs: of each cycle only the values that changed since the last one.
 
-Amounts are in the units of the snapshot: thousandths of cpu and of scalars, bytes of memory.
+Quantities are in the units of the snapshot: thousandths of cpu and of scalars, bytes of memory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from vcbatch.scheduler.model.resources import Dimensions, Matrix, Vector
 
 
 class Amount(StrEnum):
-    """What amounts of a queue there are."""
+    """The kinds of quantities of a queue."""
 
     ALLOCATED = "allocated"
     REQUEST = "request"
@@ -29,8 +29,8 @@ class Amount(StrEnum):
 
 
 class QueueAmount(NamedTuple):
-    """One amount of a queue, by resource; a resource without a limit isn't in it, and nothing is where the amount is
-    known no more."""
+    """One kind of quantity of a queue, by resource; a resource without a limit is left out. Empty if it isn't known any
+    more."""
 
     queue: str
     amount: Amount
@@ -38,8 +38,8 @@ class QueueAmount(NamedTuple):
 
 
 class QueueShare(NamedTuple):
-    """The largest part that a queue holds of anything it deserves; above 1 it holds what others may have back. None
-    where it is known no more."""
+    """The largest ratio of used to deserved of a queue; above 1, others may reclaim from it. None if it isn't known any
+    more."""
 
     queue: str
     share: float | None
@@ -54,10 +54,10 @@ class QueueWeight(NamedTuple):
 
 
 class GangFigures(NamedTuple):
-    """A gang that was looked at. `lacking` pods are missing for its minimum where it waits; `placed` have a place, of
-    which `binding` aren't bound yet as far as is known; `tried` where it was tried in this cycle and has to wait.
-    `waiting_since` is the time from which it waits, empty where it doesn't: of a gang that was scheduled before,
-    when it began to wait again, else its creation."""
+    """The metrics of a gang that was checked. `lacking` pods are missing for its minimum if it is pending; `placed`
+    pods have a node, of which `binding` aren't bound yet as far as is known; `tried` if it was tried in this cycle and
+    didn't start. `waiting_since` is the time since which it is pending, empty if it isn't: if the gang was scheduled
+    before, when it became pending again, else its creation."""
 
     uid: str
     namespace: str
@@ -73,7 +73,7 @@ class GangFigures(NamedTuple):
 
 
 class GangShare(NamedTuple):
-    """The dominant share of a gang, of one that was looked at or where the cluster grew or shrank."""
+    """The dominant share of a gang that was checked, or of any gang if the cluster's capacity changed."""
 
     uid: str
     namespace: str
@@ -83,7 +83,7 @@ class GangShare(NamedTuple):
 
 @dataclass(slots=True)
 class Figures:
-    """What is to be told of one cycle."""
+    """The metrics of one cycle."""
 
     amounts: list[QueueAmount] = field(default_factory=list[QueueAmount])
     shares: list[QueueShare] = field(default_factory=list[QueueShare])
@@ -109,7 +109,7 @@ class Measured:
 
 
 class FigureTracker:
-    """Remembers what was told."""
+    """Keeps the last reported metrics."""
 
     def __init__(self) -> None:
         self._amounts: dict[Amount, tuple[Sequence[str], Matrix]] = {}
@@ -117,7 +117,7 @@ class FigureTracker:
         self._weights: dict[str, int] = {}
 
     def amounts(self, measured: Measured, dims: Dimensions) -> list[QueueAmount]:
-        """What changed of all amounts, and those that nobody measures any more."""
+        """The quantities that changed, and empty ones for those that aren't recorded any more."""
         out: list[QueueAmount] = []
         for amount, (names, _) in self._amounts.items():
             if amount not in measured.amounts:
@@ -135,7 +135,7 @@ class FigureTracker:
         return out
 
     def shares(self, measured: Measured) -> list[QueueShare]:
-        """What changed of the shares of queues."""
+        """The shares of queues that changed."""
         before, now = self._shares, measured.shares
         if now is None:
             self._shares = None
@@ -147,7 +147,7 @@ class FigureTracker:
         return [QueueShare(names[row], float(shares[row]), bool(overused[row])) for row in rows]
 
     def weights(self, weights: Mapping[str, int]) -> tuple[list[QueueWeight], list[str]]:
-        """The weights that changed, and the queues that are gone. Asked when a queue changed."""
+        """The weights that changed, and the deleted queues. Called when a queue changed."""
         news = [QueueWeight(name, weight) for name, weight in weights.items() if self._weights.get(name) != weight]
         gone = sorted(self._weights.keys() - weights.keys())
         self._weights = dict(weights)
@@ -155,7 +155,7 @@ class FigureTracker:
 
 
 def _changed(before: tuple[Sequence[str], Matrix] | None, names: Sequence[str], now: Matrix) -> list[int]:
-    """The rows that have a name and aren't what they were."""
+    """The rows with a name whose values changed."""
     if before is None or before[0] is not names or before[1].shape != now.shape:
         return [row for row, name in enumerate(names) if name]
     return [row for row in np.flatnonzero((before[1] != now).any(axis=1)).tolist() if names[row]]

@@ -1,4 +1,4 @@
-"""How many members of a gang, of its roles and of the gangs inside it stand how."""
+"""Counts of a gang's members by status: of the gang, its roles and its sub-gangs."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ PLACED = (
 
 
 def whole_subs(job: Job, position: int, statuses: Sequence[TaskStatus]) -> int:
-    """How many sub-gangs of the rule at this position have all their members in these statuses; pending ones that ask
-    for nothing count as placed, as in the gang."""
+    """How many sub-gangs of the rule at this position have all their members in these statuses; pending best-effort
+    members count as placed, as in the gang."""
     size = job.rules[position].size
     return sum(1 for key in job.subs if key[0] == position and members_of_sub(job, key, statuses) >= size)
 
 
 def members_of_sub(job: Job, key: SubKey, statuses: Sequence[TaskStatus]) -> int:
-    """How many members of a sub-gang stand so, with the pending ones that ask for nothing."""
+    """How many members of a sub-gang have these statuses, pending best-effort ones included."""
     counts = job.subs.get(key)
     if counts is None:
         return 0
@@ -40,13 +40,13 @@ def members_of_sub(job: Job, key: SubKey, statuses: Sequence[TaskStatus]) -> int
 
 
 def enforced_roles(job: Job) -> dict[str, int]:
-    """The minimums of roles that count for this gang."""
+    """The minimums of roles that are enforced for this gang."""
     minimums = job.role_minimums
     return minimums if minimums and job.min_member >= sum(minimums.values()) else {}
 
 
 def count(job: Job, role: str, status: TaskStatus) -> int:
-    """How many tasks of the role are in this status."""
+    """How many tasks of the role have this status."""
     counts = job.roles.get(role)
     return 0 if counts is None else counts[status]
 
@@ -58,7 +58,7 @@ def placed(job: Job, role: str) -> int:
 
 
 def placed_or_best_effort(job: Job, role: str) -> int:
-    """Placed tasks of the role, and pending ones that ask for nothing."""
+    """The placed tasks of the role and its pending best-effort tasks."""
     found = placed(job, role)
     if job.pending_best_effort:
         found += sum(

@@ -1,4 +1,4 @@
-"""How near to each other the pods of a gang, or of a gang inside it, are to be: `spec.networkTopology`."""
+"""The network topology that a gang or a sub-gang requests: `spec.networkTopology`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class NetworkTopology:
-    """A hard one keeps the pods within one domain up to a tier; without a tier any domain will do, the nearest that has
-    room first, as in a soft one. The tier is given by number or by name."""
+    """A hard topology keeps the pods within one domain up to a tier; without a tier any domain is allowed, the lowest
+    tier with capacity first, as with a soft one. The tier is given by number or by name."""
 
     hard: bool
     tier: int | None = None
@@ -18,7 +18,7 @@ class NetworkTopology:
 
     @staticmethod
     def read(given: Mapping[str, Any] | None) -> NetworkTopology | None:
-        """As written; the mode is hard where none is given. None where there is no topology."""
+        """The topology as written; the mode is hard if none is given. None without a topology."""
         if not given:
             return None
         tier = given.get("highestTierAllowed")
@@ -30,5 +30,5 @@ class NetworkTopology:
 
     @property
     def bounded(self) -> bool:
-        """Whether there are domains that it rules out."""
+        """Whether it excludes any domains."""
         return self.hard and (self.tier is not None or bool(self.tier_name))

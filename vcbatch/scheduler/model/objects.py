@@ -1,5 +1,5 @@
-"""What the snapshot holds of each pod, gang, queue and node. Amounts are in the arrays of the tables; these objects
-hold the rest and their row."""
+"""The objects of the snapshot: pods, gangs, queues and nodes. Quantities are in the arrays of the tables; these objects
+have everything else, and their row."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from vcbatch.scheduler.model.sub_gangs import SubGangRule, SubKey
 
 
 class TaskStatus(IntEnum):
-    """Where a pod stands. ALLOCATED and PIPELINED exist inside a cycle only."""
+    """The status of a pod. ALLOCATED and PIPELINED exist within a cycle only."""
 
     PENDING = 0
     ALLOCATED = 1
@@ -38,7 +38,7 @@ class TaskStatus(IntEnum):
 
     @property
     def wire(self) -> str:
-        """The word that messages use."""
+        """The name that messages use."""
         return self.name.capitalize()
 
 
@@ -46,16 +46,16 @@ STATUSES = len(TaskStatus)
 _PENDING, _ALLOCATED, _PIPELINED, _BINDING, _BOUND, _RUNNING, _RELEASING, _SUCCEEDED, _FAILED, _ = map(int, TaskStatus)
 """Plain integers index the counters of a gang several times faster than members of an enumeration."""
 ALLOCATED_STATUSES = frozenset({TaskStatus.ALLOCATED, TaskStatus.BINDING, TaskStatus.BOUND, TaskStatus.RUNNING})
-"""Statuses that count as held by the gang and its queue."""
+"""Statuses that count as allocated to the gang and its queue."""
 FINISHED_STATUSES = frozenset({TaskStatus.SUCCEEDED, TaskStatus.FAILED})
 HOLDING = frozenset({TaskStatus.BINDING, TaskStatus.BOUND, TaskStatus.RUNNING, TaskStatus.UNKNOWN})
-"""Statuses in which a pod takes its room of a node and isn't leaving."""
+"""Statuses in which a pod uses resources of its node and isn't terminating."""
 OFF_NODE = frozenset({TaskStatus.PENDING, TaskStatus.SUCCEEDED, TaskStatus.FAILED})
-"""Statuses in which a pod takes nothing of a node."""
+"""Statuses in which a pod uses no resources of a node."""
 
 
 class Phase(IntEnum):
-    """A PodGroup's phase; the wire word is the capitalised name."""
+    """A PodGroup's phase; the name on the wire is capitalised."""
 
     PENDING = 0
     INQUEUE = 1
@@ -69,7 +69,7 @@ class Phase(IntEnum):
 
     @staticmethod
     def parse(text: str) -> Phase:
-        """An empty or unknown word is Pending."""
+        """The phase of this name; Pending for an empty or unknown one."""
         return _PHASES.get(text, Phase.PENDING)
 
 
@@ -78,7 +78,7 @@ _WORDS = {phase: word for word, phase in _PHASES.items()}
 
 
 class Task:
-    """One pod. `node` is the node's name, empty where it has none; `index` is None where the pod carries none."""
+    """One pod. `node` is the node's name, empty without one; `index` is None if the pod has none."""
 
     __slots__ = (
         "awaits_room",
@@ -109,13 +109,13 @@ class Task:
 
     def __init__(self, *, uid: str, namespace: str, name: str, cls: TaskClass, job: Job | None, pod: Pod) -> None:
         self.pod = pod
-        """The pod as last seen, for what only some plugins read."""
+        """The pod as last observed, for fields that only some plugins read."""
         self.preemptable = True
-        """Whether it may be evicted for others (Volcano: true where nobody says)."""
+        """Whether it may be evicted for others (Volcano: true by default)."""
         self.stays = False
-        """Whether it belongs to its node, or to the cluster itself, so that it is never removed for others."""
+        """Whether it belongs to its node, or to the cluster itself, so that it is never evicted."""
         self.evicting = False
-        """Whether its eviction was decided and isn't seen yet."""
+        """Whether its eviction was decided and isn't observed yet."""
         self.uid = uid
         self.namespace = namespace
         self.name = name
@@ -124,9 +124,9 @@ class Task:
         self.status = TaskStatus.PENDING
         self.node = ""
         self.nominated = ""
-        """The node that is kept for it (`status.nominatedNodeName`), empty where none is."""
+        """The nominated node (`status.nominatedNodeName`), empty without one."""
         self.nominating = False
-        """Whether that was decided here and isn't seen yet."""
+        """Whether the nomination was decided here and isn't observed yet."""
         self.role = ""
         self.sub: SubKey | None = None
         self.priority = 1
@@ -136,45 +136,44 @@ class Task:
         self.gated = False
         """Whether it has any scheduling gate."""
         self.awaits_room = False
-        """Whether the gate of its queue is the only one, which it asked for."""
+        """Whether the gate of its queue, which it requested, is its only gate."""
         self.condition = ""
-        """What its PodScheduled=False condition says, as far as is known: the kind of the blocker that was told, or
-        the condition's reason where an earlier scheduler wrote it (`reported` is false then)."""
+        """The content of its PodScheduled=False condition, as far as is known: the kind of the reported blocker, or the
+        condition's reason if an earlier scheduler wrote it (`reported` is false then)."""
         self.reported = False
         self.seat = -1
-        """Its row in the victim table; -1 where it isn't in it."""
+        """Its row in the victim table; -1 if it isn't in it."""
 
     def nominate(self, node: str) -> None:
-        """Decide which node is kept for it."""
+        """Set its nominated node."""
         self.nominated, self.nominating = node, True
 
 
 class Job:
-    """One gang: a PodGroup and its pods. Known from the first of either; schedulable with both and a queue.
+    """One gang: a PodGroup and its pods. Created for the first of either; schedulable with both and a queue.
 
     Attributes:
         row: its row in the job table.
         counts: number of tasks per status, indexed by TaskStatus.
-        roles: the same per role.
-        rules: the gangs inside it that its PodGroup asks for.
-        subs: the same per sub-gang.
-        pending_best_effort: pending tasks that ask for nothing.
-        awaiting_room: pending tasks that only the gate of their queue holds back.
-        phase: as decided so far, which the API may not have seen yet.
-        written: the status as last seen or last sent, whichever is newer.
-        seen: the status as last seen.
-        parked: what the snapshot's stamps were when it failed to start, None while it is to be tried.
-        blocker: what parked it.
-        searches: how often in turn a search for a placement of it ended without an answer.
-        searched: what it was last searched for in vain on; None while it wasn't.
-        verdict: whether it can't start even on empty nodes, and what that was found on; None while nobody asked.
-        reported: what the last event about it was about.
-        set_aside: why it isn't tried at all; empty where it is.
-        topology: how near to each other its pods are to be.
-        domain: the domain that it holds places in, as the PodGroup says or was told last.
-        groupless_since: since when its pods wait for a PodGroup that doesn't exist, as far as cycles saw; None where
-            none do.
-        reported_groupless: whether that was reported of its pods, and nothing else since.
+        roles: the counts per role.
+        rules: the rules of its sub-gangs, from its PodGroup.
+        subs: the counts per sub-gang.
+        pending_best_effort: number of pending best-effort tasks.
+        awaiting_room: number of pending tasks that only the gate of their queue keeps from being placed.
+        phase: as decided so far, which may not be written yet.
+        written: the status as last observed or last sent, whichever is newer.
+        seen: the status as last observed.
+        parked: the snapshot's stamps when it failed to start; None while it has to be tried.
+        blocker: why it is parked.
+        searches: how many consecutive searches for its placement ended without a result.
+        searched: the stamp of the last failed search; None without one.
+        verdict: whether it can't start even on empty nodes, with the state that this is valid for; None if not computed.
+        reported: the kind of the last event about it.
+        set_aside: why it isn't tried at all; empty if it is.
+        topology: its network topology.
+        domain: the domain of its placed pods, as its PodGroup records or was last sent.
+        groupless_since: since when its pods have lacked their PodGroup, as far as cycles observed; None if they don't.
+        reported_groupless: whether that was the last report on its pods.
     """
 
     __slots__ = (
@@ -242,21 +241,21 @@ class Job:
 
     @property
     def bound_to_domains(self) -> bool:
-        """Whether it matters to the gang, or to one inside it, in which domains of the network its pods are."""
-        if not self.rules:  # most gangs; asked several times of each
+        """Whether the gang, or a sub-gang, has a network topology."""
+        if not self.rules:  # most gangs; called several times for each
             return self.topology is not None
         return self.topology is not None or any(rule.topology is not None for rule in self.rules)
 
     @property
     def confined(self) -> bool:
-        """Whether there are domains of the network that are ruled out for it, or for a gang inside it."""
+        """Whether the network topology of the gang, or of a sub-gang, excludes any domains."""
         given = (self.topology, *(rule.topology for rule in self.rules))
         return any(topology is not None and topology.bounded for topology in given)
 
     @property
     def queue_takes(self) -> bool:
-        """Whether the state of its queue lets it in, or leaves it there: an Open queue takes any gang, a Closing one
-        those that it took before. False where it has no queue."""
+        """Whether the state of its queue admits it: an Open queue accepts any gang, a Closing one those that it
+        accepted before. False without a queue."""
         return self.queue is not None and (self.queue.open or (self.queue.closing and self._taken_before))
 
     @property
@@ -271,7 +270,7 @@ class Job:
 
     @property
     def queue_name(self) -> str:
-        """Empty where its queue doesn't exist, or isn't known."""
+        """The name of its queue; empty if the queue doesn't exist or isn't known."""
         return "" if self.queue is None else self.queue.name
 
     @property
@@ -283,7 +282,7 @@ class Job:
         return (self.group.spec.min_task_member if self.group else None) or {}
 
     def be_of(self, group: PodGroupView | None) -> None:
-        """This is its PodGroup now; None where it has none any more."""
+        """Set its PodGroup; None if it was deleted."""
         self.group = group
         self.groupless_since = None
         self.creation = (group.metadata.creation_timestamp if group else None) or ""
@@ -296,23 +295,23 @@ class Job:
 
     @property
     def ready_count(self) -> int:
-        """Tasks that are placed or done well (ReadyTaskNum)."""
+        """The number of tasks that are placed or have succeeded (ReadyTaskNum)."""
         c = self.counts
         return c[_ALLOCATED] + c[_BINDING] + c[_BOUND] + c[_RUNNING] + c[_SUCCEEDED]
 
     @property
     def waiting_count(self) -> int:
-        """Tasks placed on what is being released (WaitingTaskNum)."""
+        """The number of pipelined tasks (WaitingTaskNum)."""
         return self.counts[_PIPELINED]
 
     @property
     def valid_count(self) -> int:
-        """Tasks that are placed, done well or could be placed (ValidTaskNum)."""
+        """The number of tasks that are placed, have succeeded or could be placed (ValidTaskNum)."""
         return self.ready_count + self.counts[_PIPELINED] + self.counts[_PENDING]
 
 
 class Run:
-    """Consecutive pending tasks of one gang and sub-gang, in task order, that are alike in class and role."""
+    """Consecutive pending tasks of one gang and sub-gang, in task order, with the same class and role."""
 
     __slots__ = ("cls", "role", "sub", "tasks")
 
@@ -323,12 +322,12 @@ class Run:
         self.tasks = tasks
 
     def rest(self, placed: int) -> Run:
-        """What is left of it once so many are placed."""
+        """The run without its first `placed` tasks."""
         return Run(self.cls, self.role, self.sub, self.tasks[placed:])
 
 
 class Queue:
-    """One queue. `capability` is None where the queue has none; `capability_named` has the columns that it names."""
+    """One queue. `capability` is None if the queue has none; `capability_named` has the columns that it names."""
 
     __slots__ = ("capability", "capability_named", "guarantee", "jobs", "name", "reported", "row", "view")
 
@@ -341,21 +340,22 @@ class Queue:
         self.capability_named: Mask | None = None
         self.guarantee: Vector | None = None
         self.reported: dict[str, str] | None = None
-        """`status.allocated` as last seen or sent; None before either."""
+        """`status.allocated` as last observed or sent; None before either."""
 
     @property
     def open(self) -> bool:
-        """A queue whose state isn't known yet counts as open, so that a new queue works before its controller ran."""
+        """Whether the queue is Open. A queue without a state counts as open, so that a new queue works before its
+        controller ran."""
         return self.view.status.state in ("", "Open")
 
     @property
     def closing(self) -> bool:
-        """Whether it takes no new gang and waits for those that it took."""
+        """Whether the queue accepts no new gangs and waits for those that it accepted."""
         return self.view.status.state == "Closing"
 
     @property
     def fifo(self) -> bool:
-        """Whether a gang that can't start holds up those behind it."""
+        """Whether a gang that can't start blocks those behind it."""
         return self.view.spec.dequeue_strategy == "fifo"
 
     @property
@@ -363,7 +363,7 @@ class Queue:
         return max(self.view.spec.weight, 0)
 
     def be_as(self, view: QueueView) -> bool:
-        """This is the queue now. Whether that may change a decision; what its status says it holds changes none."""
+        """Update the queue. Returns whether that may change a decision; its reported usage never does."""
         before, self.view = self.view, view
         if view.status.allocated is not None:
             self.reported = {k: str(v) for k, v in view.status.allocated.items()}
@@ -375,7 +375,7 @@ class Queue:
         )
 
     def read_limits(self, dims: Dimensions) -> None:
-        """Take over what it may hold and what it is sure of, amounts of which `dims` has a column for each."""
+        """Read the capability and guarantee of the spec; `dims` has a column for each resource in them."""
         spec = self.view.spec
         guarantee = spec.guarantee.resource if spec.guarantee else None
         self.guarantee = dims.vector(guarantee) if guarantee else None
@@ -389,7 +389,7 @@ class Queue:
                     self.capability_named[column] = True
 
     def pad(self, dims: Dimensions) -> None:
-        """Extend its amounts by the resource names learned since."""
+        """Extend its vectors by the resource names that were added since."""
         if self.capability is not None and self.capability_named is not None:
             missing = len(dims) - len(self.capability_named)
             self.capability = dims.padded(self.capability)
@@ -399,11 +399,11 @@ class Queue:
 
 
 Arrivals = list[tuple[Sequence[Task], Sequence["NodeInfo"]]]
-"""Tasks that came to nodes, one each, and aren't entered among those on the nodes yet."""
+"""Tasks that were placed on nodes, one each, and aren't in the nodes' `tasks` yet."""
 
 
 class NodeInfo:
-    """One node name: what is known of the node itself (`row` is -1 while there is no such node) and the pods on it."""
+    """One node name: the node itself (`row` is -1 while it doesn't exist) and the pods on it."""
 
     __slots__ = (
         "_arrivals",
@@ -421,36 +421,36 @@ class NodeInfo:
     )
 
     def __init__(self, name: str, arrivals: Arrivals) -> None:
-        """`arrivals` are those of all nodes."""
+        """`arrivals` are shared by all nodes."""
         self.name = name
         self._arrivals = arrivals
         self.row = -1
         self.node: Node | None = None
-        """The node as last seen, for what only some plugins read."""
+        """The node as last observed, for fields that only some plugins read."""
         self.present = False
         self.labels: dict[str, str] = {}
         self.taints: tuple[Taint, ...] = ()
         self.allocatable: Mapping[str, str | int | float] = {}
         self.served: Mapping[str, int] = {}
-        """How many devices it reaches for each extended resource that it doesn't offer itself and a class backs."""
+        """The number of its devices per extended resource that it doesn't report itself and a DeviceClass provides."""
         self.images: dict[str, int] = {}
         self._tasks: dict[str, Task] = {}
         self.ports: dict[HostPort, int] = {}
 
     @property
     def offers(self) -> Mapping[str, str | int | float]:
-        """What pods may ask of it: what it says, and what its devices serve."""
+        """The resources that pods may request of it: those that it reports, and those that its devices provide."""
         return {**self.allocatable, **self.served} if self.served else self.allocatable
 
     @property
     def starting(self) -> bool:
-        """Whether it is being added to the cluster: its labels and what it offers aren't final."""
+        """Whether it is being added to the cluster: its labels and resources aren't final."""
         return any(taint.key in STARTING_TAINTS for taint in self.taints)
 
     @property
     def tasks(self) -> dict[str, Task]:
-        """The pods on it, by UID. Those that a cycle placed are entered when somebody looks: the usage of a node that
-        nobody looked at for long are slow to reach, which is most of what placing a pod would cost."""
+        """The pods on it, by UID. Pods placed in a cycle are entered on the next read: writing to dictionaries that
+        aren't in the processor's cache would be most of the cost of placing a pod."""
         if self._arrivals:
             for tasks, infos in self._arrivals:
                 for task, info in zip(tasks, infos, strict=True):
@@ -459,7 +459,7 @@ class NodeInfo:
         return self._tasks
 
     def count_ports(self, ports: Sequence[HostPort], step: int) -> None:
-        """A pod that takes these of its ports came (`step` 1) or went (-1)."""
+        """Count the host ports of a pod that was added (`step` 1) or removed (-1)."""
         for port in ports:
             self.ports[port] = self.ports.get(port, 0) + step
             if self.ports[port] <= 0:

@@ -1,4 +1,5 @@
-"""What a pod takes of its node: the requests of its containers, and what they hold while the pod is being resized."""
+"""The request of a pod: the requests of its containers, and the resources that they keep while the pod is being
+resized."""
 
 from __future__ import annotations
 
@@ -11,20 +12,20 @@ from vcbatch.scheduler.model.resources import CPU, MEMORY, PODS, Dimensions, Vec
 
 NONZERO_CPU = 100.0
 NONZERO_MEMORY = 200.0 * 1024 * 1024
-"""What a container that asks for nothing counts as in the least- and most-allocated scores (kube-scheduler's
+"""The defaults for a container without requests in the least- and most-allocated scores (kube-scheduler's
 `GetNonzeroRequests`)."""
 
 _Amounts = Mapping[str, str | int | float]
 
 
 def pod_request(pod: Pod, dims: Dimensions) -> tuple[Vector, Vector]:
-    """What the pod takes of its node ([R]), and the same for cpu and memory with defaults per container ([2]).
+    """The request of the pod ([R]), and the same for cpu and memory with defaults per container ([2]).
 
-    The larger of the running containers' sum and the peak while init containers run, where init containers that
-    restart (side-cars) keep what they took; pod-level requests replace the sum; overhead is added (Kubernetes
-    `resource.PodRequests`). A container takes the maximum of what it asks for, what the kubelet has reserved for it and
-    what it runs with; where the kubelet has said that a resize is infeasible, what it asks for doesn't count (KEP-1287;
-    Kubernetes component-helpers, resource/helpers.go). One pod slot is always taken.
+    The larger of the running containers' sum and the peak while init containers run, where init containers that restart
+    (side-cars) keep their requests; pod-level requests replace the sum; overhead is added (Kubernetes
+    `resource.PodRequests`). A container counts with the maximum of its request, the resources that the kubelet has
+    reserved for it and those that it runs with; if the kubelet reported a resize as infeasible, its request doesn't
+    count (KEP-1287; Kubernetes component-helpers, resource/helpers.go). One pod slot is always used.
     """
     spec = pod.spec
     held = _held(pod)
@@ -52,7 +53,7 @@ def pod_request(pod: Pod, dims: Dimensions) -> tuple[Vector, Vector]:
 
 
 def pod_limits(pod: Pod, dims: Dimensions) -> Vector:
-    """The most cpu and memory that its containers may use together ([2]): their limits, else what they ask for."""
+    """The most cpu and memory that its containers may use together ([2]): their limits, else their requests."""
     total = np.zeros(2)
     for container in pod.spec.containers:
         resources = container.resources
@@ -71,8 +72,8 @@ def _of_pod(pod: Pod, dims: Dimensions) -> Vector:
 
 
 def held_text(pod: Pod) -> tuple[object, ...]:
-    """A key that differs wherever what containers hold could make another request of the same spec; empty for pods
-    that aren't being resized."""
+    """A key that differs wherever the reported resources of containers could change the request of the same spec; empty
+    for pods that aren't being resized."""
     held = _held(pod)
     if not held and pod.status.allocated_resources is None and pod.status.resources is None:
         return ()
@@ -84,7 +85,7 @@ def held_text(pod: Pod) -> tuple[object, ...]:
 
 
 def _held(pod: Pod) -> dict[str, ContainerStatus]:
-    """The containers, by name, of which the kubelet reports resources other than the spec's (see `Pod`)."""
+    """The containers, by name, for which the kubelet reports resources other than the spec's (see `Pod`)."""
     status = pod.status
     if status.container_statuses is None:
         return {}
@@ -131,7 +132,7 @@ def _sum_of(pod: Pod, dims: Dimensions, held: Mapping[str, ContainerStatus], *, 
 
 
 def _asked(resources: ResourceRequirements | None, dims: Dimensions, *, nonzero: bool = False) -> Vector:
-    """A limit without a request is a request, as the API server defaults it."""
+    """The requests; a limit without a request counts as one, as the API server defaults it."""
     requests = {} if resources is None else {**(resources.limits or {}), **(resources.requests or {})}
     return _filled(requests, dims, nonzero=nonzero)
 

@@ -1,4 +1,4 @@
-"""Places that are kept for a gang: what it was when it was promised them."""
+"""A reservation of nodes for a gang: the properties of the gang when it was made."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Promise:
 
     @staticmethod
     def to(job: Job, *, until: datetime, lacking: datetime | None = None) -> Promise:
-        """One to the gang as it is."""
+        """A reservation for the gang with its present properties."""
         return Promise(job.uid, job.queue_name, job.priority, until, lacking)
 
     def is_to(self, job: Job) -> bool:
-        """Whether the gang is still the one that it was made to."""
+        """Whether the gang is still the one that the reservation was made for."""
         return (self.uid, self.queue, self.priority) == (job.uid, job.queue_name, job.priority)

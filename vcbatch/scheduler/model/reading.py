@@ -1,4 +1,4 @@
-"""What objects say, as the scheduler understands it: statuses, priorities, indexes, taints."""
+"""The meaning of fields of objects for the scheduler: statuses, priorities, indexes, taints."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Amount: TypeAlias = str | int | float
 
 
 def status_of(pod: Pod) -> TaskStatus:
-    """Where the pod stands by its phase, its node and whether it is being deleted."""
+    """The pod's status by its phase, its node and whether it is being deleted."""
     phase = pod.status.phase or PodPhase.PENDING
     if phase == PodPhase.RUNNING:
         return TaskStatus.RELEASING if pod.metadata.deletion_timestamp else TaskStatus.RUNNING
@@ -42,8 +42,8 @@ def note(meta: ObjectMeta, key: str) -> str:
 
 
 def index_of(meta: ObjectMeta) -> int | None:
-    """The pod's index in its task: the last part of a name `job-task-index`, as Volcano orders by, else what the pod
-    says of itself."""
+    """The pod's index in its task: the last part of a name `job-task-index`, by which Volcano sorts, else the pod's
+    annotation or label."""
     parts = meta.name.split("-")
     named = _integer(parts[-1]) if len(parts) >= 3 else None
     return _integer(note(meta, names.TASK_INDEX)) if named is None else named
@@ -57,7 +57,7 @@ def _integer(text: str) -> int | None:
 
 
 def priority_of(pod: Pod) -> int:
-    """1 where nobody says; the task-priority annotation is heard last (Volcano's NewTaskInfo)."""
+    """The task-priority annotation, else the pod's priority, else 1 (Volcano's NewTaskInfo)."""
     own = _integer((pod.metadata.annotations or {}).get(names.TASK_PRIORITY, ""))
     if own is not None:
         return own
@@ -65,28 +65,28 @@ def priority_of(pod: Pod) -> int:
 
 
 def preemptable(meta: ObjectMeta) -> bool:
-    """Whether a pod may be evicted for others: true where nobody says, false where it says what is no boolean."""
+    """Whether a pod may be evicted for others: true by default, false if the annotation or label isn't a boolean."""
     said = note(meta, names.PREEMPTABLE)
     return said in TRUE if said else True
 
 
 TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
-"""What Go reads as true."""
+"""The strings that Go parses as true."""
 
 
 def asks_for_room(pod: Pod) -> bool:
-    """Whether the pod asks to wait for room in its queue behind the queue's scheduling gate."""
+    """Whether the pod requests to wait behind the scheduling gate of its queue for capacity."""
     return (pod.metadata.annotations or {}).get(names.QUEUE_ALLOCATION_GATE) == "true"
 
 
 def awaits_room(pod: Pod) -> bool:
-    """Whether that gate is what holds the pod back, and no other does."""
+    """Whether that gate is the pod's only gate."""
     gates = pod.spec.scheduling_gates
     return bool(gates) and asks_for_room(pod) and all(gate.name == names.QUEUE_ALLOCATION_GATE for gate in gates)
 
 
 def unscheduled_reason(pod: Pod) -> str:
-    """The reason of its condition PodScheduled=False, or that of this scheduler where its PodGroup was missing; empty
+    """The reason of its condition PodScheduled=False, or that of this scheduler if its PodGroup was missing; empty
     without one."""
     for condition in pod.status.conditions or ():
         if condition.type == "PodScheduled" and condition.status == "False":
@@ -96,8 +96,8 @@ def unscheduled_reason(pod: Pod) -> str:
 
 
 def with_oversubscription(node: Node, offered: Mapping[str, Amount] | None) -> Mapping[str, Amount]:
-    """What a node offers, and what Volcano's agent found to be spare besides: milli-cores and bytes, as annotations
-    say. An annotation that is no amount adds nothing."""
+    """The allocatable resources of a node, with those that Volcano's agent found to be spare: milli-cores and bytes, in
+    annotations. An invalid annotation adds nothing."""
     notes = node.metadata.annotations
     if not notes or not (names.OVERSUBSCRIPTION_CPU in notes or names.OVERSUBSCRIPTION_MEMORY in notes):
         return offered or {}
@@ -114,7 +114,7 @@ def with_oversubscription(node: Node, offered: Mapping[str, Amount] | None) -> M
 
 
 def _spare(text: str) -> int:
-    """A whole number; 0 where it is none, or less."""
+    """The number truncated to an integer; 0 if it is invalid or negative."""
     try:
         number = float(text)
     except ValueError:
@@ -130,10 +130,10 @@ def _exact(given: Amount) -> Quantity:
 
 
 def taints_of(node: Node) -> tuple[Taint, ...]:
-    """The taints that keep pods away or make them stay away, with those that the node's state stands for.
+    """The taints that keep pods from the node or evict them, with those that its state implies.
 
-    In a cluster the node lifecycle controller taints a node that isn't ready; where nobody does, its condition is
-    heard all the same.
+    In a cluster the node lifecycle controller taints a node that isn't ready; without that controller its condition
+    counts all the same.
     """
     taints = list(node.spec.taints or ())
     keys = {t.key for t in taints if t.effect in HARD_EFFECTS}
@@ -149,7 +149,7 @@ def taints_of(node: Node) -> tuple[Taint, ...]:
 
 
 def stays(pod: Pod) -> bool:
-    """Whether the pod is part of its node or of the cluster: one of a DaemonSet, a static one, or one of a system
+    """Whether the pod is part of its node or of the cluster: a pod of a DaemonSet, a static pod, or one of a system
     priority class in kube-system, which no scheduler evicts."""
     owner = pod.metadata.controller_owner()
     if owner is not None and owner.kind in ("DaemonSet", "Node"):
@@ -161,12 +161,12 @@ def stays(pod: Pod) -> bool:
 
 
 def domain_of(group: PodGroupView) -> str:
-    """The domain of the network in which the gang holds places, as its PodGroup says; empty where it doesn't."""
+    """The network topology domain of the gang's placed pods, as its PodGroup records; empty if it doesn't."""
     return (group.metadata.annotations or {}).get(names.JOB_ALLOCATED_HYPERNODE, "")
 
 
 def same_notes(one: PodGroupView, other: PodGroupView) -> bool:
-    """Whether the annotations of both say the same, apart from what the scheduler itself says of a gang that waits."""
+    """Whether both have the same annotations, apart from those that the scheduler itself writes on a pending gang."""
     return one.metadata.annotations == other.metadata.annotations or _others_notes(one) == _others_notes(other)
 
 

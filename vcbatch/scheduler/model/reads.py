@@ -1,4 +1,4 @@
-"""What the scheduler reads: every kind, with the struct it is decoded to, in the order in which a world is told."""
+"""The kinds that the scheduler reads, with the struct of each, in the order in which a scheduler receives them."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from vcbatch.api.usage import NodeUsage
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """One kind. `key` names its list in a world file; `optional` where a cluster may not serve it; `of_nodes` where it
-    says what nodes are, so that filters kept for them are computed again when it changes."""
+    """One kind. `key` names its list in a file; `optional` if a cluster may not serve it; `of_nodes` if it describes
+    nodes, so that cached filters are recomputed when it changes."""
 
     key: str
     resource: Resource
@@ -41,7 +41,7 @@ class Read:
     optional: bool = False
     of_nodes: bool = False
     single: bool = False
-    """Only single ones are read, by name, of those who need them; they are never listed."""
+    """Only single objects are read, by name, those that are needed; they are never listed."""
 
 
 READS: Sequence[Read] = (
@@ -68,7 +68,7 @@ READS: Sequence[Read] = (
     Read("podGroups", resources.PODGROUPS, PodGroupView),
     Read("pods", resources.PODS, Pod),
 )
-"""A kind that is none of the snapshot's own is kept in `Snapshot.facts`; to have another one read, add its line."""
+"""Kinds that aren't part of the snapshot proper are kept in `Snapshot.facts`; a line here adds another one."""
 
 MEASURED: Sequence[Read] = (Read("nodeUsages", resources.NODE_USAGES, NodeUsage),)
-"""What no API serves as it is read: the runtime makes these objects of what it measures."""
+"""Kinds that no API serves in this form: the runtime creates these objects from measurements."""

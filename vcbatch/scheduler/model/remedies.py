@@ -1,4 +1,4 @@
-"""Remedies that are about gangs."""
+"""Remedies that refer to gangs."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from vcbatch.scheduler.model.objects import Job
 
 
 def gang(job: Job) -> str:
-    """The PodGroup, as remedies name objects."""
+    """The PodGroup in the form `podgroup/KEY` that remedies use."""
     return f"podgroup/{job.key}"
 
 
 def wait_for(key: str) -> list[Remedy]:
-    """Until this gang, by `namespace/name`, is through."""
+    """The remedy to wait until this gang, by `namespace/name`, has finished."""
     return [Remedy(RemedyAction.WAIT, f"podgroup/{key}")]

@@ -1,9 +1,9 @@
-"""Resource names as columns, and the comparisons that decisions rest on.
+"""Resource names as columns, and the comparisons that decisions use.
 
-Amounts are float64 in the finest unit that matters: milli-cores of cpu; bytes of memory, ephemeral storage and huge
-pages; whole pods; thousandths of every other scalar. What comes from objects is an integer in these units, so sums are
-exact up to 2**53; only computed amounts (deserved shares, scaled totals) have fractions, and only for those matters
-the tolerance of Volcano's comparisons.
+Quantities are float64 in the finest relevant unit: milli-cores of cpu; bytes of memory, ephemeral storage and huge
+pages; whole pods; thousandths of every other scalar. Quantities of objects are integers in these units, so sums are
+exact up to 2**53; only computed quantities (deserved shares, scaled totals) have fractions, and the tolerance of
+Volcano's comparisons matters only for those.
 """
 
 from __future__ import annotations
@@ -17,29 +17,30 @@ import numpy.typing as npt
 from vcbatch.api.quantity import MalformedQuantity, binary_text, decimal_text, milli_text, parse_quantity
 
 Vector: TypeAlias = npt.NDArray[np.float64]
-"""One amount per resource, shape [R]."""
+"""One quantity per resource, shape [R]."""
 Matrix: TypeAlias = npt.NDArray[np.float64]
-"""Amounts per resource of many things, shape [R, N] for nodes and [J, R] for jobs and queues."""
+"""Quantities per resource of several objects, shape [R, N] for nodes and [J, R] for jobs and queues."""
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
 CPU, MEMORY, PODS = 0, 1, 2
 """The columns that every cluster has."""
 EPS = 0.1
-"""Amounts closer than this are equal where a comparison is tolerant (Volcano's `minResource`)."""
+"""Quantities closer than this are equal in comparisons with tolerance (Volcano's `minResource`)."""
 
 _MOST_CPU, _MOST = 2.0**43, 2.0**52
-"""What a pod or gang counts for at most: more than any node has, and so little that sums with it stay exact."""
+"""The most that the request of a pod or gang counts as: more than any node has, and low enough that sums with it stay
+exact."""
 
 _BYTES = frozenset({"memory", "ephemeral-storage"})
 _NATIVE = frozenset({"cpu", "memory", "pods", "ephemeral-storage"})
 
 _MOST_UNITS = 2**63 - 1
-"""Kubernetes caps larger amounts (apimachinery pkg/api/resource/quantity.go)."""
+"""Kubernetes caps larger quantities (apimachinery pkg/api/resource/quantity.go)."""
 
 
 def is_scheduled_resource(name: str) -> bool:
-    """Whether this name is something that nodes have: native, huge pages, attachable volumes or an extended resource.
-    Quota names (`count/...`, `requests.*`) and anything else are no amounts of a pod."""
+    """Whether nodes can have a resource of this name: native, huge pages, attachable volumes or an extended resource.
+    Quota names (`count/...`, `requests.*`) and anything else aren't resources of a pod."""
     if name in _NATIVE or name.startswith(("hugepages-", "attachable-volumes-")):
         return True
     return "/" in name and not name.startswith(("count/", "requests.", "limits."))
@@ -55,8 +56,8 @@ def _in_bytes(name: str) -> bool:
 
 
 class Dimensions:
-    """The resource names met so far, each with its column. Names only ever get added. `ignored` names count for
-    nothing: some plugin sees to them."""
+    """The resource names known so far, each with its column. Names are never removed. `ignored` names don't count: some
+    plugin accounts for them itself."""
 
     __slots__ = ("_amounts", "_column", "ignored", "names")
 
@@ -73,15 +74,15 @@ class Dimensions:
         return self._column.get(name)
 
     def learn(self, names: Iterable[str]) -> None:
-        """Give every name that nodes can have a column. Vectors made before are shorter afterwards: see `padded`."""
+        """Add a column for every name that nodes can have. Existing vectors are shorter afterwards: see `padded`."""
         for name in names:
             if name not in self._column and name not in self.ignored and is_scheduled_resource(name):
                 self._column[name] = len(self.names)
                 self.names.append(name)
 
     def amount(self, name: str, quantity: str | float) -> float:
-        """A quantity in the unit of its column. What is no quantity counts as nothing: the API server refuses it, and
-        an object that slipped through must not stop the others."""
+        """A quantity in the unit of its column. An invalid quantity counts as zero: the API server rejects it, and an
+        object with one must not block the others."""
         milli = name == "cpu" or not (name == "pods" or _in_bytes(name))
         key = (milli, quantity)
         known = self._amounts.get(key)
@@ -96,7 +97,7 @@ class Dimensions:
         return known
 
     def vector(self, quantities: Mapping[str, str | int | float] | None) -> Vector:
-        """The amounts by column; names that no node has are dropped."""
+        """The quantities by column; names that no node can have are dropped."""
         if quantities:
             self.learn(quantities)
         out = np.zeros(len(self.names))
@@ -107,19 +108,19 @@ class Dimensions:
         return out
 
     def bounded(self, vector: Vector) -> Vector:
-        """Of amounts that somebody asks for those that can be added up and taken back: none is below zero, and none so
-        large that the others are lost beside it."""
+        """The requests clipped to quantities that can be added and subtracted exactly: none below zero, and none so
+        large that smaller ones would be lost by rounding."""
         out = np.clip(vector, 0.0, _MOST)
         out[CPU] = min(out[CPU], _MOST_CPU)
         return out
 
     def padded(self, vector: Vector) -> Vector:
-        """The same amounts with zeros for the names learned since."""
+        """The vector extended by zeros for the names added since."""
         missing = len(self.names) - vector.shape[0]
         return vector if missing == 0 else np.concatenate([vector, np.zeros(missing)])
 
     def format(self, column: int, amount: float) -> str:
-        """The amount as a canonical quantity (`1500m`, `8Gi`, `4`)."""
+        """The quantity in canonical form (`1500m`, `8Gi`, `4`)."""
         name = self.names[column]
         units = round(amount)
         if name == "pods":
@@ -129,17 +130,17 @@ class Dimensions:
         return milli_text(units)
 
     def quantities(self, vector: Vector) -> dict[str, str]:
-        """Non-zero amounts as canonical quantities by name."""
+        """Non-zero quantities in canonical form by name."""
         return {self.names[i]: self.format(i, amount) for i, amount in enumerate(vector.tolist()) if amount}
 
 
 def fits(left: Vector, right: Vector) -> bool:
-    """`left <= right` in every dimension, tolerantly (Volcano's LessEqual; missing means zero)."""
+    """Whether `left <= right` in every dimension, with tolerance (Volcano's LessEqual; missing means zero)."""
     return bool(((left < right) | (np.abs(left - right) < EPS)).all())
 
 
 def exceeding(left: Vector, right: Vector, request: Vector) -> list[int]:
-    """The columns that `request` asks for, `pods` apart, in which `left > right`, without tolerance (Volcano's
+    """The columns that `request` names, `pods` aside, in which `left > right`, without tolerance (Volcano's
     LessEqualWithDimension)."""
     over = (left > right) & (request > 0)
     over[PODS] = False

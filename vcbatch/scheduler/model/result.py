@@ -1,7 +1,7 @@
-"""What a cycle decides: data for the runtime to carry out, every record naming the UID it is about.
+"""The decisions of a cycle: data for the runtime to carry out; every record has the UID of its object.
 
-Records that a cycle makes by the thousand are tuples, which are made several times faster than frozen dataclasses; a
-bind, of which there is one for each pod, is a struct, which is made several times faster still.
+Records that a cycle creates by the thousand are tuples, which are created several times faster than frozen dataclasses;
+a bind, one per pod, is a struct, which is created several times faster still.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from vcbatch.scheduler.model.figures import Figures
 
 
 class ClaimBinding(NamedTuple):
-    """Give this claim, which waits for its first consumer, the volume of this name; where that is empty, have one made
-    for the node. It may take `timeout` seconds."""
+    """Bind this claim, which waits for its first consumer, to the volume of this name; if the name is empty, have a
+    volume provisioned for the node. It may take `timeout` seconds."""
 
     namespace: str
     name: str
@@ -32,17 +32,17 @@ class ClaimBinding(NamedTuple):
 
 
 class ExtendedClaim(NamedTuple):
-    """What a claim asks for that is made for the extended resources of a pod, and which container gets what of it, both
-    as the API has them."""
+    """The requests of a claim that is created for the extended resources of a pod, and the mapping of its devices to
+    containers, both in the form of the API."""
 
     requests: Sequence[Mapping[str, Any]]
     mappings: Sequence[Mapping[str, str]]
 
 
 class DeviceBinding(NamedTuple):
-    """Write down that the pod uses this claim, and give the claim these devices where `allocation` is there. Devices
-    that wait for conditions may take `timeout` seconds. Where the claim is the pod's `extended` one, it has no UID: it
-    is to be made first, and the pod to be told of it."""
+    """Record that the pod uses this claim, and allocate these devices to the claim if `allocation` is given. Devices
+    that wait for conditions may take `timeout` seconds. The pod's `extended` claim has no UID: it is to be created
+    first, and written to the pod's status."""
 
     namespace: str
     name: str
@@ -53,8 +53,8 @@ class DeviceBinding(NamedTuple):
 
 
 class Bind(msgspec.Struct, frozen=True, order=True, gc=False):
-    """Bind this pod to this node, after `claims` are bound. The binds of one gang that is named wait for the claims of
-    all of them, since some alone would be of no use. `annotations` are given to the pod with the binding."""
+    """Bind this pod to this node, after `claims` are bound. If `gang` is set, its binds wait for the claims of all of
+    them, since some of its pods alone can't run. `annotations` are added to the pod with the binding."""
 
     namespace: str
     name: str
@@ -65,13 +65,15 @@ class Bind(msgspec.Struct, frozen=True, order=True, gc=False):
     annotations: Mapping[str, str] | None = None
     devices: tuple[DeviceBinding, ...] = ()
     lock: str = ""
-    """The annotation by which the node is locked from before the pod is bound until its device plugin has seen it."""
+    """The annotation by which the node is locked from before the pod is bound until its device plugin has observed
+    it."""
 
 
 class Held(NamedTuple):
-    """A place that is kept for this pod until the cycle ends, because its gang starts as soon as pods that are ending
-    are gone. `promised` where the place itself is still taken; nothing is bound yet. `nominated` where it is kept
-    beyond the cycle, as pods were evicted for the gang, so that the pod is to say so (`status.nominatedNodeName`)."""
+    """A node that is kept for this pod until the cycle ends, because its gang starts as soon as terminating pods have
+    ended. `promised` if the pod is pipelined, its resources being still in use; nothing is bound yet. `nominated` if
+    the node is kept beyond the cycle, because pods were evicted for the gang, so that the pod's
+    `status.nominatedNodeName` is set."""
 
     namespace: str
     name: str
@@ -93,7 +95,7 @@ class Eviction:
 
 
 class GateRemoval(NamedTuple):
-    """Take the queue's scheduling gate, the only one it has, off this pod: there is room for it, which is kept."""
+    """Remove the queue's scheduling gate, the pod's only one: the queue has capacity for the pod, which is reserved."""
 
     namespace: str
     name: str
@@ -102,7 +104,7 @@ class GateRemoval(NamedTuple):
 
 class PodGroupUpdate(NamedTuple):
     """Replace the PodGroup's whole `status` (the kind has no status subresource), as of `resource_version`, and merge
-    `annotations` (None for one to be removed)."""
+    `annotations` (None removes one)."""
 
     namespace: str
     name: str
@@ -114,7 +116,7 @@ class PodGroupUpdate(NamedTuple):
 
 class PodConditionUpdate(NamedTuple):
     """Set the pod's condition `PodScheduled` to False with this reason and message, and `status.nominatedNodeName` to
-    `nominated` (an empty one clears it, None leaves it alone)."""
+    `nominated` (empty clears it, None leaves it unchanged)."""
 
     namespace: str
     name: str
@@ -126,8 +128,7 @@ class PodConditionUpdate(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueStatusUpdate:
-    """Merge `allocated` (canonical quantities by resource name, None for a name to be removed) into the queue's
-    status."""
+    """Merge `allocated` (canonical quantities by resource name, None removes a name) into the queue's status."""
 
     name: str
     uid: str
@@ -156,8 +157,8 @@ class EventRecord(NamedTuple):
 
 
 class PluginFailure(NamedTuple):
-    """A plugin or an action of the user's own raised, or returned what it may not, as `did` says. `gang` is the key of
-    the gang about which it was asked, empty where it wasn't about one."""
+    """A custom plugin or action raised an error, or returned an invalid result, as `did` says. `gang` is the key of the
+    gang for which it was called, empty if it wasn't for one."""
 
     name: str
     hook: str
@@ -169,12 +170,12 @@ class PluginFailure(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """All of it, for people."""
+        """The failure as a sentence for users."""
         return f"{self.name}.{self.hook} ({self.place}) {self.did} {self.error}"
 
 
 class Shortage(NamedTuple):
-    """One resource that is short, in the units people write (cores, bytes, devices)."""
+    """One resource that is short, in units for users (cores, bytes, devices)."""
 
     resource: str
     requested: str
@@ -183,8 +184,8 @@ class Shortage(NamedTuple):
 
 
 class ClosestDomain(NamedTuple):
-    """The domain of the network that comes closest to holding a gang that none of those allowed holds: it has room for
-    `room` of the `needed` pods. `limit` is the highest tier that was allowed."""
+    """The closest network topology domain for a gang that fits none of the allowed ones: it has slots for `room` of the
+    `needed` pods. `limit` is the highest allowed tier."""
 
     name: str
     tier: int
@@ -194,8 +195,9 @@ class ClosestDomain(NamedTuple):
 
 
 class Protected(NamedTuple):
-    """So many `pods` of these `gangs` (keys) would be evicted for a gang, but for a limit, of which `allowed` is
-    the value. They may go from `until` on; None where more would have to go at once than ever may."""
+    """The `pods` of these `gangs` (keys) that would be evicted for a gang if a limit, whose value is `allowed`, didn't
+    protect them. They may be evicted from `until` on; None if more would have to be evicted at once than is ever
+    allowed."""
 
     pods: int
     gangs: Sequence[str]
@@ -206,13 +208,13 @@ class Protected(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """Why one gang waits, as data.
+    """Why one gang is pending, as data.
 
-    `shortages` has what is short at `place`: of the node on which the least must become free for the gang to fit, of
-    the queue or the quota whose limit keeps it out. `remedies` together let the gang start, as far as is known; where
-    several nodes are short, one is the `place` and all are among them. `nodes` counts how many nodes fail for each
-    reason. `ahead` names the gangs before it in its queue that wait as well, best
-    first, at most `AHEAD_SHOWN` of them; `position` counts from 1.
+    `shortages` has what is short at `place`: on the node that needs the least release for the gang to fit, or in the
+    queue or quota whose limit blocks it. `remedies` together let the gang start, as far as is known; if several nodes
+    are short, one is the `place` and all are among the remedies. `nodes` counts how many nodes fail for each reason.
+    `ahead` names the pending gangs before it in its queue, the first ones first, at most `AHEAD_SHOWN`; `position`
+    counts from 1.
     """
 
     namespace: str
@@ -226,7 +228,7 @@ class Explanation:
     task: str = ""
     shortages: Sequence[Shortage] = ()
     place: str = ""
-    """Where something is short, as KIND/NAME: `node/n1`, `queue/research`."""
+    """The object that `shortages` refer to, as KIND/NAME: `node/n1`, `queue/research`."""
     remedies: Sequence[Remedy] = ()
     nodes_examined: int = 0
     nodes: Mapping[str, int] | None = None
@@ -235,7 +237,7 @@ class Explanation:
     position: int = 0
     ahead: Sequence[str] = ()
     expected_start: datetime | None = None
-    """When it will start at the latest, by the limits that running gangs declare; None where nobody can say."""
+    """When it will start at the latest, by the declared limits of running gangs; None if that isn't known."""
 
 
 AHEAD_SHOWN = 5
@@ -263,5 +265,4 @@ class CycleResult:
     figures: Figures = field(default_factory=Figures)
     requeue_at: datetime | None = None
     failures: Sequence[PluginFailure] = ()
-    """What plugins and actions of the user's own got wrong: the gangs concerned were set aside, or nothing was
-    decided."""
+    """The failures of custom plugins and actions: their gangs were set aside, or nothing was decided."""

@@ -1,4 +1,4 @@
-"""Label selectors, node selectors and tolerations, compiled once and matched often (Kubernetes core/v1 semantics)."""
+"""Label selectors, node selectors and tolerations, parsed once and matched often (Kubernetes core/v1 semantics)."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ TEMPORARY_TAINTS = frozenset(
         "node.cilium.io/agent-not-ready",
     }
 )
-"""Keys of taints that say in which state a node is, and go with it: those of Kubernetes
+"""Keys of taints that stand for a state of the node and are removed with it: those of Kubernetes
 (kubernetes.io/docs/reference/labels-annotations-taints), cluster-autoscaler, Karpenter and Cilium."""
 STARTING_TAINTS = frozenset({"node.cloudprovider.kubernetes.io/uninitialized", "karpenter.sh/unregistered"})
-"""Keys of taints of nodes that are being added: their labels and amounts aren't final."""
+"""Keys of taints of nodes that are being added: their labels and resources aren't final."""
 HARD_EFFECTS = frozenset({"NoSchedule", "NoExecute"})
 NAME_FIELD = "metadata.name"
 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """`key operator values`; an operator that isn't known matches nothing, as an invalid selector does."""
+    """`key operator values`; an unknown operator matches nothing, as an invalid selector does."""
 
     key: str
     operator: str
     values: tuple[str, ...]
 
     def matches(self, labels: Labels) -> bool:
-        """Whether the labels meet it. `Gt` and `Lt` compare whole numbers; what is none matches nothing."""
+        """Whether the labels match. `Gt` and `Lt` compare integers; anything else doesn't match."""
         value = labels.get(self.key)
         match self.operator:
             case "In":
@@ -77,8 +77,8 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class LabelSelector:
-    """All requirements hold. `nothing` is the selector that was absent: it selects no object, while an empty one
-    selects all."""
+    """All requirements must match. `nothing` is the absent selector: it selects no object, while an empty one selects
+    all."""
 
     requirements: tuple[Requirement, ...]
     nothing: bool = False
@@ -106,13 +106,14 @@ def _requirement(expression: Mapping[str, Any]) -> Requirement:
 
 @dataclass(frozen=True, slots=True)
 class NodeTerm:
-    """One term of a node selector: label expressions and field expressions, all of which hold."""
+    """One term of a node selector: label expressions and field expressions, all of which must match."""
 
     labels: tuple[Requirement, ...]
     fields: tuple[Requirement, ...]
 
     def matches(self, name: str, labels: Labels) -> bool:
-        """A term without any expression matches no node (Kubernetes: a null or empty term)."""
+        """Whether the node matches. A term without any expression matches no node (Kubernetes: a null or empty
+        term)."""
         if not self.labels and not self.fields:
             return False
         return all(r.matches(labels) for r in self.labels) and all(
@@ -129,8 +130,8 @@ def _term(given: Mapping[str, Any]) -> NodeTerm:
 
 @dataclass(frozen=True, slots=True)
 class NodeAffinity:
-    """What a pod wants of its node: all pairs of `selector`, one of the `required` terms (None: not asked for), and
-    the weighted terms it prefers."""
+    """The node requirements of a pod: all pairs of `selector`, one of the `required` terms (None: no requirement), and
+    weighted preferred terms."""
 
     selector: tuple[tuple[str, str], ...]
     required: tuple[NodeTerm, ...] | None
@@ -150,18 +151,18 @@ class NodeAffinity:
 
     @property
     def restricts(self) -> bool:
-        """Whether it rules out some node at all."""
+        """Whether it can exclude any node."""
         return bool(self.selector) or self.required is not None
 
     def admits(self, name: str, labels: Labels) -> bool:
-        """Whether the pod may go on the node of this name and labels."""
+        """Whether the pod may run on the node of this name and labels."""
         for key, value in self.selector:
             if labels.get(key) != value:
                 return False
         return self.required is None or any(t.matches(name, labels) for t in self.required)
 
     def preference(self, name: str, labels: Labels) -> int:
-        """The sum of the weights of the preferred terms that match; here an empty term matches all nodes."""
+        """The sum of the weights of the matching preferred terms; here an empty term matches all nodes."""
         return sum(w for w, t in self.preferred if (not t.labels and not t.fields) or t.matches(name, labels))
 
 

@@ -1,7 +1,7 @@
-"""Which part of a cluster is this scheduler's, where several work on one.
+"""The part of a cluster that this scheduler works on, if several schedulers share it.
 
 Three ways to divide it, as in Volcano: by labels of nodes, by hashing names over a fixed number of instances, and by
-NodeShards that somebody else writes.
+NodeShards that another controller writes.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from vcbatch.api.node_shard import NodeShardView
 from vcbatch.scheduler.model.facts import Facts
 
 _POINTS: Final = 20
-"""How often each instance stands on the ring (the consistent-hash library that Volcano uses)."""
+"""The number of points of each instance on the ring (as in the consistent-hash library that Volcano uses)."""
 
 
 class ShardingMode(StrEnum):
-    """What a NodeShard means to the scheduler that it is for."""
+    """The meaning of a NodeShard for its scheduler."""
 
     NONE = "none"
     HARD = "hard"
@@ -34,8 +34,8 @@ class ShardingMode(StrEnum):
 
 
 class Ring:
-    """Consistent hashing of names over members: each name belongs to the member whose point on the ring comes next.
-    Points and names are hashed as Volcano does, so that instances of both divide a cluster the same way."""
+    """Consistent hashing of names over members: each name belongs to the member with the next point on the ring. Points
+    and names are hashed as by Volcano, so that instances of both divide a cluster the same way."""
 
     def __init__(self, members: Iterable[str]) -> None:
         points = {_hash(f"{point}{member}"): member for member in sorted(members) for point in range(_POINTS)}
@@ -69,21 +69,21 @@ class Share:
     shard: str = DEFAULT_SCHEDULER
 
     def node(self, node: Node) -> bool:
-        """Whether the node is this scheduler's to use."""
+        """Whether this scheduler uses the node."""
         if self.node_labels and self.node_labels.isdisjoint((node.metadata.labels or {}).items()):
             return False
         return self.ring is None or self.ring.owner(node.metadata.name) == self.instance
 
     def owns(self, meta: ObjectMeta) -> bool:
-        """Whether a pod or a PodGroup is this scheduler's. What one owner made belongs together."""
+        """Whether a pod or a PodGroup belongs to this scheduler. Objects with the same owner belong together."""
         if self.ring is None:
             return True
         owners = meta.owner_references
         return self.ring.owner(owners[0].name if owners else meta.name) == self.instance
 
     def in_use(self, facts: Facts) -> frozenset[str]:
-        """The nodes of the shard: those it is to have, but for those that another one hasn't let go of yet. None where
-        nobody says which it is to have."""
+        """The nodes of the shard: the desired ones, except those that another shard still uses. Empty if the shard
+        doesn't exist."""
         shards = facts.of(NodeShardView)
         own = shards.get(self.shard)
         if own is None:
@@ -93,4 +93,4 @@ class Share:
 
 
 WHOLE: Final = Share()
-"""All of it."""
+"""The whole cluster."""

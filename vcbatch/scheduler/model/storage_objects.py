@@ -1,4 +1,5 @@
-"""Claims, volumes and storage classes as the API server has them, and which volume suits which claim."""
+"""PersistentVolumeClaims, PersistentVolumes and StorageClasses as the API server has them, and which volume suits a
+claim."""
 
 from __future__ import annotations
 
@@ -13,13 +14,13 @@ StorageObject: TypeAlias = Claim | PersistentVolume | StorageClass | CsiNode
 
 
 class StorageObjects:
-    """What there is to store on. A node's drivers are known by what they attach there at most.
+    """The storage objects of the cluster. Of a node's CSI drivers only their volume limits are kept.
 
     Attributes:
         claims: by `namespace/name`.
         volumes: by name.
         classes: by name.
-        limits: by driver and node, how many volumes it attaches there at most; a driver that doesn't say attaches any
+        limits: by driver and node, how many volumes it can attach there; a driver without a limit can attach any
             number.
     """
 
@@ -30,7 +31,7 @@ class StorageObjects:
         self.limits: dict[str, dict[str, int]] = {}
 
     def put(self, obj: StorageObject) -> bool:
-        """An object is there, or changed; whether that may change a decision."""
+        """Add or update an object; returns whether that may change a decision."""
         match obj:
             case Claim():
                 before = self.claims.get(obj.metadata.key)
@@ -48,7 +49,8 @@ class StorageObjects:
                 return self._limit(obj.metadata.name, _attached_at_most(obj))
 
     def drop(self, obj: StorageObject) -> bool:
-        """An object is gone; whether that may change a decision. A claim of the same name with another UID stays."""
+        """Remove a deleted object; returns whether that may change a decision. A claim of the same name with another
+        UID is kept."""
         match obj:
             case Claim():
                 known = self.claims.get(obj.metadata.key)
@@ -64,7 +66,7 @@ class StorageObjects:
                 return self._limit(obj.metadata.name, {})
 
     def _limit(self, node: str, counts: dict[str, int]) -> bool:
-        """Take over how many volumes each driver attaches to a node at most; whether that is another number."""
+        """Set the volume limits of a node's drivers; returns whether they changed."""
         if counts == {driver: nodes[node] for driver, nodes in self.limits.items() if node in nodes}:
             return False
         for nodes in self.limits.values():
@@ -75,45 +77,46 @@ class StorageObjects:
         return True
 
     def class_of(self, claim: Claim) -> StorageClass | None:
-        """The storage class that the claim names; None where it names none, or there is none of that name."""
+        """The storage class that the claim names; None if it names none, or none of that name exists."""
         return self.classes.get(claim.spec.storage_class_name or "")
 
     def driver_of(self, claim: Claim) -> str:
-        """The CSI driver of the volume that a claim is bound to; empty where it isn't bound, or to another kind."""
+        """The CSI driver of the volume that a claim is bound to; empty if it isn't bound, or bound to another type of
+        volume."""
         volume = self.volumes.get(claim.spec.volume_name) if is_bound(claim) else None
         return volume.spec.csi.driver if volume is not None and volume.spec.csi is not None else ""
 
 
 def is_bound(claim: Claim) -> bool:
-    """Whether the claim has its volume for good."""
+    """Whether the claim is bound to its volume."""
     if not claim.spec.volume_name:
         return False
     return claim.status.phase == ClaimPhase.BOUND or BIND_COMPLETED in (claim.metadata.annotations or {})
 
 
 def is_exclusive(claim: Claim) -> bool:
-    """Whether one pod at a time may use it."""
+    """Whether only one pod at a time may use it."""
     return AccessMode.READ_WRITE_ONCE_POD in (claim.spec.access_modes or ())
 
 
 def selected_node(claim: Claim) -> str:
-    """The node that its volume is to be made for; empty where none was chosen."""
+    """The node that its volume is to be provisioned for; empty if none was chosen."""
     return (claim.metadata.annotations or {}).get(SELECTED_NODE, "")
 
 
 def size_of(claim: Claim) -> int:
-    """How many bytes it asks for; 0 where that can't be read."""
+    """The size that it requests, in bytes; 0 if it is invalid."""
     requests = claim.spec.resources.requests if claim.spec.resources is not None else None
     return _bytes((requests or {}).get("storage", 0))
 
 
 def by_size(volume: PersistentVolume) -> tuple[int, str]:
-    """A key that puts the smallest volume first: its bytes, then its name."""
+    """A key that sorts the smallest volume first: its bytes, then its name."""
     return _bytes((volume.spec.capacity or {}).get("storage", 0)), volume.metadata.name
 
 
 def suits(volume: PersistentVolume, claim: Claim) -> bool:
-    """Whether a claim may be bound to a volume, wherever that is (`FindMatchingVolume` of the PV controller)."""
+    """Whether a claim may be bound to a volume, regardless of nodes (`FindMatchingVolume` of the PV controller)."""
     spec, asked = volume.spec, claim.spec
     if volume.metadata.deletion_timestamp or spec.volume_mode != asked.volume_mode:
         return False
@@ -146,7 +149,7 @@ def _attached_at_most(node: CsiNode) -> dict[str, int]:
 
 
 def _read_of_claim(claim: Claim) -> tuple[object, ...]:
-    """What of a claim decides something."""
+    """The parts of a claim that decisions depend on."""
     meta, notes = claim.metadata, claim.metadata.annotations or {}
     marks = (notes.get(SELECTED_NODE), BIND_COMPLETED in notes)
     return meta.uid, bool(meta.deletion_timestamp), marks, claim.spec, claim.status.phase

@@ -1,8 +1,8 @@
-"""Gangs inside a gang: the sub-groups of a PodGroup (`spec.subGroupPolicy`).
+"""Sub-gangs: the sub-groups of a PodGroup (`spec.subGroupPolicy`).
 
 A rule selects pods by their labels and splits them by the values of some labels; each tuple of values is one sub-gang,
-placed with `size` members at once or not at all, and the rule wants `least` of them whole. The partitions of a job's
-task are such sub-gangs. Pods that no rule selects belong to the gang alone.
+of which `size` members are placed at once or none, and the rule needs `least` complete sub-gangs. The partitions of a
+job's task are such sub-gangs. Pods that no rule selects belong to the gang alone.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from vcbatch.scheduler.model.network_topology import NetworkTopology
 from vcbatch.scheduler.model.selectors import LabelSelector
 
 SubKey = tuple[int, tuple[str, ...]]
-"""Which sub-gang: the position of its rule, and the values of the rule's labels."""
+"""A sub-gang: the position of its rule, and the values of the rule's labels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class SubGangRule:
 
 def rules_of(policies: Sequence[Mapping[str, Any]] | None) -> tuple[SubGangRule, ...]:
     """The rules as written. One without a selector selects all pods that have its labels; a sub-gang without a size has
-    one member; a rule without `minSubGroups` wants none."""
+    one member; a rule without `minSubGroups` needs none."""
     return tuple(
         SubGangRule(
             name=str(given.get("name") or ""),

@@ -1,4 +1,4 @@
-"""The arrays: one column per node, one row per gang. Changed in place by deltas, never copied by a cycle."""
+"""The arrays of the snapshot: one column per node, one row per gang. Updated in place, never copied by a cycle."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _picked(matrix: Matrix, columns: npt.NDArray[np.intp]) -> Matrix:
 
 
 class _Charge(NamedTuple):
-    """Tasks of a class that came to nodes or left them, and aren't in the sums yet; see `NodeTable.charge`."""
+    """Tasks of a class that were added to or removed from nodes, and aren't in the sums yet; see `NodeTable.charge`."""
 
     rows: Sequence[int]
     cls: TaskClass
@@ -40,22 +40,23 @@ class _Charge(NamedTuple):
 
 
 class NodeTable:
-    """Nodes by name order, so that "the first of equals" means the same whatever order they were met in.
+    """Nodes in the order of their names, so that "the first of equals" doesn't depend on the order in which they were
+    observed.
 
-    Matrices are [R, N], resource by resource, since every kernel walks all nodes for a few resources (row-major
-    [N, R] costs ten times as much there).
+    Matrices are [R, N], resource by resource, since every kernel processes all nodes for a few resources (row-major [N,
+    R] takes ten times as long there).
 
     Attributes:
-        alloc: what the node offers to pods.
-        used: what pods on it take, those that are ending included.
+        alloc: the allocatable resources of the node.
+        used: the requests of the pods on it, terminating ones included.
         releasing: the part of `used` that is being released.
-        pipelined: what is promised to tasks that wait for the releasing part.
-        nonzero: cpu and memory of the pods on it, promised ones included, with the defaults of the least-allocated
+        pipelined: the requests of tasks that are pipelined on the releasing part.
+        nonzero: cpu and memory of the pods on it, pipelined ones included, with the defaults of the least-allocated
             score; [2, N].
-        load: `used`, `nonzero` and `pipelined` below each other, [2R + 2, N]; the three are views of it, so that what
-            is on some nodes is read, and a placement written, in one go.
-        leaving: the part of `releasing` whose eviction was decided in this cycle, which rules about pods don't see;
-            None where there is none.
+        load: `used`, `nonzero` and `pipelined` in one matrix, [2R + 2, N]; the three are views of it, so that the
+            quantities of some nodes are read, and a placement written, in one operation.
+        leaving: the part of `releasing` that was evicted in this cycle, which rules that count pods ignore; None if
+            there is none.
         infos: the nodes, by row.
     """
 
@@ -92,8 +93,8 @@ class NodeTable:
         return self.load[len(self.alloc) + 2 :]
 
     def charge(self, rows: Sequence[int], cls: TaskClass, *, promised: bool, times: int) -> None:
-        """Tasks of the class come to these nodes (`times` 1) or leave them (-1), one for each row. Written when
-        somebody looks, so that what many gangs of a class do is one sum."""
+        """Add tasks of the class to these nodes (`times` 1) or remove them (-1), one for each row. Applied on the next
+        read, so that the changes of many gangs of a class are one sum."""
         self._due.append(_Charge(rows, cls, promised, times))
 
     def _write_due(self) -> None:
@@ -111,15 +112,15 @@ class NodeTable:
         return len(self.infos)
 
     def pad(self, dims: int) -> None:
-        """Make room for resource names learned since."""
+        """Extend the matrices for the resource names that were added since."""
         used, nonzero, pipelined = self.used, self.nonzero, self.pipelined
         self.alloc = _grown(self.alloc, 0, dims)
         self.releasing = _grown(self.releasing, 0, dims)
         self._lay(np.concatenate([_grown(used, 0, dims), nonzero, _grown(pipelined, 0, dims)]))
 
     def relay(self, infos: Sequence[NodeInfo]) -> list[NodeInfo]:
-        """Lay the columns out for these nodes, keeping the amounts of those that were there. Returns the new ones,
-        whose columns are zero. Gives every node its row and takes it from those that left."""
+        """Rearrange the columns for these nodes, keeping the quantities of existing ones. Returns the new nodes, whose
+        columns are zero. Sets the row of every node, -1 for removed ones."""
         for info in self.infos:
             if not info.present:
                 info.row = -1
@@ -134,11 +135,11 @@ class NodeTable:
         return new
 
     def future(self) -> Matrix:
-        """What will be free once releasing pods are gone and promised tasks are placed."""
+        """The resources that are free once releasing pods have ended and pipelined tasks are placed."""
         return self.alloc - self.used + self.releasing - self.pipelined
 
     def future_of(self, row: int) -> Vector:
-        """The same for one node, shape [R]."""
+        """`future` of one node, shape [R]."""
         return self.alloc[:, row] - self.used[:, row] + self.releasing[:, row] - self.pipelined[:, row]
 
 
@@ -149,17 +150,16 @@ class JobTable:
     """Gangs by row; rows are reused. Vectors are [J, R].
 
     Attributes:
-        allocated: what the gang's placed tasks take.
-        pending: what its pending tasks ask for.
+        allocated: the requests of the gang's placed tasks.
+        pending: the requests of its pending tasks.
         gated: the part of `pending` behind scheduling gates other than that of the queue.
-        minimum: minResources; zero where absent.
-        has_minimum: whether minResources is there; [J].
-        unstartable: whether the gang is known not to fit even the empty nodes, so that its admission takes no room;
-            [J].
+        minimum: minResources; zero if absent.
+        has_minimum: whether minResources is given; [J].
+        unstartable: whether the gang is known not to fit even empty nodes, so that its admission uses no capacity; [J].
         queue: row of the queue in the current cycle, -1 for none; [J].
         phase, min_member, allocated_count, priority: as in Job; [J].
-        ready_count, pending_best_effort: as in Job, kept only while victims are; [J].
-        changed: the rows of which something was written since `take_changed`.
+        ready_count, pending_best_effort: as in Job, maintained only while victims are; [J].
+        changed: the rows that changed since `take_changed`.
     """
 
     __slots__ = (
@@ -215,8 +215,8 @@ class JobTable:
         return self._pending
 
     def shift(self, row: int, cls: TaskClass, *, allocated: int, pending: int) -> None:
-        """So many tasks of the class more are placed, and so many more wait, in the gang of this row. Written when
-        somebody looks, as `NodeTable.charge`."""
+        """Add tasks of the class to the placed and to the pending ones of the gang in this row; negative counts remove
+        them. Applied on the next read, as by `NodeTable.charge`."""
         self._due.setdefault(cls, []).append((row, allocated, pending))
 
     def _write_due(self) -> None:
@@ -227,7 +227,7 @@ class JobTable:
             np.add.at(self._pending, rows, pending[:, None] * cls.request)
 
     def take_changed(self) -> npt.NDArray[np.intp]:
-        """The rows that changed since it was asked last."""
+        """Return and clear the rows that changed."""
         rows = np.array(sorted(self.changed), dtype=np.intp)
         self.changed.clear()
         return rows
@@ -242,7 +242,7 @@ class JobTable:
         return self.size - 1
 
     def give_row(self, row: int) -> None:
-        """The gang of this row is gone: the row is zeros, of no queue, and free for another."""
+        """Release the row of a deleted gang: it is cleared and can be reused."""
         self._write_due()
         self.changed.add(row)
         for table in (self._allocated, self._pending, self.gated, self.minimum):
@@ -254,7 +254,7 @@ class JobTable:
         self._free.append(row)
 
     def pad(self, dims: int) -> None:
-        """Make room for resource names learned since."""
+        """Extend the vectors for the resource names that were added since."""
         self._write_due()
         for name in _VECTORS:
             setattr(self, name, _grown(getattr(self, name), 1, dims))
@@ -270,19 +270,19 @@ class JobTable:
             setattr(self, name, np.concatenate([getattr(self, name), np.zeros(rows - old, dtype=np.int64)]))
 
     def set_unstartable(self, row: int, *, unstartable: bool) -> None:
-        """Whether the gang is known not to fit even the empty nodes."""
+        """Set whether the gang is known not to fit even empty nodes."""
         self.changed.add(row)
         self.unstartable[row] = unstartable
 
     def admission(self, row: int) -> Vector:
-        """The room that the gang takes by being admitted, as long as it has no place, [R]: its minResources, less what
-        waits behind gates; none where it can't start."""
+        """The admission capacity that the gang uses once it is admitted, as long as none of it is placed, [R]: its
+        minResources minus the requests behind gates; zero if it can't start."""
         if self.unstartable[row]:
             return np.zeros_like(self.minimum[row])
         return np.maximum(self.minimum[row] - self.gated[row], 0.0)
 
     def set_minimum(self, row: int, minimum: Vector | None) -> None:
-        """What admission counts for the gang, [R]; None where its PodGroup doesn't say."""
+        """Set the gang's minResources, [R]; None if its PodGroup has none."""
         self.changed.add(row)
         self.has_minimum[row] = minimum is not None
         self.minimum[row] = 0.0 if minimum is None else minimum

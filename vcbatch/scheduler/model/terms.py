@@ -1,4 +1,4 @@
-"""What a pod asks about other pods: affinity and anti-affinity terms and topology spread constraints (core/v1)."""
+"""Inter-pod terms of a pod: pod affinity and anti-affinity, and topology spread constraints (core/v1)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OWN_VALUES = (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))
 
 @dataclass(frozen=True, slots=True)
 class PodTerm:
-    """Pods of these namespaces (None: all), and of those whose labels `by_label` matches, that the selector matches,
+    """Selects pods by the selector in these namespaces (None: all) and in those whose labels `by_label` matches,
     counted per value of the node label `topology_key`."""
 
     namespaces: frozenset[str] | None
@@ -25,13 +25,13 @@ class PodTerm:
     by_label: LabelSelector | None = None
 
     def matches(self, namespace: str, labels: Labels, known: Mapping[str, Labels]) -> bool:
-        """Whether a pod of that namespace and with those labels is meant; `known` has the labels of namespaces."""
+        """Whether a pod in that namespace with those labels is selected; `known` has the labels of namespaces."""
         return self._within(namespace, known) and self.selector.matches(labels)
 
     def _within(self, namespace: str, known: Mapping[str, Labels]) -> bool:
         if self.namespaces is None or namespace in self.namespaces:
             return True
-        # Every namespace has its name as a label, also before it is seen.
+        # Every namespace has its name as a label, also before it is observed.
         return self.by_label is not None and self.by_label.matches(
             {NAMESPACE_LABEL: namespace, **known.get(namespace, {})}
         )
@@ -51,7 +51,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class InterPod:
-    """All that a pod asks about other pods. `preferred` has negative weights for anti-affinity."""
+    """All inter-pod terms of a pod. `preferred` has negative weights for anti-affinity."""
 
     affinity: tuple[PodTerm, ...] = ()
     anti_affinity: tuple[PodTerm, ...] = ()
@@ -67,7 +67,7 @@ NO_INTER_POD = InterPod()
 
 
 def inter_pod_of(spec: PodSpec, namespace: str, labels: Labels) -> InterPod:
-    """What a pod with that spec, in that namespace and with those labels asks about others."""
+    """The inter-pod terms of a pod with that spec, in that namespace and with those labels."""
     if not coupled(spec):
         return NO_INTER_POD
     affinity = spec.affinity or {}
@@ -87,7 +87,7 @@ def inter_pod_of(spec: PodSpec, namespace: str, labels: Labels) -> InterPod:
 
 
 def coupled(spec: PodSpec) -> bool:
-    """Whether the pod asks anything about other pods."""
+    """Whether the pod has any inter-pod terms."""
     affinity = spec.affinity
     return bool(spec.topology_spread_constraints) or bool(
         affinity and (affinity.get("podAffinity") or affinity.get("podAntiAffinity"))
@@ -95,7 +95,7 @@ def coupled(spec: PodSpec) -> bool:
 
 
 def own_labels(spec: PodSpec, labels: Labels) -> tuple[tuple[str, str | None], ...]:
-    """The pod's labels by whose values it tells other pods apart."""
+    """The pod's labels whose values its terms compare with those of other pods."""
     affinity = spec.affinity or {}
     terms: list[Json] = list(spec.topology_spread_constraints or ())
     for side in ("podAffinity", "podAntiAffinity"):
@@ -107,7 +107,7 @@ def own_labels(spec: PodSpec, labels: Labels) -> tuple[tuple[str, str | None], .
 
 
 def _pod_term(given: Json, namespace: str, labels: Labels) -> PodTerm:
-    """Without any namespace it is about the pod's own; an empty namespace selector is all of them."""
+    """The term. Without namespaces it applies to the pod's own; an empty namespace selector selects all."""
     names: Sequence[str] = given.get("namespaces") or ()
     selector, key = _with_own_values(given, labels), str(given.get("topologyKey", ""))
     if given.get("namespaceSelector") is None:
@@ -119,9 +119,9 @@ def _pod_term(given: Json, namespace: str, labels: Labels) -> PodTerm:
 
 
 def _with_own_values(given: Json, labels: Labels) -> LabelSelector:
-    """The selector of a term, with the pod's own values of the labels that it names: other pods have the same, or for
-    `mismatchLabelKeys` another. Newer API servers write these into the selector themselves, which changes nothing. A
-    label that the pod hasn't got is left out, and a selector that selects nothing stays as it is."""
+    """The selector of a term, with the pod's own values of the labels that the term names: other pods must have the
+    same, or for `mismatchLabelKeys` other values. Newer API servers write these into the selector themselves, which
+    changes nothing. A label that the pod lacks is left out, and a selector that selects nothing is unchanged."""
     selector = LabelSelector.parse(given.get("labelSelector"))
     if selector.nothing:
         return selector

@@ -1,4 +1,4 @@
-"""The scheduling plugins, by the names that a policy file uses."""
+"""The scheduling plugins, by the names that a scheduler configuration uses."""
 
 from __future__ import annotations
 
@@ -62,4 +62,5 @@ PLUGINS: dict[str, type[Plugin]] = {
 }
 
 UNSUPPORTED_PLUGINS: frozenset[str] = frozenset({})
-"""Names that Volcano knows and this scheduler doesn't: refused as such, so that nobody looks for a typing error."""
+"""Names that Volcano knows and this scheduler doesn't: rejected with a message of their own, so that they aren't taken
+for typing errors."""

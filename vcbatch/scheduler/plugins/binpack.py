@@ -1,4 +1,4 @@
-"""Fill nodes up: the fuller a node would be with the task, the better."""
+"""Bin packing: the higher a node's utilization with the task, the higher its score."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ _RESOURCE = Argument(default=_DEFAULT, expected=0, otherwise=f"which counts as {
 
 
 class Binpack(Plugin):
-    """The weighted mean, over the resources that the task asks for and the policy weighs, of how full the node would
-    be. Cpu and memory are always weighed; others where `binpack.resources` (a comma list) names them."""
+    """The score is the weighted mean of the node's utilization with the task, over the resources that the task requests
+    and the scheduler configuration weighs. Cpu and memory always have weights; others if `binpack.resources` (a
+    comma-separated list) names them."""
 
     BY_AMOUNTS = True
     ARGUMENTS = ArgumentSpec(

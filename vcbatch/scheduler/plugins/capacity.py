@@ -1,7 +1,8 @@
-"""The cluster shared between queues by quota: what each deserves, is guaranteed and may hold at most is written on it.
+"""Shares the cluster between queues by quota: the deserved share, guarantee and capability in the specs of queues.
 
-With `enableHierarchy` queues are a tree, in which what a queue holds counts in every queue above it, and limits of all
-of them hold. Queues may borrow what others leave, up to their capability; those may have back what they deserve.
+With `enableHierarchy` queues form a tree, in which the usage of a queue counts in all its ancestors, and the limits of
+all of them apply. Queues may borrow what others leave, up to their capability; the others may reclaim what they
+deserve.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _DEVICE_CAPACITY = "capacity.DRAConsumableCapacityEnable"
 
 
 class Capacity(Plugin):
-    """Queues by quota: priority first, then the smaller share of what is deserved."""
+    """Orders queues by priority, then by the ratio of used to deserved, the smaller share first."""
 
     ARGUMENTS = ArgumentSpec(
         named={
@@ -84,7 +85,7 @@ class Capacity(Plugin):
         self.barring = self._quotas is not None
 
     def _device_quotas(self, session: Handle) -> DeviceQuotas | None:
-        """The quotas of devices by claim, where the policy has them."""
+        """The quotas of devices by ResourceClaim; None if the scheduler configuration doesn't enable them."""
         capacity = bool(self.arguments[_DEVICE_CAPACITY])
         if not self.arguments[_DEVICES] and not capacity:
             return None
@@ -95,12 +96,11 @@ class Capacity(Plugin):
         return quotas
 
     def close(self, session: Handle) -> None:
-        """Tell what queues deserve, may hold and hold of it; what is only promised counts, as it does throughout the
-        cycle."""
+        """Record shares, limits and usage of queues; pipelined tasks count as used, as they do throughout the cycle."""
         layout, measured = self._layout, session.measured
         names = layout.names
         deserved = layout.limits.deserved
-        # Lists have no columns where there are no queues.
+        # Lists have no columns if there are no queues.
         held, inqueue = (np.array(rows).reshape(deserved.shape) for rows in (self._usage.held, self._usage.inqueue))
         parts = np.divide(held, deserved, out=np.zeros_like(held), where=deserved >= EPS)
         shares = np.where(anything(deserved), parts.max(axis=1, initial=0.0), 1.0)
@@ -113,8 +113,8 @@ class Capacity(Plugin):
     # Order -----------------------------------------------------------------------------------------------------------
 
     def queue_key(self, queue: Queue) -> tuple[float, ...]:
-        """With a hierarchy two queues compare by those of the same parent that they are or are below: the smaller share
-        first, and of equal ones the elder."""
+        """With a hierarchy two queues compare by those of their ancestors, or themselves, that are siblings: the
+        smaller share first, among equals the older one."""
         i = self._at(queue)
         key: tuple[float, ...] = self._heads[i]
         for q in self._paths[i]:
@@ -129,12 +129,12 @@ class Capacity(Plugin):
         return terms
 
     def queue_kin(self, queue: Queue) -> tuple[object, int]:
-        """Those with the same queues above them."""
+        """The queues with the same ancestors."""
         head, above = self._heads[self._at(queue)], self._paths[self._at(queue)][:-1]
         return (head, above), len(head) + sum(len(self._usage.standing(q)) for q in above)
 
     def victim_queue_key(self, victim: Queue, preemptor: Queue) -> tuple[float, ...]:
-        """The closest relatives lose first."""
+        """The closest relatives lose pods first."""
         if not self.hierarchical:
             return ()
         return (-float(self._tree.common_depth(self._at(victim), self._at(preemptor))),)
@@ -198,7 +198,7 @@ class Capacity(Plugin):
     def admission_needed(self, job: Job) -> bool:
         return self._quotas is not None and bool(self._quotas.wanted(job))
 
-    # Room ------------------------------------------------------------------------------------------------------------
+    # Capacity -------------------------------------------------------------------------------------------------------
 
     def room(self, queue: Queue, request: Vector) -> int:
         if not queue.open or self._tree.error(queue) is not None:
@@ -261,8 +261,9 @@ class Capacity(Plugin):
     # Victims ---------------------------------------------------------------------------------------------------------
 
     def preemptive(self, queue: Queue, request: Vector) -> bool:
-        """Where it stays within its capability, and would hold no more than it deserves of something it asks for; with
-        `ancestorReclaimLevel` one of so many queues above it may deserve it instead."""
+        """Whether the queue stays within its capability with the request, and within its deserved share of some
+        requested resource; with `ancestorReclaimLevel` that share may be the one of an ancestor up to that many levels
+        above."""
         if not queue.open or self._tree.error(queue) is not None:
             return False
         i, amounts = self._at(queue), request.tolist()
@@ -290,7 +291,8 @@ class Capacity(Plugin):
         return self._victims.for_gang(candidates)
 
     def share_left(self, queue: Queue, victims: Sequence[Task]) -> Sequence[Shortage]:
-        """Of resources of which the queue uses more than it deserves and would use less."""
+        """Counts the resources of which the queue uses more than its deserved share and would use less than it without
+        the victims."""
         if len(self._victims.for_gang(victims)) == len(victims):
             return ()
         i, dims = self._at(queue), self._dims
@@ -306,8 +308,7 @@ class Capacity(Plugin):
 
 @dataclass(slots=True)
 class _Kept:
-    """Room that is kept for pods of a gang that are alike: for so many as were `wanted`, less those that are `placed`
-    since."""
+    """Queue capacity reserved for equal pods of a gang: for the number of pods `wanted`, minus those `placed` since."""
 
     cls: TaskClass
     wanted: int = 0
@@ -320,14 +321,14 @@ class _Kept:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """What the order of queues and their limits go by; kept while no queue changes.
+    """The order of queues and their limits, as far as they stay the same while no queue changes.
 
     Attributes:
         index: by row of a queue.
-        heads: by index, what decides before shares: priority, and that leaves go first.
-        paths: by index, the queues whose shares decide, the highest first.
-        plain: the limits that usage is compared with, with where each queue stands by age.
-        capability: what the specs name, infinite where they don't; [Q, R].
+        heads: by index, the numbers of the key before shares: priority, and that leaves come first.
+        paths: by index, the queues whose shares decide, the topmost first.
+        plain: the limits that usage is compared with, and the rank of each queue by age.
+        capability: as in the specs, infinite where not given; [Q, R].
         names: by index, empty for a root that is no object.
     """
 

@@ -1,7 +1,8 @@
-"""Quotas of devices by claim: how many of a class, and how much of what they share, a queue may hold.
+"""Quotas of devices by ResourceClaim: how many devices of a class, and how much of their shared capacity, a queue may
+use.
 
-Every queue above a pod's that names a key limits it. A number of devices is limited where the limit is above zero;
-capacity that neither the queue nor one above names isn't given out at all.
+Every queue of the hierarchy from the pod's upwards that names a key limits it. A number of devices is limited if the
+limit is above zero; device capacity that no queue of the chain names isn't allocated at all.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ _EMPTY = Held()
 
 
 class _Excess(NamedTuple):
-    """A key of which a queue would hold more than it may: `asked` in all, `added` to what it holds, thousandths; `most`
-    is None where no limit names the key, so that nothing of it is given out."""
+    """A key whose limit a queue would exceed: `asked` is the requested total, `added` the part that adds to its usage,
+    in thousandths; `most` is None if no queue names the key, so that none of it is allocated."""
 
     queue: str
     key: str
@@ -61,7 +62,7 @@ class _Excess(NamedTuple):
 
 
 class DeviceQuotas:
-    """The quotas of one cycle, on the devices that the snapshot counts."""
+    """The device quotas of one cycle, on the devices that the snapshot counts."""
 
     def __init__(self, session: Handle, tree: QueueTree, *, capacity: bool) -> None:
         state = session.state
@@ -75,11 +76,11 @@ class DeviceQuotas:
         self._claims: dict[str, tuple[str, ...]] = {}
 
     def concern(self, cls: TaskClass) -> bool:
-        """Whether pods of the class get devices that queues are charged for."""
+        """Whether pods of the class get devices that count against queues."""
         return self._claimed.concerns(cls)
 
     def columns(self, queue: str) -> Iterator[tuple[int, float]]:
-        """What a queue holds, by column, of what some queue names."""
+        """The queue's usage, by resource column, of the keys that some queue names."""
         dims = self._session.dims
         for key in self._named:
             column = dims.column(key)
@@ -87,7 +88,7 @@ class DeviceQuotas:
                 yield column, float(known(self._held.get(queue, _EMPTY).amounts.get(key, 0)))
 
     def amounts(self, task: Task) -> Sequence[float]:
-        """What the pod takes: its request, and the devices that its queue holds, or would hold, for it alone."""
+        """The pod's request plus the devices that its queue uses, or would use, for this pod alone."""
         queue = task.job.queue if task.job is not None else None
         if queue is None or not self.concern(task.cls):
             return task.cls.amounts
@@ -106,7 +107,7 @@ class DeviceQuotas:
     # One pod ----------------------------------------------------------------------------------------------------------
 
     def barred(self, task: Task) -> Verdict | None:
-        """Why the pod's queue may not hold its claims now; None where it may."""
+        """Why the pod's claims may not be allocated on behalf of its queue now; None if they may."""
         queue = task.job.queue if task.job is not None else None
         if queue is None:
             return None
@@ -122,7 +123,7 @@ class DeviceQuotas:
     # Admission --------------------------------------------------------------------------------------------------------
 
     def wanted(self, job: Job) -> tuple[str, ...]:
-        """The claims of the pods that the gang needs to start, as far as there are such pods."""
+        """The claims of the pods that the gang needs to start, as far as its pods exist."""
         claims = self._claims.get(job.key)
         if claims is None:
             claims = self._claims[job.key] = self._wanted(job, gated=True)
@@ -137,7 +138,7 @@ class DeviceQuotas:
         return tuple(sorted({claim for task in first for claim in self._usage.claims(task)[0]}))
 
     def refusal(self, job: Job) -> Verdict | None:
-        """Why the gang may not be admitted for its claims; None where it may."""
+        """Why the gang may not be admitted for its claims; None if it may."""
         claims = self.wanted(job)
         if not claims or job.queue is None:
             return None
@@ -145,12 +146,12 @@ class DeviceQuotas:
         return _verdict(over, "queue resource quota insufficient: the gang needs ") if over else None
 
     def admitted(self, job: Job) -> None:
-        """The gang was admitted: what it is to get counts from now on."""
+        """Count the claims of an admitted gang from now on."""
         if self._promised is not None:
             self._promise(job, self._promised)
 
     def _inqueue(self) -> Mapping[str, Held]:
-        """What admitted gangs are to get still; found when it is first asked for."""
+        """The devices that admitted gangs are still to get, by queue; computed on first use."""
         if self._promised is None:
             self._promised = {}
             for job in self._session.state.waiting.values():
@@ -167,7 +168,7 @@ class DeviceQuotas:
     # Limits -----------------------------------------------------------------------------------------------------------
 
     def _excess(self, queue: str, claims: Sequence[str], *, admission: bool) -> list[_Excess]:
-        """What these claims would take a queue beyond its limits in: of it and those above the nearest one."""
+        """The limits that these claims would exceed: of the nearest queue, from this one upwards, with any."""
         asked = _sum(map(self._usage.charge, claims))
         chain = self._chains.get(queue, (queue,))
         unnamed = [
@@ -220,8 +221,8 @@ def _amount(amount: int) -> str:
 
 
 class _Layout(NamedTuple):
-    """By queue `chains` has it and those above that count for the policy, `above` those of the tree in any case, and
-    `limits` its capability; `named` are the keys that some queue names."""
+    """By queue, `chains` has it and the ancestors that the scheduler configuration enforces, `above` all of its chain
+    in the tree, and `limits` its capability; `named` are the keys that some queue names."""
 
     chains: Mapping[str, tuple[str, ...]]
     above: Mapping[str, tuple[str, ...]]
@@ -230,7 +231,7 @@ class _Layout(NamedTuple):
 
 
 def _layout(session: Handle, tree: QueueTree) -> _Layout:
-    """Kept while no queue changes."""
+    """The layout; kept while no queue changes."""
     state = session.state
     stamp = (state.queues_stamp, tree.hierarchical)
     kept = state.memory.get(_MEMORY)

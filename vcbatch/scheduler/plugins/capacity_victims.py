@@ -1,4 +1,4 @@
-"""Whom queues with quotas lose to others: pods by which a queue holds more than it deserves, down to its guarantee."""
+"""Victims of queues with quotas: pods by which a queue exceeds its deserved share, down to its guarantee."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from vcbatch.scheduler.queues.usage import Amounts, QueueUsage
 
 
 class Victims:
-    """Picks victims in the order of the candidates, each by the usage without those picked before it."""
+    """Selects victims in the order of the candidates, each on the usage without those selected before."""
 
     def __init__(self, usage: QueueUsage, *, levels: int, amounts: Callable[[Task], Amounts] | None = None) -> None:
-        """`levels`: over how many levels of queues above the victim's must hold more than they deserve as well.
-        `amounts`: what a task takes, where that is more than its class says."""
+        """`levels`: the number of ancestor levels that must exceed their deserved share as well. `amounts`: the
+        resources of a task, if these are more than the request of its class."""
         self._usage = usage
         self._amounts = _by_class if amounts is None else amounts
         self._by_class = amounts is None
@@ -26,7 +26,7 @@ class Victims:
         self._immediate: dict[tuple[int, int], bool] = {}
 
     def for_task(self, own: int, request: Amounts, candidates: Sequence[Task]) -> list[Task]:
-        """For a task of the queue `own` that asks for `request`."""
+        """The victims for a task of the queue `own` with this request."""
         asked = [r for r, need in enumerate(request) if need > 0 and r != PODS]
         ours = self._above(own)
         without = not self._shared(own, request)
@@ -40,7 +40,7 @@ class Victims:
             above = self._above(index)
             if self._at_once(index, task):
                 if without and set(above) & set(ours):
-                    continue  # neither deserves any of it, and what they have in common is nobody's to take back
+                    continue  # neither queue deserves any of it, and what their common ancestors use can't be reclaimed
             elif not self._exceeds(index, amounts, running):
                 continue
             checked = [q for level, q in enumerate(above) if level >= len(ours) or ours[level] != q]
@@ -50,8 +50,8 @@ class Victims:
         return victims
 
     def possible(self, request: Vector, rows: npt.NDArray[np.int64], candidates: Candidates) -> Mask:
-        """Which of the candidates, whose queues have these rows, a task with this request could get at most: those that
-        are lent or beyond what their queue deserves now. Guarantees and queues above only rule out more."""
+        """An upper bound of the victims for a task with this request, `rows` being the queues of the candidates: pods
+        on borrowed resources, or beyond what their queue deserves now. Guarantees and ancestors only exclude more."""
         usage = self._usage
         held, deserved = np.array(usage.held), np.array(usage.deserved)
         counts = np.array(usage.named)
@@ -66,7 +66,7 @@ class Victims:
         return np.concatenate([allowed, nobody])[usage.tree.index[rows], candidates.classes]
 
     def for_gang(self, candidates: Sequence[Task]) -> list[Task]:
-        """For a whole gang of another queue."""
+        """The victims for a whole gang of another queue."""
         running: dict[int, list[float]] = {}
         victims: list[Task] = []
         for task in candidates:
@@ -84,18 +84,18 @@ class Victims:
         return None if queue is None else int(self._usage.tree.index[queue.row])
 
     def _above(self, index: int) -> tuple[int, ...]:
-        """The queues that count above this one, nearest first, the root never among them."""
+        """The ancestors of this queue that count, nearest first, without the root."""
         tree = self._usage.tree
         chain = tree.chains[index]
         return chain[1 : min(self._levels + 1, len(chain) - 1)]
 
     def _shared(self, index: int, amounts: Amounts) -> bool:
-        """Whether the queue deserves something of what these amounts are of."""
+        """Whether the queue deserves any of the resources in these quantities."""
         deserved = self._usage.deserved[index]
         return any(a >= EPS and deserved[r] >= EPS for r, a in enumerate(amounts))
 
     def _at_once(self, index: int, task: Task) -> bool:
-        """Whether the queue deserves nothing of what the task takes, which is therefore lent."""
+        """Whether the queue deserves none of the task's resources, so that all of them are borrowed."""
         if not self._by_class:
             return not self._shared(index, self._amounts(task))
         key = (index, task.cls.id)
@@ -105,7 +105,7 @@ class Victims:
         return known
 
     def _exceeds(self, index: int, amounts: Amounts, running: dict[int, list[float]]) -> bool:
-        """Whether the queue holds more than it deserves of a resource that the task takes."""
+        """Whether the queue uses more than it deserves of a resource that the task requests."""
         usage = self._usage
         held = running.get(index) or usage.held[index]
         deserved, named = usage.deserved[index], usage.named[index]
@@ -118,7 +118,7 @@ class Victims:
         )
 
     def _spares(self, index: int, amounts: Amounts, running: dict[int, list[float]]) -> bool:
-        """Whether the queue has its guarantee without the task."""
+        """Whether the queue keeps its guarantee without the task."""
         held = running.get(index) or self._usage.held[index]
         guarantee = self._usage.guarantee[index]
         return all(g < held[r] - amounts[r] + EPS for r, g in enumerate(guarantee))

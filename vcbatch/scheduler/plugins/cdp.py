@@ -1,4 +1,4 @@
-"""Pods that were just placed keep their place for a while: the cool-down that they ask for."""
+"""Cool-down protection: pods that were just scheduled aren't evicted for the duration that they request."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _MEMORY: Final = "cdp"
 
 @dataclass(slots=True)
 class _Memory:
-    """When the first cool-down ends that kept a pod, and how many such times have passed."""
+    """When the first cool-down ends that protected a pod, and how many such times have passed."""
 
     ends: datetime | None = None
     passed: int = 0
 
 
 class CoolDown(Plugin):
-    """A running pod with `volcano.sh/cooldown-time` (label, else annotation; a Go duration) is nobody's victim until so
-    long after its condition PodScheduled turned true. A duration that can't be read protects nobody."""
+    """A running pod with `volcano.sh/cooldown-time` (label, else annotation; a Go duration) isn't evicted until that
+    long after its condition PodScheduled became true. An invalid duration protects no pod."""
 
     VICTIMS_BY_STANDING = True
     KEEPS_VICTIMS = True
@@ -42,7 +42,7 @@ class CoolDown(Plugin):
             self._memory.passed += 1
 
     def limit_stamp(self, queue: Queue) -> object:
-        """Moves when a cool-down ends, so that gangs look for victims again."""
+        """Changes when a cool-down ends, so that victims are searched again."""
         return self._memory.passed
 
     def preemptable(self, preemptor: Task, candidates: Sequence[Task]) -> list[Task]:
@@ -72,7 +72,7 @@ class CoolDown(Plugin):
         return found
 
     def _end(self, task: Task) -> datetime | None:
-        """Until when the pod keeps its place; None where it needn't."""
+        """Until when the pod is protected; None if it isn't."""
         ends = cooldown_end(task.pod)
         return ends if ends is not None and ends > self._session.now else None
 
@@ -87,7 +87,7 @@ class CoolDown(Plugin):
 
 
 def cooldown_end(pod: Pod) -> datetime | None:
-    """When the pod's cool-down is over; None where it asks for none or isn't placed."""
+    """The end of the pod's cool-down; None if it requests none or isn't scheduled."""
     asked = _asked(pod)
     if not asked:
         return None
@@ -102,6 +102,6 @@ def cooldown_end(pod: Pod) -> datetime | None:
 
 
 def _asked(pod: Pod) -> str:
-    """The cool-down that the pod asks for, as it stands there."""
+    """The cool-down that the pod requests, as written."""
     meta = pod.metadata
     return (meta.labels or {}).get(names.COOLDOWN_TIME) or (meta.annotations or {}).get(names.COOLDOWN_TIME) or ""

@@ -1,5 +1,5 @@
-"""Answers of plugins of the user's own, looked at before they are used: one that no decision can be made with is the
-plugin's error, by name, and not one of whoever would have worked with it."""
+"""Validation of the results of custom plugins: an invalid result is reported as an error of the plugin, by name,
+instead of failing in the code that uses it."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _OWN: Final = "vcbatch.scheduler."
 _LONGEST: Final = 80
 
 _Check = Callable[["_Checked", Any, Sequence[Any]], str]
-"""Gets the plugin, what it answered and what it was asked; what it should have answered, empty where it did."""
+"""Receives the plugin, the result and the arguments; returns what the result should have been, empty if it is valid."""
 
 
 class WrongAnswer(TypeError):
-    """A method of a plugin returned what it may not. `place` is where the method stands, `asked` what it was given."""
+    """A method of a plugin returned an invalid result. `place` is the location of the method, `asked` its arguments."""
 
     def __init__(
         self, plugin: Plugin, hook: str, method: Callable[..., Any], text: str, asked: Sequence[object]
@@ -49,7 +49,7 @@ class WrongAnswer(TypeError):
 
 @functools.cache
 def checked(cls: type[Plugin]) -> type[Plugin]:
-    """The same plugin, which raises `WrongAnswer` where a method of its own answers wrongly."""
+    """The plugin with methods that raise `WrongAnswer` if their result is invalid."""
     methods = {name: _checked(name, method, check) for name, check in _CHECKS.items() if (method := _own(cls, name))}
     if not methods:
         return cls
@@ -60,10 +60,10 @@ def checked(cls: type[Plugin]) -> type[Plugin]:
 
 
 class _Checked(Plugin):
-    """Knows how long answers about all nodes have to be."""
+    """Has the length that results for all nodes must have."""
 
     answers_about = 0
-    """So many nodes. The name is none that a plugin would use for something of its own."""
+    """The number of nodes. The name is one that no plugin would use itself."""
 
 
 def _opened(method: Callable[..., None]) -> Callable[..., None]:
@@ -75,13 +75,13 @@ def _opened(method: Callable[..., None]) -> Callable[..., None]:
 
 
 def _own(cls: type[Plugin], name: str) -> Callable[..., Any] | None:
-    """The method, where it isn't one of ours."""
+    """The method, if it isn't one of this package."""
     owner = next(base for base in cls.__mro__ if name in base.__dict__)
     return None if owner.__module__.startswith(_OWN) else cast("Callable[..., Any]", getattr(cls, name))
 
 
 def _checked(name: str, method: Callable[..., Any], check: _Check) -> Callable[..., Any]:
-    # Its first argument isn't called `self`, by which a traceback says whose method was called.
+    # The first parameter isn't called `self`, by which tracebacks identify the object of a method.
     @functools.wraps(method)
     def asked(plugin: _Checked, *about: Any, **named: Any) -> Any:
         answer = method(plugin, *about, **named)
@@ -153,7 +153,7 @@ _sentence: Final = _of(str, type(None), words="a str, or None")
 
 
 def _some_of(at: int) -> _Check:
-    """Tasks out of those that were given as this argument."""
+    """Checks that the result has only tasks of the argument at this position."""
 
     def check(plugin: _Checked, answer: Any, about: Sequence[Any]) -> str:
         if answer is None:
@@ -224,7 +224,7 @@ def _scores(plugin: _Checked, answer: Any, about: Sequence[Any]) -> str:
 
 
 def _points(at: int) -> _Check:
-    """Points for each of those that were given as this argument."""
+    """Checks that the result has one score for each element of the argument at this position."""
 
     def check(plugin: _Checked, answer: Any, about: Sequence[Any]) -> str:
         count = len(about[at])
@@ -313,4 +313,4 @@ _CHECKS: Final[Mapping[str, _Check]] = {
     "binding_annotations": _texts,
     "node_lock": _of(str, words="a str"),
 }
-"""By method. The others return nothing, or what only their own plugin reads."""
+"""By method. The other methods return nothing, or what only their own plugin reads."""

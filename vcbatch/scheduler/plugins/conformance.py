@@ -1,4 +1,4 @@
-"""Keeps the pods that a cluster itself needs from being evicted."""
+"""Protects the pods that the cluster itself needs from eviction."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from vcbatch.scheduler.model.objects import Task
 
 
 class Conformance(Plugin):
-    """Pods of the system's priority classes, and all in its namespace, are nobody's victims."""
+    """Pods of the system's priority classes, and all pods in its namespace, are never victims."""
 
     VICTIMS_BY_STANDING = True
     KEEPS_VICTIMS = True
@@ -26,7 +26,7 @@ class Conformance(Plugin):
 
 
 def unprotected(candidates: Sequence[Task]) -> list[Task]:
-    """The candidates that the cluster can do without."""
+    """The candidates that aren't pods of the system."""
     return [
         task
         for task in candidates

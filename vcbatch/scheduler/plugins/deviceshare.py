@@ -1,8 +1,8 @@
-"""Cards that pods share: GPUs by memory or by number, and vGPUs by memory and cores, with the card each pod gets.
+"""Device sharing: GPUs by memory or by number, and vGPUs by memory and cores, with the assignment of cards to pods.
 
-A node takes as many pods of a kind as its cards have room for, one by one; where a pod wants one card, that is a sum
-over the cards of all nodes at once. What a pod got is written on it when it is bound, and read from there when the
-scheduler starts.
+A node takes as many pods of a kind as its cards have capacity for, pod by pod; for pods that request one card this is a
+sum over the cards of all nodes at once. The assignment is written to the pod's annotations when it is bound, and read
+from them when the scheduler starts.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class DeviceShare(Plugin):
 
     @classmethod
     def ignored_resources(cls, arguments: Arguments, facts: Facts) -> frozenset[str]:
-        """Amounts of vGPUs and NPUs are per card: a node's sum says nothing about whether they fit."""
+        """Quantities of vGPUs and NPUs are per card: a node's sum doesn't show whether they fit."""
         settings = _settings(arguments)
         found: set[str] = set()
         if arguments[_VGPU]:
@@ -118,13 +118,13 @@ class DeviceShare(Plugin):
         self._usage = card_usage_of(session.state, _settings(self.arguments))
 
     def _asked(self, cls: TaskClass) -> Iterator[tuple[CardUsage, PodAsks]]:
-        """What pods of the class ask of which family."""
+        """The card requests of pods of the class, by family."""
         for usage in self._usage:
             asks = usage.asks(cls)
             if asks is not None:
                 yield usage, asks
 
-    # Where pods fit --------------------------------------------------------------------------------------------------
+    # Node capacity --------------------------------------------------------------------------------------------------
 
     def caps(self, cls: TaskClass, rows: Rows) -> Sequence[Cap]:
         return self._caps(cls, rows, promising=False)
@@ -165,12 +165,12 @@ class DeviceShare(Plugin):
         return self._weight * np.floor(out + 0.5)
 
     def _rated(self, cls: TaskClass) -> list[tuple[CardUsage, PodAsks]]:
-        """What pods of the class ask of which family, as far as nodes get points for their cards."""
+        """The card requests of pods of the class, by family, as far as nodes are scored by their cards."""
         if not self._weight or self.arguments[_POLICY] not in (BINPACK, SPREAD):
             return []
         return [pair for pair in self._asked(cls) if pair[0].table.policy in (BINPACK, SPREAD)]
 
-    # Whom a pod shares a card with -----------------------------------------------------------------------------------
+    # Pods that share a card ------------------------------------------------------------------------------------------
 
     def couples(self, task: Task) -> bool:
         return any(asks.apart or any(_matches(rule, task) for rule in self._rules) for _, asks in self._asked(task.cls))
@@ -187,8 +187,8 @@ class DeviceShare(Plugin):
         return (Rejection(NOT_ALONE, refused, word=WaitReason.DEVICE_SHARE),) if refused.any() else ()
 
     def task_scores(self, task: Task, candidates: Rows, static: Sequence[Rejection]) -> Floats | None:
-        """`scores` knows no pods: what the points change by where the pod gets other cards than it says, as somebody is
-        on those whom the pod must not meet."""
+        """The change of scores for a pod that gets other cards than `scores` assumes, because pods that it must not
+        share a card with use those."""
         rated = self._rated(task.cls)
         if not rated or not self.couples(task):
             return None
@@ -208,7 +208,7 @@ class DeviceShare(Plugin):
         return self._weight * (np.floor(barred + 0.5) - np.floor(plain + 0.5))
 
     def _barred(self, task: Task, usage: CardUsage, asks: PodAsks, node: str) -> set[int]:
-        """The node's cards that somebody is on whom the task must not meet."""
+        """The node's cards that are used by pods which the task must not share a card with."""
         rules = [rule for rule in self._rules if _matches(rule, task)]
         if not rules and not asks.apart:
             return set()
@@ -222,7 +222,7 @@ class DeviceShare(Plugin):
 
         return usage.table.barred(node, minds)
 
-    # Books -----------------------------------------------------------------------------------------------------------
+    # Accounting -----------------------------------------------------------------------------------------------------
 
     def moved(self, task: Task, row: int, step: int) -> None:
         if row < 0:
@@ -249,7 +249,7 @@ class DeviceShare(Plugin):
 
 
 def _settings(arguments: Arguments) -> Settings | None:
-    """What the arguments say; None where nothing is shared."""
+    """The settings in the arguments; None if no devices are shared."""
     sharing = next((way for name, way in _WAYS.items() if arguments[name]), None)
     if sharing is None and not arguments[_NPUS]:
         return None

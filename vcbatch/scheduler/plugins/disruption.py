@@ -1,4 +1,4 @@
-"""Limits to how much, how often and how early gangs are disturbed for others, whichever action evicts."""
+"""Limits of evictions: how many, how often and how early pods of gangs are evicted, whichever action evicts."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _HELD = frozenset({TaskStatus.BOUND, TaskStatus.RUNNING})
 
 @dataclass(slots=True)
 class _Past:
-    """What is remembered: by the UID of PodGroups when they lost pods in the last hour, when the next gang may be
-    disturbed again that couldn't, and how often that came about."""
+    """The state kept between cycles: by the UID of PodGroups, when they lost pods in the last hour; when the next
+    protection of a gang ends, and how many have ended."""
 
     lost: dict[str, list[datetime]] = field(default_factory=dict[str, list[datetime]])
     lapse: datetime | None = None
@@ -35,9 +35,9 @@ class _Past:
 
 
 class Disruption(Plugin):
-    """Keeps pods of gangs that run for less than `minRuntime` or lost pods `maxDisruptionsPerGangPerHour` times in the
-    last hour, and lets no more than `maxVictimsPerCycle` pods go in a cycle; 0 is no limit. In the victim plugins' own
-    tier it has the last word with them."""
+    """Protects pods of gangs that have run for less than `minRuntime` or lost pods `maxDisruptionsPerGangPerHour` times
+    in the last hour, and permits at most `maxVictimsPerCycle` evictions in a cycle; 0 is no limit. It applies to the
+    victims of the other plugins of its tier."""
 
     KEEPS_VICTIMS = True
     ARGUMENTS = ArgumentSpec(
@@ -84,7 +84,7 @@ class Disruption(Plugin):
         if step < 0 and task.evicting:
             self._going += 1
         elif step > 0 and task.status in _HELD:
-            self._going -= 1  # an eviction that is taken back
+            self._going -= 1  # an eviction that is rolled back
 
     def close(self, session: Handle) -> None:
         gone = {eviction.uid for eviction in session.evictions}
@@ -118,7 +118,7 @@ class Disruption(Plugin):
         return found
 
     def _protected(self, job: Job) -> datetime | None:
-        """Until when the gang may not be disturbed; None where it may."""
+        """Until when the gang is protected; None if it isn't."""
         if job.key not in self._until:
             until = max(filter(None, (self._by_runtime(job), self._by_losses(job))), default=None)
             until = until if until is not None and until > self._now else None
@@ -129,7 +129,8 @@ class Disruption(Plugin):
         return self._until[job.key]
 
     def _by_runtime(self, job: Job) -> datetime | None:
-        """A gang runs since the first of the pods that it has now began to; while none did, it is just starting."""
+        """Until when the gang is protected by `minRuntime`. It has run since the first of its present pods started;
+        until one has, it counts as just starting."""
         least: timedelta = self.arguments[_MINIMUM]
         if not least:
             return None

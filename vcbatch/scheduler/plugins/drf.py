@@ -1,4 +1,4 @@
-"""Dominant resource fairness among the gangs of a queue: the one with the smallest dominant share goes first."""
+"""Dominant resource fairness among the gangs of a queue: the one with the smallest dominant share is first."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _TOLERANCE = 1e-6
 
 
 class DominantResourceFairness(Plugin):
-    """A gang's share is the largest part that it holds of any resource of the cluster (Ghodsi et al., NSDI 2011).
-    What is promised to it counts as held."""
+    """A gang's share is the largest ratio of its allocated resources to the cluster's (Ghodsi et al., NSDI 2011).
+    Pipelined tasks count as allocated."""
 
     VICTIMS_BY_STANDING = True
     KEEPS_VICTIMS = True
@@ -38,13 +38,13 @@ class DominantResourceFairness(Plugin):
         self._held = session.state.jobs_table.allocated[:, named]
         self._opened: Vector = (self._held / total).max(axis=1, initial=0.0)
         self._shares: dict[int, float] = {}
-        """Of the gangs that got or lost something since, by row."""
+        """By row, the shares of the gangs whose allocation changed since."""
         self._named: list[int] = named.tolist()
         self._total: list[float] = total.tolist()
         self._now: dict[int, list[float]] = {}
 
     def close(self, session: Handle) -> None:
-        """Tell the shares of gangs."""
+        """Record the shares of gangs."""
         session.measured.gang_shares = self._all_shares()
 
     def job_key(self, job: Job) -> float:
@@ -66,7 +66,7 @@ class DominantResourceFairness(Plugin):
         return self._held[job.row].tolist() if held is None else held
 
     def _with(self, held: list[float], cls: TaskClass, count: int) -> list[float]:
-        """What is held once so many tasks of the class came, or went where it is negative."""
+        """The quantities `held` after `count` tasks of the class were added; a negative count removes them."""
         request = cls.amounts
         return [h + count * request[r] for h, r in zip(held, self._named, strict=True)]
 
@@ -74,8 +74,8 @@ class DominantResourceFairness(Plugin):
         return max(0.0, *(h / t for h, t in zip(held, self._total, strict=True)))
 
     def preemptable(self, preemptor: Task, candidates: Sequence[Task]) -> list[Task]:
-        """Pods of gangs whose share, without the pod and those before it, is still no smaller than the preemptor's
-        with its task."""
+        """Pods of gangs whose share, without the pod and those before it, is still no smaller than the preemptor's with
+        its task."""
         if preemptor.job is None:
             return []
         least = self._share(self._with(self._holding(preemptor.job), preemptor.cls, 1))
@@ -101,7 +101,7 @@ class DominantResourceFairness(Plugin):
         return (left / np.array(self._total)).max(axis=1, initial=0.0) >= least - _TOLERANCE
 
     def placed(self, job: Job, cls: TaskClass, count: int) -> None:
-        # Once per placement: what `_with` and `_share` do, without the calls.
+        # Called once per placement: the same as `_with` and `_share`, without the calls.
         held = self._now.get(job.row)
         if held is None:
             held = self._held[job.row].tolist()
@@ -111,8 +111,8 @@ class DominantResourceFairness(Plugin):
 
 
 class HierarchicalFairness(DominantResourceFairness):
-    """The same with shares of queues and of groups of queues (`enableHierarchy`): the queue order goes by them, and a
-    pod may be had back by a queue that is to be served before its own even once it is gone."""
+    """Hierarchical DRF (`enableHierarchy`), with shares of queues and of groups of queues: queues are ordered by them,
+    and a pod may be reclaimed by a queue that precedes its own even after the eviction."""
 
     SHARES_PLACES = True
 
@@ -143,8 +143,8 @@ class HierarchicalFairness(DominantResourceFairness):
         self._verdicts.clear()
 
     def reclaimable(self, reclaimer: Task, candidates: Sequence[Task]) -> list[Task]:
-        """Each candidate is looked at alone: with the reclaimer placed and the candidate gone, the reclaimer's queue
-        must still be the one to be served first."""
+        """Each candidate is checked alone: with the reclaimer placed and the candidate evicted, the reclaimer's queue
+        must still precede the candidate's."""
         own = reclaimer.job
         if own is None or own.queue is None:
             return []

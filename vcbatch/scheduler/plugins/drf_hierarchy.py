@@ -1,11 +1,12 @@
-"""Dominant shares over the tree of queues that their annotations describe: hierarchical dominant resource fairness.
+"""Hierarchical dominant resource fairness: dominant shares over the tree that the annotations of queues describe.
 
 `volcano.sh/hierarchy` is a path (`root/eng/dev`), `volcano.sh/hierarchy-weights` a weight for each of its parts
 (`1/2/3`). Inner nodes are groups of queues, the last part is the queue's own, below it are its gangs. Where queues
-disagree on the weight of a group, the first by name decides.
+disagree on the weight of a group, the first queue by name decides.
 
-The model is that of Bhattacharya et al. (SoCC 2013): what children hold is scaled to the smallest dominant share among
-those that still want something, so that one which got much of what nobody else wanted isn't held back elsewhere.
+The model is that of Bhattacharya et al. (SoCC 2013): the allocations of children are scaled to the smallest dominant
+share among those with unmet demand, so that a child which got much of a resource that no other child demands isn't
+penalized for it.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ _name = attrgetter("name")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a queue is: its path below the root, and the weight of each part. `error` says what is wrong with its
-    annotations; such a queue is a child of the root, weight 1."""
+    """The position of a queue in the tree: its path below the root, and the weight of each part. `error` describes an
+    error of its annotations; such a queue is a child of the root with weight 1."""
 
     parts: tuple[str, ...]
     weights: tuple[float, ...]
@@ -38,8 +39,8 @@ class Place:
 
 
 def place_of(queue: Queue) -> Place:
-    """By the queue's annotations; without them it is a child of the root, weight 1. A weight below 1 or that is no
-    number counts as 1; there have to be as many as the path has parts."""
+    """The position by the queue's annotations; without them it is a child of the root with weight 1. A weight that is
+    below 1 or isn't a number counts as 1; there must be as many weights as the path has parts."""
     notes = queue.view.metadata.annotations or {}
     path, weights = notes.get(names.HIERARCHY, ""), notes.get(names.HIERARCHY_WEIGHTS, "")
     own = Place((queue.name,), (1.0,))
@@ -65,7 +66,7 @@ def _weight(text: str) -> float:
 
 
 class _Node:
-    """A group of queues, or a queue with its gangs. `rows` are those of the gangs; `stale` where amounts below it
+    """A group of queues, or a queue with its gangs. `rows` are those of the gangs; `stale` if quantities below it
     changed since its own were computed."""
 
     __slots__ = ("allocated", "children", "rows", "saturated", "share", "stale", "weight")
@@ -81,9 +82,9 @@ class _Node:
 
 
 class SharesTree:
-    """The shares of all groups and queues. Amounts are of the D resources that the cluster has.
+    """The shares of all groups and queues. Quantities are of the D resources that the cluster has.
 
-    A node is looked at again where something below it changed, all of them where a resource runs out or is there again.
+    A node is recomputed if something below it changed; all nodes are if a resource is exhausted or available again.
     """
 
     def __init__(self, *, total: Vector, held: Matrix, request: Matrix, queues: Iterable[Queue]) -> None:
@@ -117,11 +118,11 @@ class SharesTree:
         self._allocated += self._held[rows].sum(axis=0)
 
     def _demanding(self) -> Mask:
-        """What there is still some of; [D]."""
+        """Which resources aren't exhausted; [D]."""
         return np.asarray(self._allocated < self._total)
 
     def move(self, job: Job, amounts: Vector) -> None:
-        """The gang holds so much more, or less where negative; [D]."""
+        """Add the quantities, [D], to the gang's allocation; negative ones reduce it."""
         if job.queue is None:
             return
         self._held[job.row] += amounts
@@ -139,13 +140,13 @@ class SharesTree:
             self._age(child)
 
     def standing(self, queue: str) -> tuple[float, ...]:
-        """Sorts queues, the one to be served first: for each part of its path whether nothing there wants more, and the
-        share by weight."""
+        """A sort key of queues, the first to be served being the lowest: for each part of the path, whether it has no
+        unmet demand, and the share divided by the weight."""
         self._refresh(self._root)
         return tuple([v for n in self._paths[queue][1:] for v in (float(n.saturated), n.share / n.weight)])
 
     def before(self, one: str, other: str) -> bool:
-        """Whether the first queue is to be served before the other, by the parts of the path that both have."""
+        """Whether the first queue precedes the other, by the parts of the path that both have."""
         mine, theirs = self.standing(one), self.standing(other)
         common = min(len(mine), len(theirs))
         return mine[:common] < theirs[:common]
@@ -167,5 +168,5 @@ class SharesTree:
         scale = np.where(sated, 1.0, least / np.where(counted, shares, 1.0))
         node.allocated = (held * np.where(counted, scale, 0.0)[:, None]).sum(axis=0)
         node.share = float((node.allocated / self._total).max(initial=0.0))
-        node.saturated = bool(sated.all())  # nothing is wanted where there is nobody
+        node.saturated = bool(sated.all())  # without gangs there is no demand
         node.stale = False

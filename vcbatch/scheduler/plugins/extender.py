@@ -1,7 +1,7 @@
-"""A server of the user's own has a say: asked over HTTP, by Volcano's extender protocol, one question at a time.
+"""An extender: an external server that takes part in decisions, called over HTTP by Volcano's extender protocol.
 
-Once it failed to answer it isn't asked again in the cycle. Where it may be ignored, the cycle goes on as if it weren't
-there; else what it should have been asked about waits, and the reason says so.
+After a failed call it isn't called again in the cycle. If it is ignorable, the cycle continues without it; otherwise
+all decisions that need it are postponed, and the pending reason says so.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from vcbatch.scheduler.model.result import WaitReason
 from vcbatch.scheduler.plugins import extender_wire as wire
 
 RETRY = timedelta(seconds=1)
-"""A server's answer may be another at any time, so gangs that wait for it are tried again this often."""
+"""A server's answer may change at any time, so gangs that wait for it are tried again at this interval."""
 _VERBS = (
     *("onSessionOpen", "onSessionClose", "predicate", "prioritize", "preemptable", "reclaimable", "queueOverused"),
     *("jobEnqueueable", "jobEnqueued", "jobReady", "allocateFunc", "deallocateFunc"),
@@ -103,10 +103,10 @@ class Extender(Plugin):
             "NodeList": [info.name for info in self._nodes.infos],
         }
 
-    # Asking ----------------------------------------------------------------------------------------------------------
+    # Calls -----------------------------------------------------------------------------------------------------------
 
     def _ask(self, verb: str, question: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """The answer; None where there is none, which `_error` explains then."""
+        """The answer; None if the call failed, which `_error` then describes."""
         if self._error:
             return None
         url = f"{self.arguments['extender.urlPrefix']}/{self._verbs[verb]}"
@@ -123,7 +123,7 @@ class Extender(Plugin):
         return cast("Mapping[str, Any]", answer)
 
     def _report(self, verb: str, question: Mapping[str, Any]) -> None:
-        """The same where the answer may be empty."""
+        """Call the server where the answer may be empty."""
         if self._error:
             return
         url = f"{self.arguments['extender.urlPrefix']}/{self._verbs[verb]}"
@@ -133,7 +133,7 @@ class Extender(Plugin):
             self._error = f"extender {url} failed: {error}"
 
     def _field(self, verb: str, answer: Mapping[str, Any] | None, key: str, kind: type | tuple[type, ...]) -> Any:
-        """A field of the answer; None where it is missing, and where it has the wrong type, which is a failure."""
+        """A field of the answer; None if it is missing, or has the wrong type, which counts as a failed call."""
         value = None if answer is None else answer.get(key)
         if value is not None and (not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool)):
             self._error = f"extender {self._verbs[verb]} failed: {key} of its answer is {value!r}"
@@ -142,11 +142,12 @@ class Extender(Plugin):
 
     @property
     def _refuses(self) -> bool:
-        """Whether what it should have been asked about has to wait."""
+        """Whether decisions that need the server are postponed."""
         return bool(self._error) and not self._ignorable
 
     def _cares(self, task: Task) -> bool:
-        """Whether the task asks for one of the resources that are the server's to manage; all do where none is."""
+        """Whether the task requests one of the resources that the server manages; True for all tasks if none are
+        named."""
         managed: Sequence[str] = self.arguments["extender.managedResources"]
         known = self._managed.get(task.cls.id)
         if known is None:
@@ -175,7 +176,7 @@ class Extender(Plugin):
         return [Rejection(reason, nodes > 0, word=WaitReason.EXTENDER) for reason, nodes in refused.items()]
 
     def _fitting(self, task: Task, static: Sequence[Rejection]) -> Rows:
-        """Only nodes that may take the task are worth a question."""
+        """The nodes that may take the task; the server is called for these alone."""
         admitted = np.ones(len(self._nodes), dtype=bool)
         for rejection in static:
             admitted &= ~rejection.nodes
@@ -184,7 +185,7 @@ class Extender(Plugin):
         return np.flatnonzero(admitted & (free + EPS >= task.cls.request[needed][:, None]).all(axis=0))
 
     def _refusal(self, task: Task, row: int) -> str:
-        """Why the server refuses the node; empty where it doesn't."""
+        """Why the server rejects the node; empty if it doesn't."""
         key = ("predicate", task.uid, row, self._moves)
         if key not in self._known:
             info = self._nodes.infos[row]
@@ -233,7 +234,7 @@ class Extender(Plugin):
             self._report("jobEnqueued", {"job": wire.job(self._session.dims, job)})
 
     def job_ready(self, job: Job) -> bool:
-        """A gang that the server should have been asked about doesn't start without its answer."""
+        """A gang doesn't start without the answers of the server that it needs."""
         if self._verbs["jobReady"]:
             key = ("jobReady", job.key, *job.counts)
             if key not in self._known:
@@ -285,7 +286,7 @@ class Extender(Plugin):
         named = {cast("wire.Json", v).get("UID") for v in cast("list[object]", victims or []) if isinstance(v, dict)}
         return [task for task in candidates if task.uid in named] if status > 0 else []
 
-    # Books -----------------------------------------------------------------------------------------------------------
+    # Accounting -----------------------------------------------------------------------------------------------------
 
     def placed(self, job: Job, cls: TaskClass, count: int) -> None:
         self._moves += 1

@@ -1,7 +1,7 @@
-"""What an extender is told: tasks, nodes, gangs and queues under the names that Volcano's servers read.
+"""The JSON that an extender receives: tasks, nodes, gangs and queues under the field names that Volcano's servers read.
 
-Volcano sends its own structures as Go writes them, so fields have no other contract than these names; only those are
-sent that mean something outside of Volcano's process. Amounts are milli-cores, bytes, and thousandths of scalars.
+Volcano sends its own structures as Go encodes them, so these names are the only contract; only fields with a meaning
+outside of Volcano's process are sent. Quantities are milli-cores, bytes, and thousandths of scalars.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Fair share over time: who used little lately goes first.
+"""Fair share over time: accounts with little recent usage are first.
 
-What an account (a namespace, or the value of a label of the PodGroup) held is averaged over the past, with a weight
-that halves every half-life, as in Slurm's multifactor priority. What it holds now counts besides, so that nobody gets
-everything in the moment before it shows in the average.
+The usage of an account (a namespace, or the value of a label of the PodGroup) is averaged over the past, with a weight
+that halves every half-life, as in Slurm's multifactor priority. Present usage is added, so that no account gets
+everything before the average reflects it.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _FADED = 1e-6
 
 @dataclass(slots=True)
 class _Usage:
-    """What is remembered of accounts and queues: the decayed average of the part of the cluster that they held (its
-    dominant resource), up to `at`, and the part that they held then; both [number of keys]."""
+    """The usage of accounts and queues that is kept between cycles: the decayed average of the part of the cluster that
+    they used (their dominant resource), up to `at`, and the part that they used then; both [number of keys]."""
 
     at: datetime
     number: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
@@ -43,7 +43,7 @@ class _Usage:
     """By gang row: the number of its account, -1 where it has none yet."""
 
     def of(self, kind: str, name: str) -> int:
-        """The number of an account or a queue, a new one where it is the first time."""
+        """The number of an account or a queue; a new number on first use."""
         known = self.number.get((kind, name))
         if known is None:
             known = self.number[kind, name] = len(self.number)
@@ -53,7 +53,7 @@ class _Usage:
 
 
 class FairShare(Plugin):
-    """Orders gangs by what their account used, and queues by what they used for each unit of weight."""
+    """Orders gangs by the usage of their account, and queues by their usage per unit of weight."""
 
     SHARES_PLACES = True
     JOB_TERM = OrderTerm("usage")
@@ -97,13 +97,13 @@ class FairShare(Plugin):
         if job.queue is not None:
             self._used[self._usage.of("queue", job.queue.name)] += count * part
 
-    # What is remembered ----------------------------------------------------------------------------------------------
+    # State between cycles -------------------------------------------------------------------------------------------
 
     def _account(self, job: Job) -> int:
         return int(self._usage.accounts[job.row])
 
     def _enter_gangs(self, state: Snapshot, *, everybody: bool) -> None:
-        """Give every gang that is new, or changed, its account, and every queue its number."""
+        """Assign an account to every new or changed gang, and a number to every queue."""
         usage, rows = self._usage, len(state.jobs_table.queue)
         missing = rows - len(usage.accounts)
         if missing > 0:
@@ -119,7 +119,7 @@ class FairShare(Plugin):
         return job.key.partition("/")[0]
 
     def _held(self, state: Snapshot) -> Vector:
-        """The part of the cluster that each account and each queue holds."""
+        """The part of the cluster that each account and each queue uses."""
         table, usage = state.jobs_table, self._usage
         parts = (table.allocated / self._total).max(axis=1, initial=0.0)
         held = np.zeros(len(usage.number))
@@ -133,7 +133,7 @@ class FairShare(Plugin):
         return held
 
     def _age(self, now: datetime) -> None:
-        """Let time pass: what was held since weighs the more, the longer it was."""
+        """Decay the average up to `now`, and add what was used since the last update, weighted by its duration."""
         kept = self._kept(now - self._usage.at)
         count = len(self._usage.number)
         held = np.zeros(count)
@@ -142,7 +142,7 @@ class FairShare(Plugin):
         self._usage.at = max(now, self._usage.at)
 
     def _forget(self, state: Snapshot) -> None:
-        """Drop accounts that nobody has any more and whose usage has faded away."""
+        """Remove accounts that no gang has any more and whose average has decayed."""
         usage = self._usage
         if len(usage.number) <= _FORGET_ABOVE + 2 * (len(state.jobs) + len(state.queues)):
             return
@@ -159,7 +159,8 @@ class FairShare(Plugin):
         return math.pow(0.5, max(passed, timedelta(0)) / self._half_life)
 
     def _recover(self, session: Handle) -> None:
-        """After a start, gangs that run have held what they hold since they started. What ended before is forgotten."""
+        """After a restart, count what running gangs use since their start. The usage of gangs that ended before is
+        lost."""
         table = session.state.jobs_table
         for job in session.state.jobs.values():
             if not job.allocated_count or job.group is None:

@@ -1,4 +1,4 @@
-"""All of a gang or nothing: when a gang is whole enough to start, and that gangs which aren't come first."""
+"""Gang scheduling, all or nothing: when a gang is ready to start, and that gangs below their minimum come first."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _VALID = (*_HELD, TaskStatus.PENDING)
 
 
 class Gang(Plugin):
-    """Readiness by minMember, minTaskMember and the gangs inside the gang. The minimums of roles count only where they
-    add up to no more than minMember."""
+    """Readiness by minMember, minTaskMember and sub-gangs. The minimums of roles count only if their sum is no more
+    than minMember."""
 
     ready_by_number = True
     VICTIMS_BY_STANDING = True
@@ -33,7 +33,8 @@ class Gang(Plugin):
         self._counted = session.state.victims is not None
 
     def job_key(self, job: Job) -> float:
-        """Gangs that still need members before those that would only grow; by their number alone, whatever roles."""
+        """Gangs below their minimum come before those that would only grow; by the total number of members, whatever
+        their roles."""
         return 0 if job.ready_count + job.pending_best_effort < job.min_member else 1
 
     def job_keys(self, rows: Rows) -> Floats | None:
@@ -82,11 +83,11 @@ class Gang(Plugin):
         return Vote.PERMIT
 
     def job_starving(self, job: Job) -> bool:
-        """While it lacks members, promised places counted; roles aside."""
+        """Whether the gang lacks members, pipelined ones counted as present; roles are ignored."""
         return job.waiting_count + job.ready_count < job.min_member
 
     def preemptable(self, preemptor: Task, candidates: Sequence[Task]) -> list[Task]:
-        """Members that gangs have beyond their minimum."""
+        """The members that gangs have beyond their minimum."""
         return _surplus(candidates)
 
     def reclaimable(self, reclaimer: Task, candidates: Sequence[Task]) -> list[Task]:
@@ -97,12 +98,12 @@ class Gang(Plugin):
         return spare[candidates.jobs]
 
     def evictable(self, eviction: GangEviction, candidates: Sequence[Task]) -> Sequence[Task]:
-        """All: pods come in bundles that leave a gang its minimums or end it."""
+        """All candidates: pods are evicted in bundles, which leave a gang its minimums or end it."""
         return candidates
 
 
 def _surplus(candidates: Sequence[Task]) -> list[Task]:
-    """Of each gang so many of the first as it has members beyond its minimum."""
+    """Of each gang the first candidates, as many as it has members beyond its minimum."""
     left: dict[str, int] = {}
     out: list[Task] = []
     for task in candidates:

@@ -1,4 +1,4 @@
-"""Keep pods near each other in the network, and domains of the network full, so that large ones stay free."""
+"""Places pods near each other in the network, and packs network topology domains, so that large ones stay free."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _DEFAULT = 1
 
 
 class NetworkTopologyAware(Plugin):
-    """Points for domains by how full they would be, for nodes by how near they are to the gang's other pods, and for
-    the nodes of gangs without a topology by how full the domains around them would be.
+    """Scores domains by their utilization with the gang, nodes by their distance to the gang's other pods, and the
+    nodes for gangs without a topology by the utilization of the domains around them.
 
-    How full a domain would be is the weighted mean over the resources that are asked for and weighed, 0 where one of
-    them would be overdrawn.
+    The utilization of a domain is the weighted mean over the resources that are requested and have a weight, 0 if one
+    of them would be exceeded.
     """
 
     ARGUMENTS = ArgumentSpec(
@@ -68,17 +68,17 @@ class NetworkTopologyAware(Plugin):
 
     @property
     def fullness(self) -> Fullness:
-        """How full the domains are now."""
+        """The present utilization of the domains."""
         if self._fullness is None:
             self._fullness = Fullness(self._session, self._weights)
         return self._fullness
 
-    # Domains
+    # Network topology domains
 
     def domain_order(
         self, job: Job, sub: SubKey | None, groups: Sequence[Rows], *, evicting: bool
     ) -> Sequence[Rows] | None:
-        """To evict, wide domains first, and no more than so many."""
+        """For evictions, wide domains first, and at most `maxDomains` of them; otherwise no opinion."""
         if not evicting:
             return None
         left = int(self.arguments[_MOST_EVICTED])
@@ -90,8 +90,8 @@ class NetworkTopologyAware(Plugin):
         return order
 
     def domain_scores(self, request: DomainRequest, domains: Rows) -> Floats | None:
-        """The fullest best, or with `best-fit` the one that would have the fewest slots to spare; among equals the one
-        that has most of the gang already."""
+        """The domain of the highest utilization first, or with `best-fit` the one with the fewest slots to spare; among
+        equals the one with most of the gang's tasks."""
         if self.arguments[_BEST_FIT]:
             scores = 1.0 / (1.0 + np.maximum(request.spare[domains], 0.0))
         else:
@@ -102,7 +102,7 @@ class NetworkTopologyAware(Plugin):
         return self._points * scores
 
     def _share(self, job: Job, sub: SubKey | None) -> Floats | None:
-        """The part of the gang's tasks that each domain holds, [D]; None while none is placed."""
+        """The part of the gang's tasks that is in each domain, [D]; None while none is placed."""
         rows = self._session.shared(DomainSearch).rows_held(job, sub)
         if not rows:
             return None
@@ -130,10 +130,10 @@ def _size(job: Job, sub: SubKey | None) -> int:
 
 
 class Fullness:
-    """What the pods in each domain take and its nodes offer, of the resources that are weighed.
+    """The used and allocatable resources of each domain, of the resources with a weight.
 
-    Only nodes on which something changed are read again. `used` and `alloc` are [K, D], for the K resources of
-    `columns`, and `changes` has the domains whose `used` moved, move by move.
+    Only nodes that changed are read again. `used` and `alloc` are [K, D], for the K resources of `columns`, and
+    `changes` has the domains whose `used` changed, change by change.
     """
 
     def __init__(self, session: Handle, weights: dict[int, int]) -> None:
@@ -149,11 +149,11 @@ class Fullness:
         self._packings: dict[int, Packing] = {}
 
     def _sums(self, amounts: Floats) -> Floats:
-        """Of amounts per node, [K, N], the sums by domain, [K, D]."""
+        """The sums by domain, [K, D], of quantities per node, [K, N]."""
         return np.array([self.tree.sums(row) for row in amounts]).reshape(len(amounts), len(self.tree))
 
     def refresh(self) -> None:
-        """Take in what was placed since."""
+        """Apply the placements since the last call."""
         log = self._session.placer.log
         if self._cursor == len(log):
             return
@@ -165,12 +165,12 @@ class Fullness:
         self._cursor = len(log)
 
     def after(self, amount: Vector) -> Floats:
-        """How full each domain would be with this amount, [R]; [D]."""
+        """The utilization of each domain with this request, [R], added; [D]."""
         self.refresh()
         return Packing(self, amount).full
 
     def packing(self, cls: TaskClass) -> Packing:
-        """How full each domain would be with a task of the class; kept from one to the next."""
+        """The utilization of each domain with a task of the class added; kept between calls."""
         self.refresh()
         known = self._packings.get(cls.id)
         if known is None:
@@ -180,8 +180,8 @@ class Fullness:
 
 
 class Packing:
-    """How full domains would be with some amount, [R], more: the weighted mean over the resources that are asked for
-    and weighed, 0 where one would be overdrawn; `full`, [D]."""
+    """The utilization of domains with a request, [R], added: the weighted mean over the resources that are requested
+    and have a weight, 0 if one would be exceeded; `full`, [D]."""
 
     def __init__(self, fullness: Fullness, amount: Vector) -> None:
         self.tree = fullness.tree
@@ -201,7 +201,8 @@ class Packing:
             self._seen = len(self._fullness.changes)
 
     def of(self, domains: Rows, more: Floats | None = None) -> Floats:
-        """The same for some domains, with `more` of the resources that are asked for in them, [K, len(domains)]."""
+        """The utilization of some domains with the request and `more` of the requested resources in them, [K,
+        len(domains)]."""
         if not self._total:
             return np.zeros(len(domains))
         used = self._fullness.used[self._asked[:, None], domains] + self.amount
@@ -214,10 +215,11 @@ class Packing:
 
 
 class Filling:
-    """For pods of gangs without a topology: nodes in full domains first, and those in no domain before all.
+    """Scores for pods of gangs without a topology: nodes in domains of high utilization first, and nodes in no domain
+    before all others.
 
-    The mean over the tiers of how full the node's domain of the tier would be, 1 where it has none; each tier counts
-    `fading` to the power of its number less one.
+    The score is the mean over the tiers of the utilization of the node's domain of that tier, 1 if it has none; each
+    tier is weighted by `fading` to the power of its number less one.
     """
 
     def __init__(self, packing: Packing, *, fading: float, points: float) -> None:
@@ -246,8 +248,8 @@ class Filling:
 
 
 class Nearness:
-    """For pods of gangs with a topology: nodes near the gang's other pods first, by the tier at which a node's domain
-    meets the domain around these; among the nearest those in domains with most of them."""
+    """Scores for pods of gangs with a topology: nodes near the gang's other pods first, by the tier at which a node's
+    domain meets the domain around these; among the nearest those in domains with most of them."""
 
     def __init__(self, tree: Domains, held: Sequence[int], *, size: int, points: float) -> None:
         self._tree = tree
@@ -268,7 +270,7 @@ class Nearness:
         return self._points * (near + np.where(nearest, self._counts[leaves] / self._size, 0.0))
 
     def _nearness(self, around: int) -> Floats:
-        """1 in the domain around the gang, less the higher a domain meets it; [D]."""
+        """1 in the domain around the gang, and lower the higher the tier at which a domain meets it; [D]."""
         lowest, highest = self._tree.levels[0], self._tree.levels[-1]
         if lowest == highest:
             near = np.ones(len(self._tree))

@@ -1,5 +1,5 @@
-"""Nodes in groups, by label, and queues with an affinity to groups: whose pods may go where, and how much they may
-hold there."""
+"""Node groups, by label, and queues with an affinity to groups: on which nodes a queue's pods may run, and how much
+they may use there."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _AVOIDED_POINTS = -1.0
 _MEMORY = "nodegroup"
 
 Limits = Mapping[str, tuple[npt.NDArray[np.intp], Floats]]
-"""By group: the columns that are limited, [K], and the most that the queue may hold of them there, [K]."""
+"""By group: the columns that are limited, [K], and the queue's limits of them there, [K]."""
 
 
 class _Affinity(NamedTuple):
-    """The groups that a queue asks for and avoids."""
+    """The groups that a queue requires, prefers and avoids."""
 
     required: tuple[str, ...] = ()
     preferred: tuple[str, ...] = ()
@@ -59,8 +59,8 @@ class _Affinity(NamedTuple):
         )
 
     def admits(self, group: str, *, strict: bool) -> bool:
-        """Whether pods may go to nodes of the group; an empty one stands for nodes without a group, which take pods of
-        queues without affinity alone, and these only where groups aren't `strict`."""
+        """Whether pods may run on nodes of the group; an empty name stands for nodes without a group, which take only
+        pods of queues without affinity, and these only unless `strict` is set."""
         if not any(self) or not group:
             return not any(self) and not group and not strict
         wanted = group in self.required or group in self.preferred
@@ -78,7 +78,8 @@ class _Affinity(NamedTuple):
 
 
 class _Groups:
-    """The groups by number, in the order of their names, 0 standing for none; and the number of each node's, [N]."""
+    """The groups by number, in the order of their names, 0 meaning no group; and the number of each node's group,
+    [N]."""
 
     def __init__(self, state: Snapshot) -> None:
         self.stamp = state.static_stamp
@@ -89,13 +90,13 @@ class _Groups:
 
 
 class _Holdings:
-    """What the gangs of queues with limits hold, by gang and group; counted again only for gangs that changed."""
+    """The usage of the gangs of queues with limits, by gang and group; recounted only for gangs that changed."""
 
     def __init__(self, groups: _Groups) -> None:
         self.groups = groups
         self.by_job: dict[str, dict[int, Vector]] = {}
         self.changed: set[str] = set()
-        """Gangs that the last cycle touched, whose tasks moved without being counted here."""
+        """Gangs that the last cycle touched, whose changes aren't counted here yet."""
 
     def of(self, state: Snapshot, job: Job) -> dict[int, Vector]:
         known = self.by_job.get(job.key)
@@ -116,7 +117,7 @@ class _Holdings:
 
 
 class NodeGroup(Plugin):
-    """With `enableHierarchy`, a queue without an affinity of its own has its nearest ancestor's."""
+    """With `enableHierarchy`, a queue without an affinity of its own has that of its nearest ancestor."""
 
     HIERARCHICAL = True
     BY_QUEUE = True
@@ -150,7 +151,7 @@ class NodeGroup(Plugin):
         if len(self._holdings.by_job) > 2 * len(session.state.jobs) + 64:
             self._holdings.by_job = {k: v for k, v in self._holdings.by_job.items() if k in session.state.jobs}
 
-    # Filters and points by affinity ----------------------------------------------------------------------------------
+    # Filters and scores by affinity ---------------------------------------------------------------------------------
 
     def rejections(self, profile: Profile) -> Sequence[Rejection]:
         queue = self._queues.get(profile.queue)
@@ -189,7 +190,7 @@ class NodeGroup(Plugin):
     # Limits ----------------------------------------------------------------------------------------------------------
 
     def couples(self, task: Task) -> bool:
-        """Nodes of one group share a limit, so what one task takes of it the next can't."""
+        """Nodes of one group share a limit, so a task's usage reduces it for the next one."""
         return task.job is not None and task.job.queue_name in self._limited
 
     def task_rejections(self, task: Task, static: Sequence[Rejection]) -> Sequence[Rejection]:
@@ -216,7 +217,7 @@ class NodeGroup(Plugin):
             held[group] = self._dims.padded(held[group]) + amount if group in held else amount
 
     def _limits_of(self, queue: Queue) -> Limits | None:
-        """None where the annotation can't be read, and nobody can say what the queue may hold."""
+        """The queue's limits; None if the annotation is invalid, so that they aren't known."""
         if queue.name not in self._limits:
             self._limits[queue.name] = self._read(_annotations(queue)[names.NODEGROUP_RESOURCE_LIMITS])
         return self._limits[queue.name]

@@ -1,4 +1,4 @@
-"""Where a pod is best put: the scores of kube-scheduler (1.36), each 0 to 100 times its weight."""
+"""Node scores: those of kube-scheduler (1.36), each 0 to 100 times its weight."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class NodeOrder(Plugin):
         self._gpu = session.dims.column(GPU)
         self._weight = {name: int(self.arguments[name]) for name in self.ARGUMENTS.named}
 
-    # By what is on the node ------------------------------------------------------------------------------------------
+    # By resources on the node ----------------------------------------------------------------------------------------
 
     def scores(self, cls: TaskClass, columns: Columns) -> Floats | None:
         parts: list[Floats] = []
@@ -68,7 +68,7 @@ class NodeOrder(Plugin):
         return sum(parts[1:], parts[0]) if parts else None
 
     def _balanced(self, cls: TaskClass, columns: Columns) -> Floats:
-        """How much more evenly the node's resources are used with the pod than without."""
+        """The change of the balance of the node's resource utilization by the pod (NodeResourcesBalancedAllocation)."""
         resources: tuple[int, ...] = (CPU, MEMORY)
         if self._gpu is not None and cls.request[self._gpu] > 0:
             resources = (CPU, MEMORY, self._gpu)
@@ -85,7 +85,7 @@ class NodeOrder(Plugin):
         change += 50.0
         return change
 
-    # By what the node is ---------------------------------------------------------------------------------------------
+    # By properties of the node ---------------------------------------------------------------------------------------
 
     def preferences(self, profile: Profile) -> Sequence[Preference]:
         out: list[Preference] = []
@@ -107,7 +107,8 @@ class NodeOrder(Plugin):
         return out
 
     def _image_locality(self, profile: Profile) -> Floats:
-        """By how much of the pod's images a node has, images that are everywhere counting in full."""
+        """By the total size of the pod's images on the node, each weighted by the part of nodes that have it
+        (ImageLocality)."""
         infos = self._nodes.infos
         size = np.zeros(len(infos))
         for image in profile.images:
@@ -117,7 +118,7 @@ class NodeOrder(Plugin):
         ceiling = float(_IMAGE_CEILING * len(profile.images))
         return np.floor(100.0 * (np.clip(size, _IMAGE_FLOOR, ceiling) - _IMAGE_FLOOR) / (ceiling - _IMAGE_FLOOR))
 
-    # By which pods are where -----------------------------------------------------------------------------------------
+    # By the pods on nodes -------------------------------------------------------------------------------------------
 
     def couples(self, task: Task) -> bool:
         if not task.cls.inter_pod.any and not self._inter_pod.active:
@@ -143,18 +144,18 @@ def _weighed(points: Floats, weight: int) -> Floats:
 
 
 def least_allocated(columns: Columns) -> Floats:
-    """The emptier the better: the mean of cpu and memory of `(free after) * 100 // allocatable`."""
+    """The lower the utilization the higher: the mean of cpu and memory of `(free after) * 100 // allocatable`."""
     free = columns.allocs((CPU, MEMORY)) - columns.nonzero_after()
     return _mean(columns, np.maximum(free, 0.0, out=free))
 
 
 def most_allocated(columns: Columns) -> Floats:
-    """The fuller the better: the mean of cpu and memory of `(used after) * 100 // allocatable`."""
+    """The higher the utilization the higher: the mean of cpu and memory of `(used after) * 100 // allocatable`."""
     return _mean(columns, np.minimum(columns.nonzero_after(), columns.allocs((CPU, MEMORY))))
 
 
 def _mean(columns: Columns, amounts: Floats) -> Floats:
-    """The floored mean of the whole per cents of cpu and memory, over those of them that a node has."""
+    """The floored mean of the integer percentages of cpu and memory, over those of them that a node has."""
     points = amounts
     points *= 100.0
     points /= columns.divisors((CPU, MEMORY))
@@ -168,8 +169,8 @@ def _mean(columns: Columns, amounts: Floats) -> Floats:
 
 
 def _balance(fractions: Floats, there: Mask | None) -> Floats:
-    """`floor((1 - deviation) * 100)` of the used fractions of K resources, [K, D, M]. `there` says which of them a
-    node offers, [K, 1, M], None where all do; only those count."""
+    """`floor((1 - deviation) * 100)` of the used fractions of K resources, [K, D, M]. `there` says which of them a node
+    offers, [K, 1, M], None if all do; only those count."""
     pair = len(fractions) == 2
     if there is None:
         deviation = np.abs(fractions[0] - fractions[1]) / 2.0 if pair else _deviation(fractions, len(fractions))
@@ -186,7 +187,7 @@ def _balance(fractions: Floats, there: Mask | None) -> Floats:
 
 
 def _deviation(fractions: Floats, count: int | npt.NDArray[np.int64], there: Mask | None = None) -> Floats:
-    """The standard deviation over the resources that are there, [D, M]."""
+    """The standard deviation over the resources that the node offers, [D, M]."""
     off = fractions - fractions.sum(axis=0) / count
     off *= off
     if there is not None:
@@ -195,13 +196,13 @@ def _deviation(fractions: Floats, count: int | npt.NDArray[np.int64], there: Mas
 
 
 def _half_distance(fractions: Floats, there: Mask) -> Floats:
-    """Half the distance of the two fractions of nodes that offer two resources; without meaning for others."""
+    """Half the distance of the two fractions of nodes that offer two resources; undefined for other nodes."""
     low = np.where(there, fractions, np.inf).min(axis=0)
     return np.where(np.isfinite(low), fractions.max(axis=0) - low, 0.0) / 2.0
 
 
 def _stretched(raw: Floats) -> Floats:
-    """0 for the least, 100 for the most; all 0 where all are alike."""
+    """Scores scaled so that the lowest is 0 and the highest is 100; all 0 if they are equal."""
     low, high = float(raw.min()), float(raw.max())
     if high == low:
         return np.zeros(len(raw))
@@ -218,5 +219,5 @@ def _spread_points(penalty: Floats, unlabelled: Mask) -> Floats:
 
 
 def _with_tag(image: str) -> str:
-    """An image without tag or digest means `latest`."""
+    """The image name with its tag: without tag or digest it means `latest`."""
     return image if ":" in image.rsplit("/", 1)[-1] else f"{image}:latest"

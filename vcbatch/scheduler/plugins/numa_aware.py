@@ -1,4 +1,4 @@
-"""Pods with cpus of their own on nodes that can give them cpus near each other."""
+"""NUMA-aware placement: pods with exclusive cpus are placed on nodes that can allocate them near each other."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _NONE: Cpus = frozenset()
 
 
 class _Node(NamedTuple):
-    """What matters of a node; nodes that are alike in it get the same answers."""
+    """The properties of a node that matter; results are the same for nodes that are equal in them."""
 
     layout: Layout
     free: Cpus
@@ -45,21 +45,22 @@ class _Node(NamedTuple):
 
 
 class _Demand(NamedTuple):
-    """What matters of a pod: the policy that it asks for, and how many cpus of its own each container wants."""
+    """The properties of a pod that matter: the policy that it requests, and the number of exclusive cpus of each
+    container."""
 
     policy: str
     counts: tuple[int, ...]
 
 
 class _Answer(NamedTuple):
-    """The cpus that a pod would get of a node, or why it can't go there."""
+    """The cpus that a pod would get on a node, or why the node is rejected."""
 
     cpus: Cpus = _NONE
     refusal: str = ""
 
 
 class _Decision(NamedTuple):
-    """Cpus of a pod whose binding the node's own report doesn't show yet, and what that said at the time."""
+    """Cpus of a bound pod that the node's report doesn't show yet, and the report at the time of the decision."""
 
     node: str
     cpus: Cpus
@@ -67,8 +68,8 @@ class _Decision(NamedTuple):
 
 
 class _Nodes:
-    """What was reported of nodes: numbers of kinds of alike ones, by row ([N]), 0 where nothing was reported that can
-    be understood; and what pods would get of each kind, as far as anybody asked."""
+    """The reports of nodes: the number of each node's kind, by row ([N]), equal for equal nodes, 0 without a valid
+    report; and the results for pods on each kind, as far as computed."""
 
     MOST_KINDS = 1 << 16
 
@@ -88,7 +89,7 @@ class _Nodes:
                 self.reported[row] = _allocatable(reported)
 
     def number(self, node: _Node) -> int:
-        """The kind of such a node."""
+        """The number of the kind of such a node."""
         number = self._numbers.get(node)
         if number is None:
             number = self._numbers[node] = len(self.kinds)
@@ -103,7 +104,7 @@ class _Nodes:
 
 
 class _Kept:
-    """What is kept from cycle to cycle."""
+    """The state kept between cycles."""
 
     def __init__(self) -> None:
         self.nodes: _Nodes | None = None
@@ -140,7 +141,7 @@ def _cpu(given: str | float) -> Quantity:
 
 
 class NumaAware(Plugin):
-    """Goes by Numatopology objects. Pods of Guaranteed quality that want whole cpus are concerned, and no others."""
+    """Uses Numatopology objects. Affects only Guaranteed pods that request whole cpus."""
 
     ARGUMENTS = ArgumentSpec(named={"weight": Argument(default=1)})
 
@@ -160,7 +161,7 @@ class NumaAware(Plugin):
         self._carry_over()
 
     def _carry_over(self) -> None:
-        """Cpus given before and not reported yet are taken, as long as their pod is there."""
+        """Count the cpus that were assigned before and aren't reported yet as used, as long as their pod is there."""
         for uid, decision in list(self._kept.decisions.items()):
             task = self._state.tasks.get(uid)
             row = self._state.row_of(task) if task is not None and task.node == decision.node else -1
@@ -172,7 +173,7 @@ class NumaAware(Plugin):
                 self._shift(row, decision.cpus, given=True)
 
     def _shift(self, row: int, cpus: Cpus, *, given: bool) -> None:
-        """These cpus of the node were given away, or given back."""
+        """Assign these cpus of the node, or release them."""
         node = self._nodes.kinds[int(self._kind_of[row])]
         if node is not None:
             free = node.free - cpus if given else node.free | cpus
@@ -184,10 +185,10 @@ class NumaAware(Plugin):
             if task is not None and task.status is TaskStatus.BINDING:
                 self._kept.decisions[uid] = _Decision(task.node, cpus, self._nodes.reported.get(row, ""))
 
-    # Filter and points -----------------------------------------------------------------------------------------------
+    # Filter and scores ----------------------------------------------------------------------------------------------
 
     def couples(self, task: Task) -> bool:
-        """What one pod gets of a node, the next doesn't."""
+        """The cpus that one pod gets on a node aren't available to the next."""
         demand = self._demand(task)
         return demand is not None and (bool(self._nodes.reported) or _asks(demand))
 
@@ -221,7 +222,7 @@ class NumaAware(Plugin):
         return np.array([points[int(kind)] for kind in kinds], dtype=np.float64) * self.arguments["weight"]
 
     def _spread(self, kind: int, demand: _Demand) -> int:
-        """How many NUMA nodes the pod's cpus would be on; all where it would get none of its own."""
+        """How many NUMA nodes the pod's cpus would be on; all of them if it would get no exclusive cpus."""
         node = self._nodes.kinds[kind]
         if node is None or not any(demand.counts):
             return 0
@@ -229,12 +230,12 @@ class NumaAware(Plugin):
         return len(_per_numa(node.layout, cpus)) or len(node.layout.numa_nodes())
 
     def _demand(self, task: Task) -> _Demand | None:
-        """None for pods that aren't concerned."""
+        """The pod's demand; None for pods that the plugin doesn't affect."""
         if task.cls.id not in self._demands:
             self._demands[task.cls.id] = _demand_of(task.pod)
         return self._demands[task.cls.id]
 
-    # Books -----------------------------------------------------------------------------------------------------------
+    # Accounting -----------------------------------------------------------------------------------------------------
 
     def moved(self, task: Task, row: int, step: int) -> None:
         if row < 0:
@@ -261,7 +262,7 @@ class NumaAware(Plugin):
 
 
 def _asks(demand: _Demand) -> bool:
-    """Whether the pod asks for a policy itself."""
+    """Whether the pod requests a policy itself."""
     return demand.policy not in ("", TopologyPolicy.NONE)
 
 
@@ -284,8 +285,8 @@ def _answered(node: _Node | None, demand: _Demand) -> _Answer:
 
 
 def _taken_by_empty(node: _Node | None, demand: _Demand) -> float:
-    """How many such pods the node takes one after the other, all of its cpus being free; of one that hasn't reported
-    what it has, as many as may be."""
+    """How many such pods the node takes one after the other, with all its cpus free; infinite for a node without a
+    report."""
     if node is None:
         return math.inf
     free = frozenset(cpu for cpu, _ in node.layout.places)
@@ -317,7 +318,7 @@ def _demand_of(pod: Pod) -> _Demand | None:
 
 
 def _guaranteed(container: Container) -> bool:
-    """Whether it has limits of cpu and memory and asks for just as much."""
+    """Whether the container has limits of cpu and memory and requests equal to them."""
     resources = container.resources
     limits = (resources.limits if resources is not None else None) or {}
     requests = {**limits, **((resources.requests if resources is not None else None) or {})}
@@ -328,7 +329,7 @@ def _guaranteed(container: Container) -> bool:
 
 
 def _whole_cpus(container: Container) -> int:
-    """How many cpus of its own it gets: as many as it asks for, where that is a whole number."""
+    """How many exclusive cpus the container gets: the number that it requests, if that is a whole number."""
     resources = container.resources
     asked = {**((resources.limits if resources else None) or {}), **((resources.requests if resources else None) or {})}
     milli = parse_quantity(asked.get("cpu", 0)).milli()

@@ -1,4 +1,4 @@
-"""How much more than the cluster may be admitted: a factor on its size."""
+"""Overcommit: how far admission may exceed the cluster's capacity, by a factor."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _ONCE = "overcommit-count-placed-once"
 
 
 class Overcommit(Plugin):
-    """Admits a gang while everything admitted stays below `overcommit-factor` times the cluster less what is used.
+    """Admits a gang while everything admitted stays below `overcommit-factor` times the cluster's capacity minus usage.
 
-    The sum over admitted gangs includes what of them is placed already, as in Volcano; with
-    `overcommit-count-placed-once` it doesn't, since that is part of what is used.
+    The sum over admitted gangs includes their placed pods, as in Volcano; with `overcommit-count-placed-once` it
+    doesn't, because these are part of the usage.
     """
 
     TELLS_IMPOSSIBLE = True
@@ -46,13 +46,13 @@ class Overcommit(Plugin):
         used = session.nodes.used.sum(axis=1)
         self._total = session.total
         self._left = session.total - used
-        """What is free; gangs are told this, since what the factor adds to it exists nowhere."""
+        """The free resources, which are reported to gangs because the factor adds no real capacity."""
         self._most = session.total * factor
         self._idle = self._most - used
         demand = session.state.demand.by_queue(session.state.queue_rows)
         self._inqueue = demand.inqueue.sum(axis=0)
         self._admitted: dict[int, Job] | None = None
-        """By row the gangs that are admitted and haven't started; None until somebody asks."""
+        """By row, the gangs that are admitted and haven't started; None until first computed."""
         if not self.arguments[_ONCE]:
             self._inqueue += demand.begun.sum(axis=0)
 
@@ -64,7 +64,7 @@ class Overcommit(Plugin):
         over = exceeding(wanted, self._idle, minimum)
         if not over:
             return Verdict(Vote.PERMIT)
-        # More than this is never left to admit, whoever ends.
+        # This is the upper bound of what can be admitted, whichever gangs end.
         never = [] if self._session.shared(Judge).nodes.growing else exceeding(minimum, self._most, minimum)
         columns, room = (never, self._total) if never else (over, np.maximum(self._left - self._inqueue, 0.0))
         short = [self._short(i, float(minimum[i]), float(room[i])) for i in columns]
@@ -80,8 +80,8 @@ class Overcommit(Plugin):
         return Verdict(Vote.REJECT, message, WaitReason.CLUSTER_OVERCOMMITTED, short, CLUSTER, free)
 
     def _ahead(self, minimum: Vector) -> list[Remedy]:
-        """Where what gangs were promised that are admitted and haven't started is in the way: to wait for as few of
-        them as would do, and to free what is in use of what the gang asks for. Empty where that wouldn't do."""
+        """The remedies if admitted gangs that haven't started are what blocks admission: to wait for the fewest of them
+        that would suffice, and to free used resources that the gang requests. Empty if that wouldn't suffice."""
         busy = np.where(minimum > 0, np.maximum(minimum - self._left, 0.0), 0.0)
         over = np.where(minimum > 0, np.maximum(self._inqueue + minimum - self._idle - busy, 0.0), 0.0)
         if not over.any():

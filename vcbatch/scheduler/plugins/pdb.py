@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets hold for pods that the scheduler evicts."""
+"""PodDisruptionBudgets apply to pods that the scheduler evicts."""
 
 from __future__ import annotations
 
@@ -26,16 +26,17 @@ class _Budget:
     disrupted: frozenset[str]
 
     def counts(self, task: Task) -> bool:
-        """Whether the pod's eviction takes of the budget. One that is listed as disrupted was counted already."""
+        """Whether the pod's eviction counts against the budget. A pod that is listed as disrupted was counted
+        already."""
         if task.namespace != self.namespace or task.name in self.disrupted:
             return False
         return self.selector.matches(task.labels)
 
 
 class DisruptionBudgets(Plugin):
-    """Candidates take of every budget that selects them, in their order; who would overdraw one is kept. Pods that are
-    evicted in this cycle have taken theirs, and so have those of earlier cycles while the API server doesn't show them
-    as ending. A pod that no budget selects, labelled or not, is anybody's victim."""
+    """Candidates count against every budget that selects them, in their order; a candidate that would exceed one is
+    protected. Evictions of this cycle have been counted, and so have those of earlier cycles until the API server shows
+    the pods as terminating. A pod that no budget selects, labelled or not, is never protected."""
 
     VICTIMS_BY_STANDING = True
     KEEPS_VICTIMS = True

@@ -1,12 +1,11 @@
-"""Where a pod may go at all: the filters of kube-scheduler, resources apart.
+"""The filters of kube-scheduler, except for resources.
 
 Static filters (cordon, node affinity, taints, bound volumes) are computed once per profile; pod slots and host ports
-are limits per node; inter-pod rules and claims that are yet to be bound are asked pod by pod. What the pod asks for
-and no filter here understands keeps it pending with a reason (`TaskClass.unsupported`), whatever this plugin's
-arguments say.
+are limits per node; inter-pod rules and unbound claims are checked pod by pod. A pod with a requirement that no filter
+here supports stays pending with a reason (`TaskClass.unsupported`), whatever this plugin's arguments are.
 
-Nodes are rated by how full storage would be, where `volumebinding.shape` says how that is rated, and by which of their
-alternatives claims for devices would get there.
+Nodes are scored by their storage utilization, if `volumebinding.shape` defines a score for it, and by the alternatives
+that device claims would get there.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ _POD_RULES = {
 
 
 class Predicates(Plugin):
-    """`predicate.CacheEnable` has no effect on any answer: what depends on the node alone is always kept."""
+    """`predicate.CacheEnable` has no effect on results: those that depend on the node alone are always cached."""
 
     BY_AMOUNTS = True
     BY_TERMS = True
@@ -146,7 +145,7 @@ class Predicates(Plugin):
         return out
 
     def _free_ports(self, cls: TaskClass, rows: Rows) -> Floats:
-        """One task of the class fits while none of its ports is taken, and never two."""
+        """One task of the class fits if none of its ports is used, and never two."""
         infos = self._nodes.infos
         taken = (any(mine.conflicts(theirs) for theirs in infos[int(row)].ports for mine in cls.ports) for row in rows)
         return np.fromiter((0.0 if t else 1.0 for t in taken), dtype=np.float64, count=len(rows))

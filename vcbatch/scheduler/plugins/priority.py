@@ -1,4 +1,4 @@
-"""Higher priority first, among gangs and inside a gang."""
+"""Priority: higher priority first, among gangs and within a gang."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Priority(Plugin):
         return -task.priority
 
     def job_starving(self, job: Job) -> bool:
-        """While any member is without a place or a promise of one."""
+        """Whether some member is neither placed nor pipelined."""
         return job.ready_count + job.waiting_count < len(job.tasks)
 
     def preemptable(self, preemptor: Task, candidates: Sequence[Task]) -> list[Task]:
-        """Pods of gangs with lower priority; inside the gang, pods with lower priority."""
+        """Pods of gangs with lower priority; within the preemptor's gang, pods with lower priority."""
         own = preemptor.job
         most = 0 if own is None else own.priority
         return [
@@ -53,7 +53,7 @@ class Priority(Plugin):
         return self._table.priority[candidates.jobs] < job.priority
 
     def evictable(self, eviction: GangEviction, candidates: Sequence[Task]) -> Sequence[Task]:
-        """Of a gang's own queue those of gangs with lower priority; between queues priority says nothing."""
+        """In the preemptor's own queue the pods of gangs with lower priority; between queues all candidates."""
         if eviction.kind is EvictionKind.RECLAIM:
             return candidates
         most = eviction.job.priority

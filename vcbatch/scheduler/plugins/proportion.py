@@ -1,7 +1,7 @@
-"""The cluster shared between queues by weight: work-conserving, between guarantee and capability.
+"""Shares the cluster between queues by weight: work-conserving, between guarantee and capability.
 
-What a queue deserves is found anew each cycle by water filling over what queues ask for, so what an idle queue leaves
-goes to the others.
+The deserved shares are recomputed each cycle by water filling over the requests of queues, so the other queues get what
+an idle queue leaves.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from vcbatch.scheduler.snapshot.snapshot import Snapshot
 
 _MEMORY = "proportion"
 _MOST_ROUNDS = 1000
-"""Water filling converges geometrically: what takes longer has gone below any unit."""
+"""Water filling converges geometrically: after that many rounds the rest is below any unit."""
 
 
 def real_capability(
     *, total: Vector, guarantees: Vector, guarantee: Vector | None, capability: Vector | None, named: Vector | None
 ) -> Vector:
-    """The most that a queue can get: what the others' guarantees leave, and no more than its own capability.
+    """The limit of a queue: what the others' guarantees leave, and at most its own capability.
 
-    A resource that the capability doesn't name isn't limited by it; cpu and memory of zero aren't either.
+    A resource that the capability doesn't name isn't limited by it; nor are cpu and memory if it is zero.
     """
     most = np.maximum(total - guarantees, 0.0)
     if guarantee is not None:
@@ -49,11 +49,11 @@ def real_capability(
 
 
 def water_fill(*, total: Vector, weights: Vector, request: Matrix, most: Matrix, guarantee: Matrix) -> Matrix:
-    """What each of Q queues deserves, shape [Q, R].
+    """The deserved shares of Q queues, shape [Q, R].
 
-    In rounds, what remains is divided by weight among the queues that aren't met; each takes no more than it asks for
-    and can have, and no less than its guarantee. A queue is met when it has all it asks for, or when a round gave it
-    nothing.
+    In rounds, the remaining resources are divided by weight among the queues that aren't met; each gets at most its
+    request and its limit, and at least its guarantee. A queue is met when it has its whole request, or when a round
+    gave it nothing.
     """
     deserved: Matrix = np.zeros_like(request)
     unmet: npt.NDArray[np.bool_] = np.ones(len(weights), dtype=bool)
@@ -85,12 +85,12 @@ _name = attrgetter("name")
 
 @dataclass(frozen=True, slots=True)
 class _Standing:
-    """What is the same as long as no queue and no node changes.
+    """Values that stay the same while no queue and no node changes.
 
     Attributes:
         guarantee, most: by row of a queue, [Q, R].
-        by_name: the rows of the queues by their names.
-        capability: what the specs name, infinite where they don't; [Q, R].
+        by_name: the rows of the queues in the order of their names.
+        capability: as in the specs, infinite where not given; [Q, R].
         names: by row, empty where there is no queue.
     """
 
@@ -133,7 +133,7 @@ def _standing(state: Snapshot, total: Vector) -> _Standing:
 
 
 class Proportion(Plugin):
-    """Queues by weight: priority, then the smaller share first; a queue that has what it deserves gets no more."""
+    """Orders queues by priority, then the smaller share first; a queue that uses its deserved share gets no more."""
 
     TELLS_IMPOSSIBLE = True
 
@@ -154,7 +154,8 @@ class Proportion(Plugin):
                 weights[queue.row] = queue.weight
         demand = session.state.demand.by_queue(rows)
         request = demand.allocated + demand.pending
-        # By name, not by row: a sum of fractions depends on its order, and rows on which queue was heard of first.
+        # By name, not by row: a floating-point sum depends on its order, and rows depend on which queue was observed
+        # first.
         active = [row for row in standing.by_name if weights[row] > 0]
         self._deserved: Matrix = np.zeros((rows, r))
         self._deserved[active] = water_fill(
@@ -170,9 +171,9 @@ class Proportion(Plugin):
         self._shares: dict[int, float] = {}
 
     def close(self, session: Handle) -> None:
-        """Tell what queues deserve, may hold and hold of it."""
+        """Record deserved shares, limits and usage of queues."""
         deserved, names = self._deserved, self._standing.names
-        held = np.array(self._held).reshape(deserved.shape)  # a list has no columns where there are no queues
+        held = np.array(self._held).reshape(deserved.shape)  # a list has no columns if there are no queues
         weighed = deserved >= EPS
         parts = np.divide(held, deserved, out=np.zeros_like(held), where=weighed)
         below = (held < deserved) & (deserved - held >= EPS)
@@ -185,11 +186,11 @@ class Proportion(Plugin):
         measured.amounts[Amount.INQUEUE] = (names, self._inqueue)
 
     def preemptive(self, queue: Queue, request: Vector) -> bool:
-        """Within what the queue deserves."""
+        """Whether the queue stays within its deserved share with the request."""
         return self.room(queue, request) > 0
 
     def reclaimable(self, reclaimer: Task, candidates: Sequence[Task]) -> list[Task]:
-        """Pods of queues that hold, without those before it, more than they deserve of some resource."""
+        """Pods of queues that use, without the pods before them, more than they deserve of some resource."""
         left: dict[int, list[float]] = {}
         out: list[Task] = []
         for task in candidates:
@@ -224,9 +225,9 @@ class Proportion(Plugin):
         return known
 
     def overused(self, queue: Queue) -> str | None:
-        """Once it holds, tolerantly, all it deserves of every resource."""
+        """Why the queue is overused: it uses its deserved share of every resource, within the tolerance."""
         held, deserved = self._held[queue.row], self._limits[queue.row]
-        for h, d in zip(held, deserved, strict=True):  # once for each gang
+        for h, d in zip(held, deserved, strict=True):  # called once for each gang
             if h < d and d - h >= EPS:
                 return None
         columns = [r for r, d in enumerate(deserved) if d >= EPS and r != PODS]
@@ -321,5 +322,5 @@ class Proportion(Plugin):
 
 
 def _exceeds(held: list[float], deserved: list[float]) -> bool:
-    """Whether, tolerantly, more is held than deserved of some resource."""
+    """Whether more is used than deserved of some resource, beyond the tolerance."""
     return any(h > d and h - d >= EPS for h, d in zip(held, deserved, strict=True))

@@ -1,4 +1,4 @@
-"""Moves pods from nodes that are busier than wanted while others have room (the shuffle action)."""
+"""Moves pods from nodes with high utilization while others have capacity (the shuffle action)."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ _EVERYTHING = 100.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LowNodeUtilization:
-    """Percentages by cpu, memory and pods, [3]: a node below all `low` is idle, one above any of `target` too busy.
-    Pods of the priority class `spared` and above stay; with `fit` only pods go that an idle node has room for."""
+    """Percentages of cpu, memory and pods, [3]: a node below all of `low` is underutilized, one above any of `target`
+    is overutilized. Pods of the priority class `spared` and above stay; with `fit` only pods are evicted that fit on an
+    underutilized node."""
 
     low: Floats
     target: Floats
@@ -82,8 +83,9 @@ def _strategy(value: object, where: str) -> LowNodeUtilization:
 
 
 class Rescheduling(Plugin):
-    """Goes by `NodeUsage` objects, which the policy's `metrics` section brings in; a node without one no older than
-    `metricsPeriod` is neither idle nor busy. What a pod really uses nobody says, so its requests count for it."""
+    """Uses `NodeUsage` objects, which exist if the scheduler configuration has a `metrics` section; a node without one
+    no older than `metricsPeriod` is neither underutilized nor overutilized. Pods count with their requests, because
+    their actual usage isn't measured."""
 
     NEEDS_METRICS = True
     ARGUMENTS = ArgumentSpec(
@@ -96,7 +98,8 @@ class Rescheduling(Plugin):
         self._session = session
 
     def unwanted(self, running: Sequence[Task]) -> Sequence[Task] | None:
-        """At most once in an interval: pods of busy nodes, until these are no longer busy or the idle ones are full."""
+        """At most once per interval: pods of overutilized nodes, until these no longer are or the underutilized ones
+        are full."""
         session, interval = self._session, self.arguments["interval"]
         last: datetime | None = session.state.memory.get(_MEMORY)
         if last is not None and last <= session.now < last + interval:
@@ -142,8 +145,8 @@ class Rescheduling(Plugin):
 
 
 class _Measured:
-    """Use of nodes by row: percent of cpu, memory and pods, [3, N], what 100 are, [3, N], and for which nodes it is
-    known; [N]."""
+    """The utilization of nodes by row: percent of cpu, memory and pods, [3, N], the quantities that are 100 percent,
+    [3, N], and for which nodes it is known; [N]."""
 
     def __init__(self, session: Handle, period: timedelta) -> None:
         nodes, state = session.nodes, session.state
@@ -168,7 +171,7 @@ class _Measured:
 
 
 def _by_importance(tasks: Iterable[Task], most: int) -> list[Task]:
-    """The pods of a node that may go, the least important first: by priority, then by quality of service."""
+    """The pods of a node that may be evicted, the least important first: by priority, then by quality of service."""
     movable = [
         task
         for task in tasks

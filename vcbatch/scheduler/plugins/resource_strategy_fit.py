@@ -1,4 +1,4 @@
-"""Fill nodes up in some resources and spread over them in others, and keep plain tasks off nodes with scarce ones."""
+"""Packs nodes in some resources, spreads over them in others, and keeps other tasks off nodes with scarce resources."""
 
 from __future__ import annotations
 
@@ -29,35 +29,35 @@ _MEMORY_PER_MILLI = 1e6
 
 
 class Strategy(StrEnum):
-    """What makes a node good."""
+    """The scoring strategy of a resource."""
 
     LEAST = "LeastAllocated"
     MOST = "MostAllocated"
 
 
-class Preference(NamedTuple):
-    """What is wanted of one resource. A weight of 0 counts for nothing."""
+class JobRequest(NamedTuple):
+    """The strategy and weight of one resource. A weight of 0 disables it."""
 
     strategy: Strategy
     weight: int
 
 
-Preferences = Mapping[str, Preference]
-"""By resource name, or by the beginning of names where it ends in `*`."""
+Wishes = Mapping[str, JobRequest]
+"""By resource name, or by a prefix of names if it ends in `*`."""
 
 _DEFAULT_PREFERENCES: Preferences = {"cpu": Preference(Strategy.LEAST, 1), "memory": Preference(Strategy.LEAST, 1)}
 
 
 @dataclass(frozen=True, slots=True)
 class Avoidance:
-    """How much nodes are avoided for the scarce resources they have: the weight of it all, and of each resource."""
+    """The weights of scarce resource avoidance: of the whole score, and of each scarce resource."""
 
     weight: int
     scarce: Mapping[str, int]
 
 
 class Rate(NamedTuple):
-    """What is kept for each idle device: cores, and GB of memory."""
+    """What is reserved for each idle device: cores, and GB of memory."""
 
     cpu: float
     memory: float
@@ -132,7 +132,7 @@ def _only_listed(given: Mapping[str, Any] | Sequence[str], resources: Sequence[s
 
 
 class _Fit(NamedTuple):
-    """What a class asks for and wishes of it: columns, [K], whether to fill them up, and weights, both [K, 1, 1]."""
+    """The scoring of a class: resource columns, [K], whether each is packed, and weights, both [K, 1, 1]."""
 
     resources: tuple[int, ...]
     most: Mask
@@ -140,9 +140,10 @@ class _Fit(NamedTuple):
 
 
 class ResourceStrategyFit(Plugin):
-    """Three rules. The score: the weighted mean, over what the task asks for, of how full (`MostAllocated`) or empty
-    (`LeastAllocated`) the node would be. Scarce resource avoidance: a score for lacking what the task doesn't ask for.
-    Proportions: of a node with idle scarce devices, tasks without such leave cpu and memory for each."""
+    """Three rules. Score: the weighted mean, over the requested resources, of the node's utilization (`MostAllocated`)
+    or its complement (`LeastAllocated`). Scarce resource avoidance: a score for nodes without resources that the task
+    doesn't request. Proportions: on a node with idle scarce devices, tasks without such devices leave cpu and memory
+    for each."""
 
     BY_AMOUNTS = True
     ARGUMENTS = ArgumentSpec(
@@ -167,7 +168,8 @@ class ResourceStrategyFit(Plugin):
     # Filter ----------------------------------------------------------------------------------------------------------
 
     def caps(self, cls: TaskClass, rows: Rows) -> Sequence[Cap]:
-        """How many tasks leave enough for each idle device, by what is free now, releasing or not."""
+        """How many tasks leave the reserve for each idle device, by the resources that are free now, without those
+        being released."""
         if not self._rates or any(cls.request[r] > 0 for _, r, _ in self._rates):
             return ()
         nodes = self._nodes
@@ -226,8 +228,8 @@ class ResourceStrategyFit(Plugin):
         return points
 
     def _avoided(self, cls: TaskClass, columns: Columns) -> Floats:
-        """Points for the scarce resources that nodes don't have, 0 for nodes that lack what is asked for; [M]."""
-        assert self._avoidance is not None  # noqa: S101 - asked only where it is on
+        """Scores for the scarce resources that nodes don't have, 0 for nodes that lack a requested resource; [M]."""
+        assert self._avoidance is not None  # noqa: S101 - called only if it is enabled
         absent: Floats = np.zeros(columns.shape[1])
         for r, weight in self._scarce:
             absent += weight if r is None else weight * (columns.alloc(r) <= 0)
@@ -243,8 +245,8 @@ def _leaving(idle: Floats, reserved: Floats, request: float) -> Floats:
     return np.floor(spare / request) if request > 0 else np.where(spare >= 0, np.inf, 0.0)
 
 
-def _preference(requests: Preferences, resource: str) -> Preference | None:
-    """The one by this very name, else by the longest beginning."""
+def _request(requests: Wishes, resource: str) -> JobRequest | None:
+    """The entry of exactly this name, else of the longest matching prefix."""
     exact = requests.get(resource)
     if exact is not None:
         return exact
@@ -252,9 +254,9 @@ def _preference(requests: Preferences, resource: str) -> Preference | None:
     return requests[max(prefixes, key=len)] if prefixes else None
 
 
-def _own_preferences(notes: Mapping[str, str]) -> Preferences | None:
-    """What the pod itself wishes, instead of the policy; None where it says nothing that can be understood. A strategy
-    without weights wishes for nothing."""
+def _own_requests(notes: Mapping[str, str]) -> Wishes | None:
+    """The pod's own strategies instead of those of the scheduler configuration; None if it has no valid annotation. A
+    strategy without weights means none for any resource."""
     said = notes.get(names.RESOURCE_STRATEGY_SCORING_TYPE)
     if said not in tuple(Strategy):
         return None

@@ -1,4 +1,4 @@
-"""ResourceQuotas of namespaces, held before a gang has pods: one that the quota would stop halfway isn't admitted."""
+"""ResourceQuotas of namespaces, enforced at admission: a gang that the quota would stop halfway isn't admitted."""
 
 from __future__ import annotations
 
@@ -17,11 +17,9 @@ _Amounts = dict[str, Quantity]
 
 
 class ResourceQuotas(Plugin):
-    """Admits a gang where its minResources, with what is used and promised to gangs admitted before it, stay within
-    every ResourceQuota of its namespace, in the resources that both name. Scopes aren't looked at, as in Volcano.
-
-    An admitted gang counts until its pods do: by the part of its minimum that has no pods yet.
-    """
+    """Admits a gang if its minResources, with the usage and with the gangs admitted before it, stay within every
+    ResourceQuota of its namespace, in the resources that both name. Scopes are ignored, as in Volcano. An admitted gang
+    counts until its pods do: with the part of its minimum that has no pods yet."""
 
     def open(self, session: Handle) -> None:
         self._quotas: dict[str, list[Quota]] = {}
@@ -62,7 +60,7 @@ class ResourceQuotas(Plugin):
             self._promise(job, 1, 1)
 
     def admission_key(self, job: Job) -> object:
-        """Names that no node has are part of minResources as well."""
+        """minResources may also name resources that no node has."""
         if job.group is None or _namespace(job) not in self._quotas:
             return None
         return (_namespace(job), tuple(sorted((job.group.spec.min_resources or {}).items())))
@@ -78,7 +76,7 @@ def _minimum(job: Job) -> _Amounts:
 
 
 def _short(quota: Quota, wanted: Mapping[str, Quantity], promised: Mapping[str, Quantity]) -> list[Shortage]:
-    """What of the quota doesn't suffice."""
+    """The resources in which the quota doesn't suffice."""
     hard, used = quota.status.hard or {}, quota.status.used or {}
     short: list[Shortage] = []
     for name in sorted(hard.keys() & wanted.keys()):

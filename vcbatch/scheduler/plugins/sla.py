@@ -1,4 +1,4 @@
-"""How long a gang may wait at most: once that time is over, admission and placement are to let it through."""
+"""Service level agreement: the longest time that a gang waits before it takes precedence in admission and placement."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _positive(text: str) -> timedelta | None:
 
 @lru_cache(maxsize=1 << 16)
 def _deadline(creation: str, said: str, default: timedelta | None) -> datetime | None:
-    """When the wait is over; None where it never is. What a PodGroup says that is no duration doesn't count."""
+    """When the wait is over; None if it has no limit. An invalid duration in a PodGroup is ignored."""
     wait = (_positive(said) if said else None) or default
     try:
         return None if wait is None else parse_time(creation) + wait
@@ -45,8 +45,9 @@ def _deadline(creation: str, said: str, default: timedelta | None) -> datetime |
 
 
 class Sla(Plugin):
-    """Gangs with a limit first, by when it is reached. Once it is, the plugin votes for admission and for holding what
-    the gang found; nobody is made to wait before. A PodGroup's annotation goes before the policy's limit."""
+    """Orders gangs with a limit first, by when it is reached. From then on the plugin votes for admission and for
+    pipelining; before that it abstains. A PodGroup's annotation takes precedence over the limit of the scheduler
+    configuration."""
 
     JOB_TERM = OrderTerm("its time to wait is over sooner", 0)
     ARGUMENTS = ArgumentSpec(named={}, structured={_ARGUMENT: _waiting_time})
@@ -91,5 +92,5 @@ class Sla(Plugin):
         return self._vote(job)
 
     def limit_stamp(self, queue: Queue) -> object:
-        """A gang whose time is over is tried again."""
+        """Changes when a gang's time is over, so that it is tried again."""
         return self._over.get(queue.name, 0)

@@ -1,4 +1,4 @@
-"""Takes places back from gangs that hold some for long and can't work for want of others (the shuffle action)."""
+"""Evicts gangs that stay below their minimum for long, so that they don't block resources (the shuffle action)."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _HELD = frozenset({TaskStatus.BOUND, TaskStatus.RUNNING})
 
 
 class StaleGang(Plugin):
-    """A gang that has pods in places but, for `gracePeriod` (10m) without a break, fewer than its minimum gives its
-    places back. With `onRefusedBind` it does so at once where the bind of a member was refused and no other node takes
-    that member. Only gangs that changed are looked at in a cycle."""
+    """Evicts a gang that has placed pods but, for `gracePeriod` (10m) without interruption, fewer than its minimum.
+    With `onRefusedBind` it is evicted at once if the bind of a member failed and the member fits on no other node. Only
+    gangs that changed are checked in a cycle."""
 
     ARGUMENTS = ArgumentSpec(named={_REFUSED_BIND: Argument(default=False)}, structured={_GRACE: duration("10m")})
     ACTS_IN: ClassVar[str] = "shuffle"
@@ -65,11 +65,11 @@ class StaleGang(Plugin):
 
 
 def _torn(job: Job) -> bool:
-    """Whether the gang is below its minimum with members in places or on their way there."""
+    """Whether the gang is below its minimum with members that are placed or being bound."""
     return job.allocated_count > 0 and job.group is not None and job.ready_count < job.min_member
 
 
 def stale(job: Job) -> bool:
-    """Whether the gang holds places but is below its minimum."""
+    """Whether the gang is below its minimum with members on nodes."""
     held = any(job.counts[status] for status in _HELD)
     return held and job.group is not None and job.ready_count < job.min_member

@@ -1,4 +1,4 @@
-"""How good a node is by how full its storage would be: a line through given points (kube-scheduler's VolumeBinding)."""
+"""Scores of nodes by their storage utilization: a line through given points (kube-scheduler's VolumeBinding)."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from vcbatch.scheduler.model.columns import Floats
 
 _FULL = 100
 _MOST = 10
-"""Points are given from 0 to 10 and count from 0 to 100."""
+"""Scores are given from 0 to 10 and scaled to 0 to 100."""
 
 
 class Point(NamedTuple):
-    """So many points, 0 to 100, where so many per cent are used."""
+    """The score, 0 to 100, at a utilization in percent."""
 
     utilisation: int
     score: int
 
 
 def read_shape(value: object, where: str) -> tuple[Point, ...]:
-    """The points of `volumebinding.shape`; none where it isn't written.
+    """The points of `volumebinding.shape`; empty if it isn't given.
 
     Raises:
-        PolicyError: it is no list of points with growing utilization.
+        PolicyError: it isn't a list of points with increasing utilization.
     """
     if value is None:
         return ()
@@ -62,8 +62,8 @@ def _whole(value: object, where: str, most: int) -> int:
 
 
 def storage_score(asked_of: Sequence[tuple[Floats, Floats]], shape: Sequence[Point]) -> Floats:
-    """The mean over the storage classes of which something is asked, 0 to 100. `asked_of` has for each class what is
-    asked for and of how much, in bytes; both [M]."""
+    """The mean score, 0 to 100, over the storage classes with requests. `asked_of` has for each class the requested and
+    the total quantity in bytes; both [M]."""
     if not asked_of:
         return np.zeros(())
     total = np.zeros_like(asked_of[0][0])
@@ -78,8 +78,8 @@ def storage_score(asked_of: Sequence[tuple[Floats, Floats]], shape: Sequence[Poi
 
 
 def _on_line(used: Floats, shape: Sequence[Point]) -> Floats:
-    """The height of the line through the points at each utilisation, in whole points; level before the first and after
-    the last."""
+    """The score on the line through the points at each utilization, in integers; constant before the first and after
+    the last point."""
     out = np.full_like(used, float(shape[-1].score))
     for low, high in reversed(list(pairwise(shape))):
         slope = (high.score - low.score) * (used - low.utilisation) / (high.utilisation - low.utilisation)

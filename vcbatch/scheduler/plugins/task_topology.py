@@ -1,4 +1,4 @@
-"""Tasks of a gang that belong together, or apart: sorted into buckets, each of which is best put on one node."""
+"""Task topology: tasks of a gang with affinity are sorted into buckets, each of which is best placed on one node."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BYTES = ("memory", "ephemeral-storage", "hugepages-")
 
 
 class Relation(IntEnum):
-    """What a role has to do with others or itself; the larger is thought of first."""
+    """The relation of a role to others or to itself; the larger takes precedence."""
 
     APART = 1
     ALIKE_TOGETHER = 2
@@ -32,7 +32,7 @@ class Relation(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class TaskTopology:
-    """What a PodGroup's annotations ask for: pairs of roles, a role with itself among them, and the user's order."""
+    """The annotations of a PodGroup: pairs of roles, a role with itself among them, and the user's order."""
 
     together: frozenset[tuple[str, str]]
     apart: frozenset[tuple[str, str]]
@@ -43,8 +43,8 @@ class TaskTopology:
 
     @staticmethod
     def read(annotations: Mapping[str, str], roles: Iterable[str]) -> TaskTopology | None:
-        """None where nothing is asked for, and where something names a role that the gang hasn't or one twice: half
-        of a topology may do harm."""
+        """The topology; None if the annotations request none, or name a role that the gang doesn't have or one twice: a
+        partial topology may do harm."""
         near = _groups(annotations.get(names.TASK_TOPOLOGY_AFFINITY, ""))
         far = _groups(annotations.get(names.TASK_TOPOLOGY_ANTI_AFFINITY, ""))
         (order, *_) = _groups(annotations.get(names.TASK_TOPOLOGY_TASK_ORDER, "")) or [()]
@@ -71,7 +71,7 @@ class TaskTopology:
         )
 
     def rank(self, role: str) -> tuple[int, int]:
-        """Where tasks of the role stand; the smaller first."""
+        """The sort key of tasks of the role; the smaller first."""
         return -self.order.get(role, 0), -self.relations.get(role, 0)
 
 
@@ -82,15 +82,15 @@ def _groups(text: str) -> list[tuple[str, ...]]:
 
 
 def _pairs(groups: Iterable[Sequence[str]]) -> frozenset[tuple[str, str]]:
-    """Who is meant with whom, both ways; a group of one means the role with itself."""
+    """The pairs of roles in each group, both ways; a group of one means the role with itself."""
     return frozenset(
         (one, other) for group in groups for one in group for other in group if one != other or len(group) == 1
     )
 
 
 class _Bucket:
-    """Tasks that had better be on one node: those that waited when the cycle began, in placing order, the UIDs of those
-    that still do, and how many are on which row."""
+    """Tasks that are best placed on one node: those that were pending when the cycle began, in placement order, the
+    UIDs of those that still are, and the number of tasks on each row."""
 
     __slots__ = ("index", "on", "pending", "size", "waiting", "weight")
 
@@ -100,13 +100,13 @@ class _Bucket:
         self.waiting: set[str] = set()
         self.on: dict[int, int] = {}
         self.size = 0
-        """Tasks in all, as of when the cycle began."""
+        """The number of all tasks when the cycle began."""
         self.weight = 0.0
-        """What its waiting tasks ask for, as one number."""
+        """The requests of its pending tasks, as one number."""
 
 
 class _Manager:
-    """One gang: its buckets, and where its tasks are."""
+    """One gang: its buckets, and the nodes of its tasks."""
 
     def __init__(self, job: Job, topology: TaskTopology, session: Handle) -> None:
         self._session = session
@@ -161,8 +161,8 @@ class _Manager:
         bucket.size += 1
 
     def _best(self, task: Task) -> _Bucket | None:
-        """Where the task has most friends, less those it is kept apart from; the lightest of several. None where it is
-        kept apart from more than it is drawn to everywhere."""
+        """The bucket with the highest sum of affinities minus anti-affinities to the task; among equals the lightest
+        one. None if every sum is negative."""
         if not self.buckets:
             return None
         drawn = self._counts[: len(self.buckets)] @ self._relation[self._roles[task.role]]
@@ -172,7 +172,7 @@ class _Manager:
         return min((self.buckets[i] for i in np.flatnonzero(drawn == most)), key=lambda b: (b.weight, b.index))
 
     def _ranked(self, job: Job) -> dict[str, int]:
-        """A number for each task; tasks with the same one are in no order. Those in no bucket come last."""
+        """A number for each task; tasks with the same number are unordered. Those in no bucket come last."""
 
         def key(task: Task) -> tuple[int, ...]:
             bucket = self.bucket_of.get(task.uid)
@@ -203,11 +203,11 @@ class _Manager:
             counts = self.placed[task.role] = np.zeros(len(self._session.nodes))
         counts[row] += step
 
-    # Points ----------------------------------------------------------------------------------------------------------
+    # Scores ---------------------------------------------------------------------------------------------------------
 
     def points(self, task: Task, rows: Rows) -> Floats | None:
-        """For each row how many of the task's bucket are or fit there with it, less those there that it is kept apart
-        from; 0 where the task itself doesn't fit."""
+        """For each row how many tasks of the task's bucket are there or fit there with it, minus the tasks there with
+        anti-affinity to it; 0 where the task itself doesn't fit."""
         bucket = self.bucket_of.get(task.uid)
         if bucket is None:
             return None
@@ -225,7 +225,8 @@ class _Manager:
 
     @staticmethod
     def _fitting(bucket: _Bucket, task: Task, room: Floats) -> Floats:
-        """How many of the tasks that wait fit together, the task among them and the last being left out first; [M]."""
+        """How many of the bucket's pending tasks fit together, this task included and the last ones left out first;
+        [M]."""
         others = [t.cls.request for t in bucket.pending if t is not task and t.uid in bucket.waiting]
         together: Floats = np.cumsum(np.array([task.cls.request, *others]), axis=0)
         fitting: list[Floats] = [
@@ -236,13 +237,13 @@ class _Manager:
 
 
 def _scale(dims: Dimensions) -> Vector:
-    """What makes milli-cores, MiB and thousandths of devices one number, [R] (Volcano's `reqScore`)."""
+    """The factors that add milli-cores, MiB and thousandths of devices to one number, [R] (Volcano's `reqScore`)."""
     return np.array([1 / _MIB if name.startswith(_BYTES) else 1.0 for name in dims.names])
 
 
 class TaskTopologyPlugin(Plugin):
     """Reads the PodGroup's annotations `volcano.sh/task-topology-affinity`, `-anti-affinity` (`a,b;c`: groups of roles,
-    a role alone meaning its own tasks) and `-task-order` (`a,b`). Tasks of other gangs aren't touched."""
+    a role alone meaning its own tasks) and `-task-order` (`a,b`). Tasks of other gangs aren't affected."""
 
     ARGUMENTS = ArgumentSpec(named={_WEIGHT: Argument(default=1)})
 

@@ -1,4 +1,4 @@
-"""Time-division multiplexing: nodes of a revocable zone are lent to batch pods in a window of the day."""
+"""Time-division multiplexing: nodes of a revocable zone take batch pods in a window of the day."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ _period = duration("1m")
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A part of every day. Where it begins no earlier than it ends, it ends on the next day."""
+    """A part of every day. If it begins no earlier than it ends, it ends on the next day."""
 
     start: timedelta
     end: timedelta
 
     def open(self, now: datetime) -> bool:
-        """Whether the time, of the day that it is there, is in the window."""
+        """Whether the local time `now` is in the window."""
         at = now - now.replace(hour=0, minute=0, second=0, microsecond=0)
         if self.start < self.end:
             return self.start <= at < self.end
         return at >= self.start or at < self.end
 
     def next_edge(self, now: datetime) -> datetime:
-        """When it opens or closes next."""
+        """When the window opens or closes next."""
         midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
         edges = (midnight + edge + day * _DAY for edge in (self.start, self.end) for day in (0, 1))
         return min(edge for edge in edges if edge > now)
@@ -82,8 +82,8 @@ def _check(values: Mapping[str, Any], where: str) -> None:
 
 
 class Tdm(Plugin):
-    """Nodes are of a zone by their label `volcano.sh/revocable-zone`. While its window is open, revocable pods may run
-    there and rather do so; when it closes, those that may be evicted are, a few of each gang at a time."""
+    """The zone of a node is its label `volcano.sh/revocable-zone`. While the zone's window is open, revocable pods may
+    run there and prefer to; when it closes, those that are preemptable are evicted, a few of each gang at a time."""
 
     JOB_TERM = OrderTerm("it may not be evicted", 0)
     ARGUMENTS = ArgumentSpec(
@@ -141,14 +141,14 @@ class Tdm(Plugin):
     # Victims
 
     def preemptable(self, preemptor: Task, candidates: Sequence[Task]) -> Sequence[Task] | None:
-        """Running pods on nodes that aren't of a zone, a few of each gang; none for who may be evicted itself."""
+        """Running pods on nodes outside of zones, a few of each gang; none if the preemptor is itself preemptable."""
         if preemptor.preemptable or _revocable(preemptor.cls):
             return ()
         row_of = self._session.state.row_of
         return _some_of_each([t for t in candidates if _may_go(t) and not self._revocable[row_of(t)]])
 
     def unwanted(self, running: Sequence[Task]) -> Sequence[Task] | None:
-        """Once a period: pods on nodes whose window is closed, a few of each gang."""
+        """Once per period: pods on nodes whose window is closed, a few of each gang."""
         infos = self._session.nodes.infos
         found = [task for row in self._closed for task in infos[row].tasks.values() if _may_go(task)]
         if not found:
@@ -168,7 +168,7 @@ def _revocable(cls: TaskClass) -> bool:
 
 
 def _preemptable(job: Job) -> bool:
-    """Whether the PodGroup says that its pods may be evicted (Volcano: false where it says nothing)."""
+    """Whether the PodGroup's pods are preemptable (Volcano: false without the annotation)."""
     return job.group is not None and note(job.group.metadata, names.PREEMPTABLE) in TRUE
 
 
@@ -177,7 +177,7 @@ def _may_go(task: Task) -> bool:
 
 
 def _some_of_each(tasks: Sequence[Task]) -> list[Task]:
-    """Of each gang as many as it may lose at once, the least important first."""
+    """As many pods of each gang as it may lose at once, the least important first."""
     by_job: dict[str, list[Task]] = {}
     jobs: dict[str, Job] = {}
     for task in tasks:
@@ -192,7 +192,7 @@ def _some_of_each(tasks: Sequence[Task]) -> list[Task]:
 
 
 def most_at_once(job: Job) -> int:
-    """How many running pods of a gang may be evicted at once, by its disruption budget: 1 where it has none."""
+    """How many running pods of a gang may be evicted at once, by its disruption budget: 1 if it has none."""
     meta = job.group.metadata if job.group is not None else None
     running, total = job.counts[TaskStatus.RUNNING], len(job.tasks)
     unavailable = _share(note(meta, names.JDB_MAX_UNAVAILABLE), total) if meta else None
@@ -206,7 +206,7 @@ def most_at_once(job: Job) -> int:
 
 
 def _share(text: str, total: int) -> int | None:
-    """A number, or a percentage of the gang's pods, rounded up; None where it is neither."""
+    """A number, or a percentage of the gang's pods, rounded up; None if it is neither."""
     body = text.removesuffix("%")
     if not body.isascii() or not body.isdigit() or len(body) > 9:
         return None

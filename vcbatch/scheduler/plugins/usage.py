@@ -1,7 +1,7 @@
-"""Nodes by their real load: none that is too busy, and the less busy the better.
+"""Filters and scores by the actual load of nodes: nodes with high load are rejected, and lower load scores higher.
 
-Measurements are some time old, so what was placed since then counts by an estimate: else one idle node would draw all
-pods until it is measured again.
+Measurements are some time old, so pods that were placed since are added by an estimate: otherwise one idle node would
+attract all pods until it is measured again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from vcbatch.scheduler.model.result import WaitReason
 from vcbatch.scheduler.snapshot.snapshot import Snapshot
 
 USABLE = timedelta(minutes=5)
-"""Older measurements say nothing."""
+"""The age from which on measurements are ignored."""
 DEFAULT_INTERVAL = 30.0
 _MEMORY = "usage"
 _STARTING = frozenset({TaskStatus.BINDING, TaskStatus.BOUND})
@@ -36,7 +36,7 @@ _CORES_AND_BYTES = [CPU, MEMORY]
 
 
 def _quantity(resource: str, default: str) -> Structure:
-    """Reads an amount of a resource, in the unit of its column."""
+    """Reads a quantity of a resource, in the unit of its column."""
 
     def read(value: object, where: str) -> float:
         given = default if value is None else value
@@ -74,8 +74,8 @@ def _estimator(value: object, where: str) -> Mapping[str, float]:
 
 
 class _Measured:
-    """The measurements by row: fractions of cpu and memory, [2, N], 0 where there are none; when, [N], in seconds
-    since the epoch, -inf where never; and what nodes have of both, [2, N]."""
+    """The measurements by row: fractions of cpu and memory, [2, N], 0 without one; their time, [N], in seconds since
+    the epoch, -inf without one; and the capacity of nodes of both, [2, N]."""
 
     def __init__(self, state: Snapshot) -> None:
         self.stamp = _stamp(state)
@@ -101,7 +101,7 @@ def _stamp(state: Snapshot) -> tuple[int, ...]:
 
 
 class _Recent:
-    """The pods of gangs that no measurement can show yet, looked through again only where a gang changed."""
+    """The pods of gangs that no measurement can include yet; updated only for gangs that changed."""
 
     def __init__(self) -> None:
         self.measured: _Measured | None = None
@@ -121,7 +121,7 @@ class _Recent:
         self.changed = set()
 
     def since(self, moment: datetime) -> list[Task]:
-        """Those that are on their way, or began to run after that moment. The others are forgotten."""
+        """The pods that are being bound, or started after that moment. The others are dropped."""
         for key, tasks in list(self.by_job.items()):
             left = [task for task in tasks if task.status in _STARTING or _began_after(task, moment)]
             if left:
@@ -138,7 +138,7 @@ def _recent_of(job: Job) -> list[Task]:
 
 
 def _began_after(task: Task, moment: datetime) -> bool:
-    """A pod that doesn't say when it began has run for long."""
+    """Whether the pod started after that moment. A pod without a start time counts as running for long."""
     began = task.pod.status.start_time
     if task.status is not TaskStatus.RUNNING or not began:
         return False
@@ -149,8 +149,8 @@ def _began_after(task: Task, moment: datetime) -> bool:
 
 
 class Usage(Plugin):
-    """Reads `NodeUsage` objects, which the policy's `metrics` section brings in. Nodes without a measurement, or with
-    an old one, are admitted and get no points."""
+    """Reads `NodeUsage` objects, which exist if the scheduler configuration has a `metrics` section. Nodes without a
+    measurement, or with an old one, are admitted and get a score of 0."""
 
     NEEDS_METRICS = True
     ARGUMENTS = ArgumentSpec(
@@ -192,7 +192,7 @@ class Usage(Plugin):
         self._wake(session)
 
     def _sum_up(self, session: Handle) -> None:
-        """What is not in the measurements yet: milli-cores and bytes by row, [2, N]."""
+        """Compute the load that isn't in the measurements yet: milli-cores and bytes by row, [2, N]."""
         self._recent.update(self._state)
         self._shadow: Floats = np.zeros((2, len(self._nodes)))
         self._counted: dict[str, Floats] = {}
@@ -205,7 +205,7 @@ class Usage(Plugin):
                 self._count(task, row, self._estimate_at(task.cls, row))
 
     def _wake(self, session: Handle) -> None:
-        """A node that is too busy is admitted once its measurement is too old."""
+        """Have a cycle run when the measurement of a rejected node becomes too old, because it is admitted then."""
         busy = (self._too_busy("cpu", CPU) | self._too_busy("mem", MEMORY)).nonzero()[0]
         if len(busy) and session.state.waiting:
             first = datetime.fromtimestamp(float(self._measured.at[busy].min()), session.now.tzinfo)
@@ -245,7 +245,7 @@ class Usage(Plugin):
             idle = np.repeat(1.0 - self._load(shadow, rows), len(columns.before), axis=0)
             return idle * (100.0 * self.arguments["usage.weight"] * self._fresh[rows])
         load = self._load(shadow + calm[:, None, None] * steps, rows)
-        # What was estimated once stays: only those that find the node busy count for more.
+        # Estimates don't change afterwards: only tasks that find the node busy count for more.
         more = np.cumsum(load >= self._estimator["risk_threshold"], axis=0)
         more = np.concatenate([np.zeros((1, len(rows))), more[:-1]])
         shadow = shadow + calm[:, None, None] * (steps - more) + risky[:, None, None] * more
@@ -253,16 +253,16 @@ class Usage(Plugin):
         return idle * (100.0 * self.arguments["usage.weight"] * self._fresh[rows])
 
     def _load(self, shadow: Floats, rows: Rows) -> Floats:
-        """The weighted mean of what is in use of cpu and of memory, measured or estimated, as parts of what nodes have;
-        [..., M] for `shadow`, [2, ..., M]."""
+        """The weighted mean of the measured or estimated utilization of cpu and memory; [..., M] for `shadow`, [2, ...,
+        M]."""
         extra = (1,) * (shadow.ndim - 2)
         real, capacity = (of[:, rows].reshape(2, *extra, -1) for of in (self._measured.real, self._measured.capacity))
         weights = self._weights.reshape(2, *extra, 1)
         return (np.clip(real + shadow / capacity, 0.0, 1.0) * weights).sum(axis=0) / float(self._weights.sum())
 
     def _estimate(self, cls: TaskClass) -> tuple[Floats, Floats]:
-        """What one task of the class will use, [2], of a node that is not rather busy when it gets there, and of one
-        that is; whole numbers, so that sums of them stay exact."""
+        """The estimated usage of one task of the class, [2], on a node below the risk threshold when it is placed, and
+        on one above; integers, so that sums of them stay exact."""
         known = self._estimates.get(cls.id)
         if known is None:
             risk = self._estimator["risk_factor"]
@@ -280,7 +280,7 @@ class Usage(Plugin):
         return np.minimum(base * risk, most)
 
     def _estimate_at(self, cls: TaskClass, row: int) -> Floats:
-        """What one more task of the class will use of the node as it is now."""
+        """The estimated usage of one more task of the class on the node at its present load."""
         calm, risky = self._estimate(cls)
         if not self._weights.any():
             return calm
@@ -288,8 +288,8 @@ class Usage(Plugin):
         return risky if load >= self._estimator["risk_threshold"] else calm
 
     def moved(self, task: Task, row: int, step: int) -> None:
-        """Placements count, but what is only promised: until that is placed somebody else uses the node. An eviction
-        takes back only what was counted, the rest being in the measurements."""
+        """Placements count except pipelined ones: until the task is placed, another pod uses the resources. An eviction
+        subtracts only what was counted here, because the rest is in the measurements."""
         if row < 0:
             return
         if step < 0 and task.uid in self._counted:

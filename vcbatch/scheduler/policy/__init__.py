@@ -1,1 +1,1 @@
-"""Policy files: read with the place of every error, written out whole."""
+"""Scheduler configuration files: read with the position of every error, and printed in full."""

@@ -1,4 +1,4 @@
-"""Policies in which pods are evicted that another plugin of the policy was to keep: the tiers are in the way."""
+"""Scheduler configurations whose tiers let pods be evicted that another plugin was to protect."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _Answering = Sequence[Sequence[tuple[int, "PluginOption"]]]
 
 
 def priority_inversions(tiers: Sequence[Tier]) -> Iterator[str]:
-    """A warning for each plugin that answers `preempt` in a tier without `priority`, in which all that answer only keep
-    some candidates from being evicted (`KEEPS_VICTIMS`). The first tier that names victims decides, so that priority
-    isn't asked, or is overruled where it names nobody."""
+    """A warning for each plugin that takes part in `preempt` in a tier without `priority`, in which all plugins only
+    protect some candidates (`KEEPS_VICTIMS`). The first tier that returns victims decides, so that priority isn't
+    called, or is overruled if it returns none."""
     return _strays(
         _answering(tiers, Switch.PREEMPTABLE, "preemptable"),
         (_PRIORITY,),
@@ -31,7 +31,8 @@ def priority_inversions(tiers: Sequence[Tier]) -> Iterator[str]:
 
 
 def share_inversions(tiers: Sequence[Tier]) -> Iterator[str]:
-    """The same for `reclaim` and the plugin that knows what queues deserve, `capacity` or `proportion`."""
+    """A warning for each such plugin in `reclaim`, in a tier without the plugin that knows deserved shares, `capacity`
+    or `proportion`."""
     return _strays(
         _answering(tiers, Switch.RECLAIMABLE, "reclaimable"),
         _SHARES,
@@ -41,7 +42,7 @@ def share_inversions(tiers: Sequence[Tier]) -> Iterator[str]:
 
 
 def _answering(tiers: Sequence[Tier], switch: Switch, method: str) -> _Answering:
-    """By tier, the plugins that are asked, with their position."""
+    """By tier, the plugins that are called, with their positions."""
     return [
         [
             (position, option)
@@ -57,7 +58,8 @@ def _class_of(option: PluginOption) -> type[Plugin]:
 
 
 def _strays(answering: _Answering, deciding: Sequence[str], switch: Switch, effect: str) -> Iterator[str]:
-    """A warning for each plugin in a tier without any of the `deciding` ones, in which all only keep candidates."""
+    """A warning for each plugin in a tier without any of the `deciding` ones, in which all plugins only protect
+    candidates."""
     home = next(
         ((i, option.name) for i, tier in enumerate(answering) for _, option in tier if option.name in deciding), None
     )

@@ -1,4 +1,4 @@
-"""A policy's YAML with the place of everything in it, so that errors can say where they are."""
+"""The YAML of a scheduler configuration with the position of everything in it, for error messages."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from vcbatch.scheduler.framework.arguments import PolicyError, PolicyErrorDetail
 
 
 class _Place(NamedTuple):
-    """Both count from 1."""
+    """A position; both count from 1."""
 
     line: int
     column: int
 
 
 class Source(NamedTuple):
-    """What a text says, and where: `values` by path (`policy.tiers[0].plugins[1].name`), `keys` the same for the keys
-    that lead there."""
+    """A parsed text: `values` has the position of each value by path (`policy.tiers[0].plugins[1].name`), `keys` that
+    of each key by the same paths."""
 
     document: object
     values: Mapping[str, _Place]
     keys: Mapping[str, _Place]
 
     def placed(self, error: PolicyError) -> PolicyError:
-        """The same errors in the order of their places: where the path that each begins with stands, or the part of it
-        that is there."""
+        """The errors with their positions, sorted by them: the position of the path that the message begins with, or of
+        its longest existing part."""
         return PolicyError(*sorted((self._placed(error) for error in error.errors), key=lambda f: (f.line, f.column)))
 
     def _placed(self, error: PolicyErrorDetail) -> PolicyErrorDetail:
@@ -44,7 +44,7 @@ def compose(text: str) -> Source:
     """Read one YAML document.
 
     Raises:
-        PolicyError: it isn't YAML, exceeds a limit of `CONFIGURATION`, or gives a key twice.
+        PolicyError: it isn't YAML, exceeds a limit of `CONFIGURATION`, or has a key twice.
     """
     try:
         document = only(text, CONFIGURATION)

@@ -1,8 +1,9 @@
-"""Reads a policy file: which actions run, which plugins decide, in which tiers, with which arguments.
+"""Reads a scheduler configuration file: which actions run, and which plugins decide in which tiers with which
+arguments.
 
-The file format is Volcano's (`volcano-scheduler.conf`), including the spelling of the switches, of which some start
-with `enable` and others with `enabled`. Unlike Volcano, which logs and goes on, an unknown name anywhere is an error:
-a policy that isn't followed is worse than none.
+The file format is Volcano's (`volcano-scheduler.conf`), including the spelling of the switches, some of which start
+with `enable` and others with `enabled`. Unlike in Volcano, which logs it and continues, an unknown name anywhere is an
+error, because a configuration that isn't followed is worse than none.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ _ALLOCATE = "allocate"
 def parse_policy(
     text: str, *, plugins: Mapping[str, type[Plugin]] | None = None, extensions: Extensions = BUILT_IN
 ) -> Policy:
-    """Read a policy file; `plugins` adds plugins of the user's own by name, `extensions` actions as well.
+    """Read a scheduler configuration file; `plugins` adds custom plugins by name, `extensions` actions as well.
 
     Raises:
-        PolicyError: all that is wrong, each with its line: not YAML, a key, action, plugin, switch or argument that
-            isn't known, a value of the wrong type, the same plugin or key twice, a combination that can't work.
+        PolicyError: all errors, each with its line: not YAML; an unknown key, action, plugin, switch or argument; a
+            value of the wrong type; the same plugin or key twice; a combination that can't work.
     """
     if len(text) > MAX_POLICY_BYTES:
         raise PolicyError(f"policy: must be at most {MAX_POLICY_BYTES} characters, got {len(text)}")
@@ -52,19 +53,19 @@ def parse_policy(
 def build_policy(
     document: Mapping[str, Any], *, plugins: Mapping[str, type[Plugin]] | None = None, extensions: Extensions = BUILT_IN
 ) -> Policy:
-    """The same from a decoded document, where no error has a line."""
+    """Read a scheduler configuration from a decoded document, where errors have no line. Raises `PolicyError`."""
     if plugins:
         extensions = replace(extensions, plugins={**extensions.plugins, **plugins})
     return _Reader(registry_of(extensions), extensions).policy(document)
 
 
 def default_policy() -> Policy:
-    """The policy where none is given."""
+    """The default scheduler configuration."""
     return parse_policy(DEFAULT_POLICY)
 
 
 def with_actions(policy: Policy, actions: str) -> Policy:
-    """The policy with these actions, a comma-separated string. Raises `PolicyError`."""
+    """The scheduler configuration with these actions, a comma-separated string. Raises `PolicyError`."""
     reader = _Reader(registry_of(policy.extensions), policy.extensions)
     names = reader.actions(actions)
     reader.errors.check()
@@ -72,7 +73,7 @@ def with_actions(policy: Policy, actions: str) -> Policy:
 
 
 class _Reader:
-    """Reads one policy. What is wrong is collected in `errors`, and something harmless read in its place."""
+    """Reads one scheduler configuration. Errors are collected in `errors`, with a harmless value read instead."""
 
     def __init__(self, registry: Registry, extensions: Extensions) -> None:
         self.errors = Errors()
@@ -130,7 +131,8 @@ class _Reader:
                     )
 
     def _warn_of_gates(self, tiers: Sequence[Tier]) -> None:
-        """Room is kept for gangs that were admitted, and nobody else is let in before them."""
+        """Warn of plugins that limit admission beside conservative backfill: reservations are made only for admitted
+        gangs, and no other gang is admitted before them."""
         for i, tier in enumerate(tiers):
             for j, option in enumerate(tier.plugins):
                 if option.cls.TELLS_IMPOSSIBLE and option.enabled(Switch.JOB_ENQUEUED):
@@ -183,7 +185,7 @@ class _Reader:
         return made
 
     def _plugin(self, value: object, where: str) -> PluginOption | None:
-        """None where it can't be told which one it is."""
+        """The plugin; None if its name isn't valid."""
         try:
             option = _mapping(value, where)
         except PolicyError as error:
@@ -223,7 +225,7 @@ class _Reader:
     def _arguments(
         self, entry: Mapping[str, Any], spec: ArgumentSpec, where: str
     ) -> tuple[Mapping[str, Any], Arguments]:
-        """As written, and as read with defaults."""
+        """The arguments as written, and as read with defaults."""
         written = entry.get("arguments")
         given: Mapping[str, Any] = {} if written is None else self._mapping(written, f"{where}.arguments")
         values = self.errors.of(lambda: _read(spec, given, f"{where}.arguments"), {})
@@ -232,7 +234,7 @@ class _Reader:
         return given, values
 
     def _refuse_conflicts(self, tier: Tier, where: str) -> None:
-        """A hierarchy of shares and flat deserved amounts of one strength contradict each other (as in Volcano)."""
+        """Hierarchical shares and flat deserved quantities in the same tier contradict each other (as in Volcano)."""
         names = {plugin.name: plugin for plugin in tier.plugins}
         drf = names.get("drf")
         if drf is not None and drf.enabled(Switch.HIERARCHY) and "proportion" in names:
@@ -275,7 +277,7 @@ def _read(spec: ArgumentSpec, given: Mapping[str, Any], where: str) -> Arguments
         return spec.read(given, where)
     except PolicyError:
         raise
-    except Exception as error:  # whatever the reader of somebody's own plugin raises
+    except Exception as error:  # the reader of a custom plugin may raise anything
         raise PolicyError(f"{where}: what reads them raised {type(error).__name__}: {shown(str(error))}") from error
 
 
@@ -310,4 +312,4 @@ tiers:
   - name: nodeorder
   - name: binpack
 """
-"""The policy where none is given: the one that Volcano's installer writes."""
+"""The default scheduler configuration: the one that Volcano's installer writes."""

@@ -1,4 +1,4 @@
-"""The plugins and actions that policies may name."""
+"""The plugins and actions that scheduler configurations may name."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ __all__ = ["UNSUPPORTED_ACTIONS", "UNSUPPORTED_PLUGINS", "Registry", "registry_o
 
 
 class Registry(NamedTuple):
-    """Plugins and actions by the names that a policy file uses."""
+    """Plugins and actions by the names that a scheduler configuration uses."""
 
     plugins: Mapping[str, type[Plugin]]
     actions: Mapping[str, Action]
 
 
 def registry_of(extensions: Extensions) -> Registry:
-    """The built-in ones, with these of the user's own."""
+    """The built-in plugins and actions together with these custom ones."""
     own = {name: checked(cls) for name, cls in extensions.plugins.items()}
     return Registry({**PLUGINS, **own}, {**ACTIONS, **extensions.actions})
 
 
 def steps(policy: Policy) -> Sequence[tuple[str, Action]]:
-    """The actions of the policy in their order, with their names."""
+    """The actions of the scheduler configuration in their order, with their names."""
     known = {**ACTIONS, **policy.extensions.actions}
     return [(name, known[name]) for name in policy.actions]

@@ -1,4 +1,4 @@
-"""A policy written out with everything that it leaves to defaults; read again, it is the same policy."""
+"""Prints a scheduler configuration with all its defaults; reading it again gives the same configuration."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ _CREDENTIALS: Final = re.compile(r"://[^/?#\s]*@")
 
 
 def effective(policy: Policy, *, metrics: bool = True) -> str:
-    """The policy file in full: every argument with its value, and every switch that gates something its plugin does.
-    Without `metrics` the section of that name, which may have passwords, is left out, and so are those in URLs."""
+    """The full scheduler configuration file: every argument with its value, and every switch that controls a method of
+    its plugin. Without `metrics`, the section of that name, which may have passwords, is left out, and so are those in
+    URLs."""
     document: dict[str, Any] = {
         "actions": ", ".join(policy.actions),
         "tiers": [{"plugins": [_plugin(option) for option in tier.plugins]} for tier in policy.tiers],
@@ -44,7 +45,7 @@ def effective(policy: Policy, *, metrics: bool = True) -> str:
 
 
 def _without_credentials(value: Any) -> Any:
-    """With URLs that name no user and no password."""
+    """The value with user names and passwords removed from URLs."""
     match value:
         case str():
             return _CREDENTIALS.sub("://", value)
@@ -68,13 +69,13 @@ def _plugin(option: PluginOption) -> Json:
 
 
 def _arguments(spec: ArgumentSpec, values: Arguments, given: Json) -> dict[str, Any]:
-    """Structured ones only where they are written: what they are by default has no spelling of its own."""
+    """The arguments to print; structured ones only if they are given, because their defaults have no spelling."""
     named = {name: value for name, value in values.items() if name not in spec.structured}
     return {**named, **{str(name): value for name, value in given.items() if str(name) in spec.structured}}
 
 
 def gates(switch: Switch, plugin: type[Plugin]) -> bool:
-    """Whether the switch turns something off that this plugin does."""
+    """Whether the switch controls a method that this plugin overrides."""
     if switch is Switch.HIERARCHY:
         return plugin.HIERARCHICAL
     return any(getattr(plugin, hook) is not getattr(Plugin, hook) for hook in HOOKS.get(switch, ()))

@@ -1,1 +1,1 @@
-"""What queues hold, are given and ask for, in their tree."""
+"""Resource accounting of queues in their hierarchy: allocated, requested, deserved, guaranteed."""

@@ -1,4 +1,5 @@
-"""What queues hold, as it is written to `status.allocated`: their own and that of every queue below them."""
+"""The allocated resources that are written to `status.allocated` of queues; a queue's value includes its
+descendants'."""
 
 from __future__ import annotations
 
@@ -16,12 +17,12 @@ from vcbatch.scheduler.queues.tree import QueueTree
 from vcbatch.scheduler.snapshot.snapshot import Snapshot
 
 AMOUNTS_EVERY = timedelta(seconds=1)
-"""How often a queue's amounts are written at most."""
+"""The shortest interval between two writes of one queue's `status.allocated`."""
 
 
 class QueueAmounts:
-    """Remembers when each queue was written, and which amounts agreed with what is stored, so that a queue of which
-    nothing moved costs a look."""
+    """Computes the status updates of queues. Keeps when each queue was last written and which values agreed with the
+    stored ones, so that an unchanged queue costs one comparison."""
 
     def __init__(self) -> None:
         self._written_at: dict[str, datetime] = {}
@@ -32,11 +33,13 @@ class QueueAmounts:
         self._totals: Matrix = np.zeros((0, 0))
         self._agreed: dict[str, dict[str, str] | None] = {}
         self._amounts: dict[str, dict[str, str]] = {}
-        """As they are written, of queues looked at again with the same totals: formatting is most of a look."""
+        """Formatted values of queues that were checked before with the same totals: formatting is most of the cost of a
+        check."""
 
     def updates(self, state: Snapshot, now: datetime) -> tuple[list[QueueStatusUpdate], datetime | None]:
-        """The queues whose amounts differ from what was last seen or sent, and when the first of those is due that
-        were written a moment ago."""
+        """The updates of queues whose allocated resources differ from what was last observed or sent, and when the
+        first update is due among those that were postponed because their queue was written within `AMOUNTS_EVERY`; None
+        without any."""
         out: list[QueueStatusUpdate] = []
         soonest: datetime | None = None
         nothing = {state.dims.names[r]: state.dims.format(r, 0.0) for r in (CPU, MEMORY)}
@@ -69,14 +72,15 @@ class QueueAmounts:
         return out, soonest
 
     def measure(self, state: Snapshot, measured: Measured) -> None:
-        """What queues hold and ask for, as `updates` found it last."""
+        """Record allocated and requested resources per queue, from the totals that `updates` computed last."""
         tree = self._tree
         pending = tree.upwards(tree.by_index(state.demand.by_queue(tree.rows).pending))
         measured.amounts[Amount.ALLOCATED] = (self._names, self._totals)
         measured.amounts[Amount.REQUEST] = (self._names, self._totals + pending)
 
     def _moved(self, state: Snapshot) -> list[tuple[Queue, Vector]]:
-        """The queues, by name, that hold something else than when they last agreed, or are reported otherwise."""
+        """The queues, by name, whose allocated resources changed since they last agreed, or whose reported value was
+        changed."""
         stamp = (state.queues_stamp, len(state.dims))
         if stamp != self._stamp:
             self._stamp = stamp
@@ -105,7 +109,7 @@ class QueueAmounts:
         return out
 
     def _due(self, name: str, now: datetime) -> datetime | None:
-        """None where the queue may be written now, else when it may."""
+        """None if the queue may be written now, else the time from which it may."""
         last = self._written_at.get(name)
         if last is None or now - last >= AMOUNTS_EVERY or now < last:
             self._written_at[name] = now
@@ -114,11 +118,11 @@ class QueueAmounts:
 
 
 def shown_names(tree: QueueTree) -> list[str]:
-    """The names of the queues by index, empty for a root that is no object."""
+    """The names of the queues by index; empty for a root that exists as no object."""
     return ["" if queue is None else queue.name for queue in tree.queues]
 
 
 def _devices(state: Snapshot, queue: Queue) -> dict[str, str]:
-    """The devices by claim that the queue holds, each claim once."""
+    """The devices that the queue's pods have allocated by ResourceClaim, each claim counted once."""
     held = state.queue_devices.whole.get(queue.name) if state.queue_devices is not None else None
     return {} if held is None else {key: shown(known(amount)) for key, amount in sorted(held.amounts.items())}

@@ -1,8 +1,9 @@
-"""The scheduling gate by which a pod waits for room in its queue (`scheduling.volcano.sh/queue-allocation-gate`).
+"""The scheduling gate `scheduling.volcano.sh/queue-allocation-gate`: a pod waits behind it for capacity in its queue.
 
-A pod asks for it by an annotation of the same name. As long as its queue has no room, the gate keeps autoscalers from
-making nodes for it. Once there is room for what the gang still needs, the gates of its pods are opened, and the room is
-kept for them until they are placed. Pods with other gates as well wait for those first.
+A pod requests the gate by an annotation of the same name. While its queue has no capacity left, the gate keeps
+autoscalers from adding nodes for the pod. Once the queue has capacity for the pods that the gang still needs, their
+gates are removed, and that capacity is reserved for them until they are placed. Pods with further gates wait until
+those are removed.
 """
 
 from __future__ import annotations
@@ -22,12 +23,13 @@ _MEMORY = "opened gates"
 
 
 def opened(state: Snapshot) -> set[str]:
-    """UIDs of the pods whose gate is being removed, until that is seen."""
+    """UIDs of the pods whose gate is being removed, until a watch confirms the removal."""
     return state.memory.setdefault(_MEMORY, set())
 
 
 def reserving(state: Snapshot) -> dict[str, dict[int, tuple[TaskClass, int]]]:
-    """By gang and class, how many pods have room kept for them: pending ones whose gate is open, or is being opened."""
+    """By gang and class, how many pods have queue capacity reserved: pending pods whose gate is removed or being
+    removed."""
     done = opened(state)
     found: dict[str, dict[int, tuple[TaskClass, int]]] = {}
     seen: set[str] = set()
@@ -47,25 +49,25 @@ def reserving(state: Snapshot) -> dict[str, dict[int, tuple[TaskClass, int]]]:
 
 
 class Gates:
-    """Opens gates in a cycle, gang by gang as they are served."""
+    """Removes gates during a cycle, one gang after another in the order in which they are served."""
 
     def __init__(self, session: Session, full: Callable[[Session, Queue, Task, int, Vector], Blocker]) -> None:
-        """`full` says why a queue has no room for so many tasks like this one, of which the gang has room kept for
-        these amounts, [R]."""
+        """`full` returns why a queue has no capacity for that many tasks like the given one; its last argument is the
+        capacity that is reserved for the gang already, [R]."""
         self._session = session
         self._full = full
         self._opened = set(opened(session.state))
         self.removals: list[GateRemoval] = []
 
     def closed(self, job: Job) -> list[Task]:
-        """The gang's pods that wait for room only, in task order."""
+        """The gang's pods that wait for nothing but capacity in their queue, in task order."""
         if not job.awaiting_room:
             return []
         held = [t for t in job.tasks.values() if t.status is TaskStatus.PENDING and t.awaits_room]
         return self._session.ordered([task for task in held if task.uid not in self._opened])
 
     def open(self, job: Job) -> None:
-        """Open the gates for which there is room, if that is enough for the gang to start."""
+        """Remove as many gates as the queue has capacity for, if that is enough for the gang to start."""
         tasks = self.closed(job)
         if not tasks or job.queue is None:
             return
@@ -87,18 +89,19 @@ class Gates:
         session.blockers.setdefault(job.key, Blocker(reason=WaitReason.GATED, text=text, placed=job.ready_count))
 
     def close(self) -> None:
-        """The cycle holds: what was opened in it needn't be again."""
+        """Commit the cycle: the pods whose gates were removed are remembered, so that no later cycle removes them
+        again."""
         opened(self._session.state).update(removal.uid for removal in self.removals)
 
     @staticmethod
     def _needed(job: Job, tasks: Sequence[Task]) -> int:
-        """How many of these the gang needs for its minimum; one where it has that."""
+        """How many of these pods the gang needs to reach its minimum; 1 if it has reached it."""
         others = job.valid_count - len(tasks)
         return max(min(job.min_member - others, len(tasks)), 1)
 
     def _refused(self, job: Job, tasks: Sequence[Task]) -> None:
         session, queue = self._session, job.queue
-        assert queue is not None  # noqa: S101 - it was asked for room
+        assert queue is not None  # noqa: S101 - a gang without a queue isn't tried
         own: Vector = 0.0 * tasks[0].cls.request
         alike = sum(task.cls is tasks[0].cls for task in tasks)
         blocker = self._full(session, queue, tasks[0], alike, own)

@@ -1,7 +1,7 @@
-"""What queues are given: their own deserved, guarantee and capability, and what of it counts among the others.
+"""The quotas of queues: deserved, guarantee and capability of their specs, and the limits that follow in the hierarchy.
 
-Shapes are [Q, R], queues by the index of their tree, amounts in the units of `resources`. An amount that isn't named is
-told from one that is zero by the masks.
+Shapes are [Q, R], queues by the index of their tree, quantities in the units of `resources`. Masks distinguish a
+quantity that isn't given from one of zero.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ Masks = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Quotas:
-    """What the specs say, as far as there are such resources."""
+    """The quotas of the specs, for the resources that the cluster knows."""
 
     deserved: Matrix
     deserved_named: Masks
     guarantee: Matrix
     capability: Matrix
     limited: Masks
-    """Where `capability` limits: what it names, save cpu and memory of zero."""
+    """Where `capability` is a limit: the resources that it names, except cpu and memory of zero."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What counts: `most` is what a queue may hold at all (real capability, infinite where nothing limits it),
-    `deserved` what it may ask back from others, where `deserved_named`."""
+    """The effective limits: `most` is the real capability, the most that a queue may use (infinite where nothing limits
+    it); `deserved` is the share that it may reclaim from others, where `deserved_named`."""
 
     most: Matrix
     deserved: Matrix
@@ -42,7 +42,7 @@ class Limits:
 
 
 def quotas_of(tree: QueueTree, dims: Dimensions) -> Quotas:
-    """The specs as arrays."""
+    """The quotas of the specs as arrays."""
     shape = (len(tree), len(dims))
     deserved, guarantee, capability = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     deserved_named, limited = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
@@ -65,7 +65,8 @@ def _amounts(dims: Dimensions, quantities: dict[str, str | int | float] | None) 
 
 
 def flat_limits(quotas: Quotas, total: Vector) -> Limits:
-    """Queues beside each other on a cluster of `total` [R]: each may hold what the others' guarantees leave."""
+    """Limits of queues without a hierarchy on a cluster of `total` [R]: each may use what the others' guarantees
+    leave."""
     open_to_all = np.maximum(total - quotas.guarantee.sum(axis=0), 0.0)
     most = np.minimum(open_to_all + quotas.guarantee, np.where(quotas.limited, quotas.capability, np.inf))
     offered = np.where(total > 0, most, np.inf)
@@ -74,11 +75,11 @@ def flat_limits(quotas: Quotas, total: Vector) -> Limits:
 
 
 def tree_limits(tree: QueueTree, quotas: Quotas) -> Limits:
-    """Queues below each other, from the root down: what a parent may hold less its children's guarantees is open to
-    each of them beside its own guarantee; a capability that isn't given is the parent's.
+    """Limits of queues in a hierarchy, computed from the root down: each child may use its own guarantee and the part
+    of its parent's limit that isn't guaranteed to its siblings; a capability that isn't given is the parent's.
 
-    The root may hold anything that its spec doesn't limit; it guarantees and deserves what its children do. A queue
-    without a place may hold nothing, and keeps what it deserves.
+    The root may use anything that its spec doesn't limit; its guarantee and deserved share are the sums of its
+    children's. A queue without a valid position in the tree has a limit of zero, and keeps its deserved share.
     """
     guarantee = quotas.guarantee.copy()
     deserved = np.maximum(quotas.deserved, guarantee)
@@ -103,7 +104,7 @@ def tree_limits(tree: QueueTree, quotas: Quotas) -> Limits:
 
 
 def anything(amounts: Matrix) -> Masks:
-    """Which rows have an amount of anything but pods; [Q]."""
+    """Which rows have a quantity above zero of any resource but pods; [Q]."""
     there: Masks = amounts >= EPS
     there[:, PODS] = False
     return np.asarray(there.any(axis=1))

@@ -1,4 +1,4 @@
-"""What would let a queue hold more."""
+"""Remedies for a queue that has reached its limit."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from vcbatch.scheduler.snapshot.snapshot import Snapshot
 
 
 def raise_limit(state: Snapshot, name: str, short: Sequence[Shortage]) -> list[Remedy]:
-    """How the queue of this name may hold more: by its capability where that is its limit, else as others are
-    guaranteed less. Where its share is less by what others ask for, it has to wait."""
+    """How the queue of this name may use more: by raising its capability where that is the limit, else by lowering the
+    guarantees of other queues. Where neither applies, its share is limited by the requests of others, and it has to
+    wait."""
     queues, dims = state.queues, state.dims
     queue = queues.get(name)
     found: list[Remedy] = []
@@ -36,6 +37,6 @@ def raise_limit(state: Snapshot, name: str, short: Sequence[Shortage]) -> list[R
 
 
 def _guarantees(state: Snapshot, name: str) -> list[tuple[str, Vector]]:
-    """What queues other than this one are guaranteed."""
+    """The guarantees of the queues other than this one."""
     kept = [(other, state.queues[other].guarantee) for other in sorted(state.queues) if other != name]
     return [(other, state.dims.padded(guarantee)) for other, guarantee in kept if guarantee is not None]

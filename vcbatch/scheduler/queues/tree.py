@@ -1,7 +1,7 @@
-"""The tree of queues: who is above whom, and which queues have no place in it.
+"""The hierarchy of queues, and the queues whose position in it is invalid.
 
-`spec.parent` names the queue above; a queue without one is below `root`, which needn't exist as an object. What makes a
-queue's place wrong concerns that queue and those below it alone: the others go on as if they weren't there.
+`spec.parent` names the parent queue; a queue without one is a child of `root`, which needn't exist as an object. An
+invalid position affects the queue and its descendants alone; other queues are scheduled as if these didn't exist.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ ROOT_QUEUE = "root"
 Indexes = npt.NDArray[np.intp]
 
 _NAMED = 3
-"""How many queues a sentence names."""
+"""How many queues a sentence names at most."""
 
 
 class ErrorKind(StrEnum):
-    """What is wrong with a queue's place."""
+    """Why a queue's position in the hierarchy is invalid."""
 
     UNKNOWN_PARENT = "UnknownParent"
     """Its parent doesn't exist."""
     CYCLE = "Cycle"
-    """It is above itself."""
+    """The queue is its own ancestor."""
     BELOW_ERROR = "BelowFault"
-    """A queue above it has no place."""
+    """An ancestor's position is invalid."""
     NOT_LEAF = "NotLeaf"
-    """It has queues below it, so its own gangs wait; those below are fine."""
+    """The queue has children, so its own gangs wait; its children's don't."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueError:
     """Why no gang of this queue is admitted or placed. `culprits` are the missing parent, the queues of the cycle in
-    order, the faulty queue above, or the queues below."""
+    order, the ancestor whose position is invalid, or the children."""
 
     kind: ErrorKind
     queue: str
@@ -48,7 +48,7 @@ class QueueError:
 
     @property
     def sentence(self) -> str:
-        """What is wrong and what to do."""
+        """The error and how to fix it."""
         match self.kind:
             case ErrorKind.UNKNOWN_PARENT:
                 what = f"has the parent {self.culprits[0]}, which doesn't exist; create it or change spec.parent"
@@ -74,13 +74,13 @@ class QueueTree:
     Attributes:
         names: by index.
         queues: by index, None for a root that is no object.
-        parent: index of the queue above, -1 for the root and where there is none; [Q].
-        depth: how far below the root, 0 for the root and for queues without a place; [Q].
-        chains: by index, the queue and those above it, nearest first, the root last.
-        leaf: whether there is no queue below; [Q].
-        place: whether it has a place in the tree; [Q].
+        parent: index of the parent queue, -1 for the root and where there is none; [Q].
+        depth: number of ancestors, 0 for the root and for queues without a valid position; [Q].
+        chains: by index, the queue and its ancestors, nearest first, the root last.
+        leaf: whether the queue has no children; [Q].
+        place: whether the queue's position is valid; [Q].
         index: by the row of a queue, its index; the last entry, which row -1 reads, is Q.
-        errors: by name, of queues without a place.
+        errors: by name, of queues without a valid position.
     """
 
     def __init__(self, queues: Mapping[str, Queue], *, hierarchical: bool = True) -> None:
@@ -113,11 +113,11 @@ class QueueTree:
         return len(self.names)
 
     def at(self, name: str) -> int:
-        """The index of a queue that is there."""
+        """The index of the queue of this name. Raises KeyError if there is none."""
         return self._at[name]
 
     def upwards(self, own: Matrix) -> Matrix:
-        """Sums over each queue and all below it, of amounts [Q, R] by index."""
+        """Sums over each queue and its descendants, of quantities [Q, R] by index."""
         out: Matrix = np.zeros((len(self) + 1, own.shape[1]))
         for above in self._above:
             np.add.at(out, above, own)
@@ -125,17 +125,17 @@ class QueueTree:
 
     @property
     def rows(self) -> int:
-        """How many rows the queues take, those that none has now included."""
+        """The number of rows of queues, unused ones included."""
         return len(self.index) - 1
 
     def by_index(self, amounts: Matrix) -> Matrix:
-        """Amounts [rows, R] by the row of a queue, as [Q, R]."""
+        """Quantities [rows, R] by the row of a queue, as [Q, R]."""
         out: Matrix = np.zeros((len(self) + 1, amounts.shape[1]))
         out[self.index[:-1]] = amounts
         return out[: len(self)]
 
     def error(self, queue: Queue) -> QueueError | None:
-        """Why gangs of this queue wait whatever there is room for; None where they needn't."""
+        """Why gangs of this queue wait however much capacity is free; None if they don't."""
         known = self.errors.get(queue.name)
         if known is not None or not self.hierarchical:
             return known
@@ -146,13 +146,13 @@ class QueueTree:
         return QueueError(ErrorKind.NOT_LEAF, queue.name, below)
 
     def common_depth(self, one: int, other: int) -> int:
-        """How deep the nearest queue is that is above both, or is one of them; -1 where there is none."""
+        """The depth of the nearest queue that is an ancestor of both or one of them; -1 if there is none."""
         above = set(self.chains[one])
         return next((int(self.depth[i]) for i in self.chains[other] if i in above), -1)
 
 
 class _Climb:
-    """Finds the chain of every queue, or what is wrong with its place."""
+    """Finds the ancestors of every queue, or the error of its position."""
 
     def __init__(self, tree: QueueTree, parents: Mapping[str, str]) -> None:
         self._tree = tree
@@ -165,7 +165,8 @@ class _Climb:
             self._tree.chains[i] = self._chains.get(name, (i,))
 
     def _climb(self, name: str) -> None:
-        """Walk up until a queue whose place is known, then settle those on the way, the highest first."""
+        """Walk up to a queue whose ancestors or error are known, then set those of the queues on the way, the topmost
+        first."""
         path: list[str] = []
         passed: set[str] = set()
         errors = self._tree.errors

@@ -1,4 +1,5 @@
-"""What queues hold while a cycle goes on, against what they may: plain numbers, as each change is a small one."""
+"""The usage of queues against their limits during a cycle, as plain numbers, because each change concerns few of
+them."""
 
 from __future__ import annotations
 
@@ -12,25 +13,25 @@ from vcbatch.scheduler.queues.quotas import Limits, anything
 from vcbatch.scheduler.queues.tree import QueueTree
 
 Amounts = Sequence[float]
-"""One amount per resource."""
+"""One quantity per resource."""
 
 
 class Excess(NamedTuple):
-    """A queue, by index, that would hold more than it may, and the columns in which it would."""
+    """A queue, by index, that would exceed its limit, and the resource columns in which it would."""
 
     queue: int
     columns: list[int]
 
 
 class PlainLimits:
-    """Limits as plain numbers, and what follows from them alone: the same as long as no queue changes.
+    """Limits as plain numbers, and values derived from them alone. They are valid as long as no queue changes.
 
     Attributes:
         most, deserved, guarantee: as in `Limits`; `named` is its `deserved_named`.
         has_deserved: whether a queue deserves anything but pods.
-        weighed: what a queue deserves, with its column, where that is anything.
-        bounded: the queue and those above it of which something is limited, nearest first.
-        ranks: decide between queues of the same share.
+        weighed: the resources of which a queue deserves any, as (column, quantity).
+        bounded: the queue and its ancestors that have a limit of some resource, nearest first.
+        ranks: order queues of the same share.
     """
 
     __slots__ = ("bounded", "deserved", "guarantee", "has_deserved", "most", "named", "ranks", "weighed")
@@ -48,11 +49,11 @@ class PlainLimits:
 
 
 class QueueUsage:
-    """Queues by the index of their tree; what a queue holds, those below it hold with it.
+    """Usage of queues by the index of their tree; a queue's usage includes its descendants'.
 
     Attributes:
-        held: what placed and promised tasks take.
-        kept: the room that is reserved for pods whose gates were opened.
+        held: requests of the tasks that are allocated or pipelined.
+        kept: queue capacity that is reserved for pods whose gates were removed.
         inqueue, elastic: as in `QueueDemand`; `inqueue` grows with admissions.
         most, deserved, guarantee: the limits.
     """
@@ -74,7 +75,8 @@ class QueueUsage:
     def __init__(
         self, tree: QueueTree, limits: PlainLimits, *, allocated: Matrix, inqueue: Matrix, elastic: Matrix
     ) -> None:
-        """`allocated`, `inqueue` and `elastic` are those of `QueueDemand` with what is below each queue, [Q, R]."""
+        """`allocated`, `inqueue` and `elastic` are those of `QueueDemand` including each queue's descendants, [Q,
+        R]."""
         self.tree = tree
         self.held: list[list[float]] = allocated.tolist()
         self.kept: list[list[float]] | None = None
@@ -86,7 +88,7 @@ class QueueUsage:
         self._standings: dict[int, tuple[float, float, float]] = {}
 
     def move(self, index: int, amounts: Amounts, count: int) -> None:
-        """Tasks of this size came to the queue, or left it (negative)."""
+        """Add `count` tasks of this request to the queue's usage and its ancestors'; a negative count removes them."""
         for q in self.tree.chains[index]:
             held = self.held[q]
             for r, amount in enumerate(amounts):
@@ -94,12 +96,12 @@ class QueueUsage:
             self._standings.pop(q, None)
 
     def record(self, index: int, column: int, amount: float) -> None:
-        """One queue holds so much of a resource that tasks don't ask for themselves (devices by claim)."""
+        """Set one queue's usage of a resource that isn't part of task requests (devices by ResourceClaim)."""
         self.held[index][column] = amount
         self._standings.pop(index, None)
 
     def keep(self, index: int, amounts: Amounts, count: int) -> None:
-        """Reserve room for tasks of this size, or give it back (negative)."""
+        """Reserve queue capacity for `count` tasks of this request; a negative count releases it."""
         if self.kept is None:
             self.kept = [[0.0] * len(amounts) for _ in self.held]
         for q in self.tree.chains[index]:
@@ -108,21 +110,23 @@ class QueueUsage:
                 kept[r] += count * amount
 
     def admit(self, index: int, amounts: Amounts) -> None:
-        """A gang was admitted that is to get this much."""
+        """Count an admitted gang whose minimum is `amounts`."""
         for q in self.tree.chains[index]:
             inqueue = self.inqueue[q]
             for r, amount in enumerate(amounts):
                 inqueue[r] += amount
 
     def share(self, index: int) -> float:
-        """The largest part that the queue holds of anything it deserves; 1 where it deserves nothing."""
+        """The queue's share: the largest ratio of used to deserved of the resources that it deserves; 1 if it deserves
+        none."""
         if not self._limits.has_deserved[index]:
             return 1.0
         held = self.held[index]
         return max(0.0, *[held[r] / d for r, d in self._limits.weighed[index]])
 
     def standing(self, index: int) -> tuple[float, float, float]:
-        """Sorts queues beside each other, the one to be served first: by share, those that deserve something, age."""
+        """A sort key among siblings, the queue to be served first being the lowest: share, queues with a deserved
+        share, age."""
         known = self._standings.get(index)
         if known is None:
             limits = self._limits
@@ -131,8 +135,8 @@ class QueueUsage:
         return known
 
     def room(self, index: int, request: Amounts, own: Amounts | None = None) -> int:
-        """How many tasks of this size the queue and all above it may still take. `own` is the part of what is kept that
-        the tasks may use themselves. Amounts are compared without tolerance."""
+        """How many tasks of this request the queue and its ancestors have capacity for. `own` is the part of the
+        reserved capacity that these tasks may use themselves. Quantities are compared without tolerance."""
         left = UNLIMITED
         needs = [(r, need) for r, need in enumerate(request) if need > 0 and r != PODS]
         for q in self._limits.bounded[index]:
@@ -150,8 +154,8 @@ class QueueUsage:
         return max(left, 0)
 
     def tightest(self, index: int, request: Amounts) -> int:
-        """Of the queue and those above it the one with the least room for this request; of equals the one furthest up,
-        from which the others have their limit."""
+        """The queue among this one and its ancestors with the least capacity for this request; among equals the
+        topmost, whose limit the others inherit."""
         return min(reversed(self._limits.bounded[index]), key=lambda q: self._room_alone(q, request), default=index)
 
     def _room_alone(self, q: int, request: Amounts) -> float:
@@ -168,13 +172,13 @@ class QueueUsage:
         return taken
 
     def left_to_admit(self, q: int, r: int) -> float:
-        """What of a resource gangs may still be admitted for in one queue."""
+        """How much of a resource gangs may still be admitted for in one queue."""
         return self.most[q][r] - self.held[q][r] - self.inqueue[q][r] + self.elastic[q][r]
 
     def excess(self, index: int, minimum: Amounts) -> Excess | None:
-        """Of this queue and those above that couldn't hold a gang of this minimum with all that is admitted, the one
-        with the least left, of equals the one furthest up. Elastic members count as gone, since they can be had back.
-        """
+        """The first limit that a gang of this minimum would exceed with all that is admitted: of the queue and its
+        ancestors the one with the least left, among equals the topmost; None if none is exceeded. Elastic members count
+        as released, since they can be reclaimed."""
         found: list[Excess] = []
         for q in self._limits.bounded[index]:
             most, held, inqueue, elastic = self.most[q], self.held[q], self.inqueue[q], self.elastic[q]
@@ -192,12 +196,13 @@ class QueueUsage:
         )
 
     def fits_alone(self, index: int, request: Amounts) -> bool:
-        """Whether the queue, whatever is above it, may hold this much more."""
+        """Whether the queue's own limit has capacity for this request, whatever its ancestors' limits are."""
         held, most = self.held[index], self.most[index]
         return all(held[r] + n <= most[r] for r, n in enumerate(request) if n > 0 and r != PODS)
 
     def deserves(self, index: int, request: Amounts) -> bool:
-        """Whether with this request the queue would hold no more than it deserves of some resource asked for."""
+        """Whether with this request the queue would stay within its deserved share of at least one requested
+        resource."""
         held, deserved = self.held[index], self.deserved[index]
         for r, need in enumerate(request):
             if need <= 0 or r == PODS:
@@ -210,6 +215,6 @@ class QueueUsage:
         return False
 
     def stamp(self, index: int) -> tuple[object, ...]:
-        """Equal as long as `room` is."""
+        """A value that is equal as long as the results of `room` are."""
         held = tuple([tuple(self.held[q]) for q in self._limits.bounded[index]])
         return held if self.kept is None else (held, tuple([tuple(self.kept[q]) for q in self._limits.bounded[index]]))

@@ -1,1 +1,1 @@
-"""Why gangs wait, as data with numbers, and what a cycle tells the world."""
+"""Pending reasons of gangs, as data with numbers, and the reports of a cycle."""

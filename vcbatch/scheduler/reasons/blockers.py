@@ -1,4 +1,5 @@
-"""Why a task found no node and a gang no start, as data with numbers, taken at the moment it failed."""
+"""Why no node takes a task and why a gang doesn't start, as data with numbers, recorded at the moment of the
+failure."""
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ from vcbatch.scheduler.reasons.ways_out import Refusal, binding, change, free_at
 
 
 def no_node(session: Session, task: Task, *, unplaced: int, placed: int, domain: Domain | None = None) -> Blocker:
-    """Why no node takes this task, `unplaced` of its kind being needed still and `placed` of the gang having found
-    one; of a `domain` of the network, why none of its nodes does."""
+    """Why no node takes this task; `unplaced` tasks like it are still needed, and `placed` tasks of the gang found a
+    node. With a network topology `domain`, why none of its nodes does."""
     cls = task.cls
     barred = session.barred(task)
     if barred is not None:
@@ -90,7 +91,7 @@ def no_node(session: Session, task: Task, *, unplaced: int, placed: int, domain:
 
 def histogram(session: Session, task: Task, free: Floats, *, within: Rows | None = None) -> dict[str, int]:
     """How many nodes (of the rows `within`) fail for each reason. A node counts for the first filter or limit that it
-    fails, and where it passes all for each resource that it lacks."""
+    fails, or, if it passes all, for each resource that it lacks."""
     cls = task.cls
     static = session.placer.static(cls)
     rows = np.arange(len(session.nodes), dtype=np.intp)
@@ -108,7 +109,7 @@ def histogram(session: Session, task: Task, free: Floats, *, within: Rows | None
 
 
 def refusals(session: Session, task: Task) -> list[Refusal]:
-    """The nodes that filters refuse to one more pod because of the pods that are there."""
+    """The nodes that filters reject for one more pod because of the pods on them."""
     placer = session.placer
     static = placer.static(task.cls)
     rows = np.arange(len(session.nodes), dtype=np.intp)
@@ -121,8 +122,8 @@ def refusals(session: Session, task: Task) -> list[Refusal]:
 
 
 def _shortage(session: Session, task: Task, admitted: Mask, lasting: Mask, free: Floats, *, unplaced: int) -> Blocker:
-    """What is short in the nodes that the task is `admitted` to: of a resource on one of them, else what refuses it.
-    `lasting` are the nodes that would admit it once states are over that pass by themselves."""
+    """What the nodes that the task is `admitted` to lack: a resource on one of them, else what rejects it. `lasting`
+    are the nodes that would admit it once temporary states have ended."""
     if not lasting.any():
         static = session.placer.static(task.cls)
         text = f"no node passes the constraints of {POD}"
@@ -147,7 +148,7 @@ def _shortage(session: Session, task: Task, admitted: Mask, lasting: Mask, free:
             return _not_now(session, task, closed, free, unplaced=missing)
     enough = admitted & (free[asked] + EPS >= request[asked, None]).all(axis=0)
     refused = [r for r in refusals(session, task) if r.word is not WaitReason.TOO_MANY_PODS]
-    if not enough.any():  # devices for extended resources are short as resources
+    if not enough.any():  # devices for extended resources are reported as resources
         refused = [r for r in refused if r.word is not WaitReason.DYNAMIC_RESOURCES]
     passed = admitted.copy()
     for rejection in refused:
@@ -163,14 +164,14 @@ def _shortage(session: Session, task: Task, admitted: Mask, lasting: Mask, free:
 
 
 def _not_now(session: Session, task: Task, among: Mask, free: Floats, *, unplaced: int) -> Blocker:
-    """Nodes that the task needs are in a state that passes by itself."""
+    """The blocker if nodes that the task needs are in a temporary state."""
     word, opened = not_now(session, task, among, free, unplaced=unplaced)
     text = f"the nodes that {POD} may go to take no pods for now"
     return Blocker(reason=word, text=text, remedies=opened)
 
 
 def _too_small(session: Session, task: Task, rows: Rows, too_small: list[int]) -> Blocker:
-    """No node is large enough: the one that comes nearest would have to be larger."""
+    """The blocker if no node is large enough: the nearest one would have to be larger."""
     capacity, dims, request = session.shared(Judge).nodes.capacity, session.dims, task.cls.request
     needs = ", ".join(
         f"{dims.names[r]} {dims.format(r, float(request[r]))}, "
@@ -192,7 +193,7 @@ def _too_small(session: Session, task: Task, rows: Rows, too_small: list[int]) -
 
 
 def _at_places(session: Session, task: Task, places: Sequence[Place], needs: str) -> Blocker:
-    """Something must become free at these places."""
+    """The blocker if resources must be released at these places."""
     if not places:
         text = f"the nodes with room for {POD} refuse it"
         return Blocker(reason=WaitReason.INSUFFICIENT, text=needs or text)
@@ -208,7 +209,7 @@ def _at_places(session: Session, task: Task, places: Sequence[Place], needs: str
 
 
 def _needs(session: Session, task: Task, rows: Rows, free: Floats, asked: list[int], unplaced: int) -> str:
-    """What one pod asks for that no node has free; empty where there are nodes with room for it."""
+    """What one pod requests that no node has free; empty if some nodes have enough."""
     dims, request = session.dims, task.cls.request
     short = [r for r in asked if float(free[r, rows].max()) + EPS < request[r]]
     if short:
@@ -225,7 +226,7 @@ def _needs(session: Session, task: Task, rows: Rows, free: Floats, asked: list[i
 
 
 def _whole(session: Session, task: Task, rows: Rows, free: Floats, asked: list[int], unplaced: int) -> str:
-    """What the tasks that are left need together, where that is more than all nodes have."""
+    """What the remaining tasks request together, if that is more than all nodes have free."""
     if unplaced < 2:
         return ""
     parts = [
@@ -248,14 +249,14 @@ def short_of(session: Session, r: int, requested: float, available: float) -> Sh
 
 
 def not_open(queue: Queue) -> Blocker:
-    """The queue takes no gang."""
+    """The blocker of a queue that isn't open."""
     text = f"queue {queue.name} is {queue.view.status.state}"
     opened = [Remedy(RemedyAction.OPEN, f"queue/{queue.name}")]
     return Blocker(reason=WaitReason.QUEUE_NOT_OPEN, text=text, remedies=opened)
 
 
 def not_enough_pods(job: Job, error: str) -> Blocker:
-    """Fewer pods exist than the gang needs, as the sentence says."""
+    """The blocker of a gang of which fewer pods exist than it needs; `error` is the message."""
     missing = max(job.min_member - job.valid_count, 0)
     short = [Shortage("pods", str(job.min_member), str(job.valid_count), str(missing))] if missing else []
     made = [Remedy(RemedyAction.CREATE, gang(job), "pods", str(missing))] if missing else []
@@ -264,7 +265,7 @@ def not_enough_pods(job: Job, error: str) -> Blocker:
 
 
 def gated(job: Job) -> Blocker | None:
-    """The gang can't have its minimum as pods of it have scheduling gates; None where it has none."""
+    """The blocker of a gang that can't reach its minimum because pods have scheduling gates; None if none has."""
     held = [t for t in job.tasks.values() if t.status is TaskStatus.PENDING and t.gated]
     if not held:
         return None
@@ -276,11 +277,11 @@ def gated(job: Job) -> Blocker | None:
 
 
 def queue_limit(session: Session, queue: Queue, task: Task, *, unplaced: int, placed: int, own: Vector) -> Blocker:
-    """The gang's queue may not hold another task like this, `unplaced` of which it needs still; what it found in this
-    attempt (`own`) counts as the queue's already.
+    """Why the gang's queue has no capacity for another task like this; `unplaced` of these are still needed. What the
+    gang was given in this attempt (`own`) counts as used already.
 
-    Nodes come first where the pod may go to some only and these have no room, and where the queue may hold all there
-    is, so that the cluster is what is short.
+    Nodes are reported instead if the pod may run on some of them only and these have no capacity, and if the queue's
+    limit is no lower than the cluster's capacity, so that the cluster is what is short.
     """
     if not (task.job.queue_takes if task.job is not None else queue.open):
         return replace(not_open(queue), task=task.name, placed=placed)
@@ -326,7 +327,7 @@ def queue_limit(session: Session, queue: Queue, task: Task, *, unplaced: int, pl
 
 
 def _pool_is_short(session: Session, task: Task, unplaced: int) -> bool:
-    """Whether the pod may go to some nodes only, and these have no room."""
+    """Whether the pod may run on some nodes only, and these have no capacity."""
     static = session.placer.static(task.cls)
     if static.admits_all:
         return False
@@ -335,13 +336,13 @@ def _pool_is_short(session: Session, task: Task, unplaced: int) -> bool:
 
 
 def _beyond(session: Session, needed: Vector, columns: Sequence[int]) -> bool:
-    """Whether that is more than the nodes have together."""
+    """Whether that is more than the capacity of all nodes together."""
     capacity = session.shared(Judge).nodes.capacity
     return any(needed[r] > float(capacity[r].sum()) for r in columns)
 
 
 def _fits_nowhere(session: Session, task: Task) -> bool:
-    """Whether no node that admits the task, now or later, is large enough, were it empty."""
+    """Whether no node that admits the task, now or later, would be large enough if it were empty."""
     rows = np.flatnonzero(session.placer.static(task.cls).lasting)
     if not len(rows):
         return True

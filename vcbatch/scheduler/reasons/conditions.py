@@ -1,4 +1,4 @@
-"""A PodGroup's status as it is written: its phase, counts of its pods, and one condition of each type."""
+"""The status of a PodGroup as written: its phase, the counts of its pods, and one condition of each type."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from vcbatch.api.reasons import PodGroupConditionType, PodGroupReason
 from vcbatch.scheduler.model.objects import Job, Phase, TaskStatus
 
 Status = dict[str, Any]
-"""As on the wire."""
+"""The JSON of the status."""
 
 
 class ConditionWriter:
-    """Conditions of one cycle: what changes in it carries its UID and time."""
+    """Writes the conditions of one cycle: those that change in it carry its UID and time."""
 
     def __init__(self, *, transition: str, time: str) -> None:
         self._transition = transition
         self._time = time
 
     def status(self, job: Job, phase: Phase, *, waits: str, reason: str, ready: bool) -> Status:
-        """The whole status. `waits` is the message of a gang that waits, for `reason`; empty where it doesn't."""
+        """The whole status. `waits` is the message of a pending gang, and `reason` its reason; empty if it isn't
+        pending."""
         counts = job.counts
         status: Status = {"phase": phase.wire}
         conditions = self._conditions(job, waits=waits, reason=reason, ready=ready)
@@ -73,7 +74,7 @@ class ConditionWriter:
 
 
 def waiting_since(status: Status) -> str:
-    """When a gang that was scheduled before began to wait again; empty where it never was, or doesn't wait."""
+    """When a gang that was scheduled before became pending again; empty if it never was, or isn't pending."""
     found = {condition.get("type"): condition for condition in status.get("conditions") or ()}
     waits = found.get(PodGroupConditionType.UNSCHEDULABLE)
     if PodGroupConditionType.SCHEDULED not in found or waits is None or waits.get("status") != "True":
@@ -82,7 +83,7 @@ def waiting_since(status: Status) -> str:
 
 
 def same_headlines(one: Status, other: Status) -> bool:
-    """Whether both say the same of what a reader acts on: the conditions, messages apart."""
+    """Whether both have the same conditions, messages aside."""
     ours, theirs = one.get("conditions"), other.get("conditions")
     return ours == theirs or _headlines(ours) == _headlines(theirs)
 
@@ -92,5 +93,5 @@ def _headlines(conditions: list[Status] | None) -> list[tuple[object, ...]]:
 
 
 def counts(status: Status) -> tuple[object, ...]:
-    """How many pods run, succeeded and failed."""
+    """The numbers of running, succeeded and failed pods."""
     return status.get("running", 0), status.get("succeeded", 0), status.get("failed", 0)

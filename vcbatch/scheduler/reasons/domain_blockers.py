@@ -1,4 +1,4 @@
-"""Why a gang found no domain of the network, as data with numbers."""
+"""Why no network topology domain fits a gang, as data with numbers."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ from vcbatch.scheduler.topology.domain_search import DomainSearch, Misfit, Room,
 
 
 def inconsistent(job: Job, misfit: Misfit, *, task: str) -> Blocker:
-    """Nobody knows where the gang may be."""
+    """The blocker if the HyperNodes or the gang's topology are inconsistent, so that its allowed domains aren't
+    known."""
     return Blocker(reason=WaitReason.TOPOLOGY_INCONSISTENT, text=misfit.message, task=task, placed=job.ready_count)
 
 
 def no_domain(
     session: Session, job: Job, *, placed: int, sub: SubKey | None = None, within: Domain | None = None
 ) -> Blocker:
-    """By count no domain that the topology allows holds the gang, or the gang `sub` inside it in the domain `within`:
-    which comes closest, and what is short there."""
+    """The blocker if by count no domain that the topology allows can hold the gang, or its sub-gang `sub` in the domain
+    `within`: the closest domain, and what it lacks."""
     return _Shortfall(session, job, sub, within).blocker(placed)
 
 
@@ -67,14 +68,14 @@ class _Shortfall:
         return self._search.missing_of(self._job, self._sub)
 
     def _best(self, room: Floats) -> int:
-        """The allowed domain with the most room, the first by tier and name among equals; the whole cluster if that is
+        """The allowed domain with the most slots, the first by tier and name among equals; the whole cluster if that is
         allowed."""
         if not self._limited:
             return self._search.tree.top
         return int(self._allowed[int(room[self._allowed].argmax())])
 
     def _apart(self) -> str:
-        """The places that it holds are further apart than allowed, or not where it may be."""
+        """The message if the gang's placed pods are in no allowed domain, or further apart than its topology allows."""
         tree, held = self._search.tree, self._search.allocated(self._job, self._sub)
         who = self._who()
         if held is None or self._within is not None:
@@ -83,7 +84,7 @@ class _Shortfall:
 highest that it may span"
 
     def _inside(self, best: int, placed: int) -> Blocker:
-        """There is room for as many pods as are needed, and none for the gangs inside."""
+        """The blocker if there are enough slots for the needed pods, but not for the sub-gangs."""
         session, job, search = self._session, self._job, self._search
         if self._sub is None:
             for position, rule in enumerate(job.rules):
@@ -124,7 +125,7 @@ highest that it may span"
         )
 
     def _places(self, domain: Domain, free: Floats) -> list[Place]:
-        """On which nodes of the domain something must become free, or be added, for what is missing."""
+        """The nodes of the domain on which resources must be released or added for the missing pods."""
         inside = np.zeros(len(self._session.nodes), dtype=bool)
         inside[domain.rows] = True
         missing, needed = self._missing(), list[tuple[TaskClass, int]]()
@@ -136,7 +137,7 @@ highest that it may span"
 
     @property
     def _limited(self) -> bool:
-        """Whether it may not be just anywhere."""
+        """Whether the gang may not be placed on just any node."""
         return self._search.tree.top not in self._allowed
 
     def _sentence(self, domain: Domain, room: int, places: Sequence[Place], *, impossible: bool) -> str:

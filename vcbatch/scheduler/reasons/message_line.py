@@ -1,8 +1,8 @@
-"""Who may have the numbers in its message written again: so many a second in the whole cluster, in turn.
+"""Rate limit for updates of the numbers in messages: a number per second for the whole cluster, in a queue.
 
-A message's numbers move whenever anything in the cluster does, for every gang that waits, and tell a reader little that
-is new. Few gangs are told every half a minute; ten thousand share the same few writes, the one first that was told
-longest ago.
+The numbers in messages change with almost every change of the cluster, for every pending gang, and tell readers little.
+With few pending gangs each is updated every half minute; ten thousand share the same few writes, the one updated
+longest ago first.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ import heapq
 from datetime import datetime, timedelta
 
 MESSAGES_PER_SECOND = 5
-"""How many gangs are told new numbers in a second, on average."""
+"""The average number of messages with new numbers per second."""
 MESSAGES_AT_ONCE = 100
-"""How many after a pause."""
+"""The most after a pause."""
 _ALTOGETHER = timedelta(seconds=1)
-"""How long turns are waited for, so that one cycle serves several."""
+"""How long overdue updates are collected, so that one cycle writes several."""
 
 
 class MessageLine:
-    """Gangs by the UIDs of their PodGroups, in the order in which they are due."""
+    """Gangs by the UIDs of their PodGroups, in the order in which their updates are due."""
 
     def __init__(self) -> None:
         self._line: list[tuple[datetime, str]] = []
@@ -29,8 +29,8 @@ class MessageLine:
         self._filled: datetime | None = None
 
     def call(self, now: datetime) -> list[str]:
-        """Those whose turn it is: look at them, since `take` lets them through. Called once at the start of a report;
-        whoever has nothing to say any more loses its turn, and its place."""
+        """The gangs whose update is due: check these, because `take` permits them. Called once at the start of a
+        report; a gang without changes loses its position."""
         passed = timedelta(0) if self._filled is None else max(now - self._filled, timedelta(0))
         self._left = min(self._left + passed.total_seconds() * MESSAGES_PER_SECOND, MESSAGES_AT_ONCE)
         self._filled = now
@@ -44,7 +44,7 @@ class MessageLine:
         return called
 
     def take(self, uid: str, now: datetime, *, due: datetime) -> bool:
-        """Whether its new numbers may be written now; else it is in line, from `due` on."""
+        """Whether the gang's new numbers may be written now; else it is queued with the time `due`."""
         in_turn = uid in self._called
         if in_turn or (due <= now and not self._overdue(now) and self._left - len(self._called) >= 1):
             self._called.discard(uid)
@@ -56,11 +56,11 @@ class MessageLine:
         return False
 
     def forget(self, uid: str) -> None:
-        """It is gone, or was told already."""
+        """Remove a gang that was deleted or updated otherwise."""
         self._waiting.discard(uid)
 
     def again(self, now: datetime) -> datetime | None:
-        """When the next turn comes; None where nobody waits."""
+        """When the next update is due; None if none is queued."""
         while self._line and self._line[0][1] not in self._waiting:
             heapq.heappop(self._line)
         if not self._line:

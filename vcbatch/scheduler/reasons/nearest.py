@@ -1,4 +1,4 @@
-"""On which nodes the pods that find none would fit if the least became free there."""
+"""The nodes on which unplaced pods would fit with the least release of resources."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from vcbatch.scheduler.model.resources import EPS, Mask, Vector
 
 
 class Place(NamedTuple):
-    """A node, by its row, that pods would take if more became free. `wanted` is what they ask for, those that fit
-    included, `free` what is left for them; both [R]."""
+    """A node, by its row, that would take pods if more resources were released. `wanted` is the request of all pods
+    assumed there, `free` the resources left for them; both [R]."""
 
     row: int
     wanted: Vector
@@ -25,7 +25,7 @@ class Place(NamedTuple):
 
     @property
     def short(self) -> Vector:
-        """What must become free, [R]."""
+        """The resources that must be released, [R]."""
         return np.maximum(self.wanted - self.free, 0.0)
 
 
@@ -55,11 +55,11 @@ def nearest_places(
     *,
     lasting: bool = False,
 ) -> list[Place]:
-    """Where something must become free for all of these pods to fit on nodes that are `admitted`; empty where they fit.
-    With `lasting` also nodes count that refuse them for a state that passes by itself.
+    """The places where resources must be released so that all these pods fit on `admitted` nodes; empty if they fit.
+    With `lasting`, nodes that reject them for a temporary state count as well.
 
-    Pods are placed class after class, on the nodes with most slots first; what doesn't fit goes where the least is
-    missing, on nodes that are large enough where there are such.
+    Pods are placed class by class, on the nodes with most slots first; the rest is assumed on the nodes where the least
+    is missing, preferring nodes that are large enough.
     """
     left = free.copy()
     held = _held(session, job)
@@ -86,8 +86,8 @@ def nearest_places(
 
 
 def most_room(cls: TaskClass, among: Mask, free: Floats, count: int) -> tuple[dict[int, int], int]:
-    """Of nodes `among` these those with most room that together take so many pods: how many by row, and how many pods
-    find none."""
+    """The nodes `among` these with most slots that together take `count` pods: the number of pods by row, and the
+    number of pods without a slot."""
     rows = np.flatnonzero(among)
     slots = _slots(cls, free[:, rows])
     order = np.argsort(-slots, kind="stable")
@@ -97,26 +97,27 @@ def most_room(cls: TaskClass, among: Mask, free: Floats, count: int) -> tuple[di
 
 
 def could_hold(session: Session, task: Task, among: Mask, count: int) -> bool:
-    """Whether nodes `among` these take so many more pods like the task by amounts, were they empty but for its gang."""
+    """Whether nodes `among` these, if only the gang's own pods were on them, have resources for `count` more pods like
+    the task."""
     held = _held(session, task.job)
     return float(_slots(task.cls, (session.shared(Judge).nodes.capacity - held)[:, among]).sum()) >= count
 
 
 def _slots(cls: TaskClass, free: Floats) -> Floats:
-    """How many pods of the class fit by amounts; [M]."""
+    """For how many pods of the class the resources suffice; [M]."""
     need = cls.need
     asked = np.where(need > 0, need, 1.0)
     return np.maximum(np.where(need > 0, np.floor((free[cls.needed] + EPS) / asked), np.inf).min(axis=0), 0.0)
 
 
 def _first(room: Floats, count: int) -> Floats:
-    """Of so many pods as many as there is room for, from the first on; [M]."""
+    """The distribution of `count` pods over nodes with this many slots, filling them from the first on; [M]."""
     before = np.cumsum(np.minimum(room, count)) - np.minimum(room, count)
     return np.clip(count - before, 0.0, np.minimum(room, count))
 
 
 def _held(session: Session, job: Job | None) -> Floats:
-    """The requests of the gang's own pods on each node, [R, N]: no remedy frees them."""
+    """The requests of the gang's own pods on each node, [R, N]: no remedy releases them."""
     held = np.zeros_like(session.nodes.alloc)
     for task in () if job is None else job.tasks.values():
         if task.node:
@@ -127,8 +128,8 @@ def _held(session: Session, job: Job | None) -> Floats:
 def _cheapest(
     session: Session, cls: TaskClass, rows: Rows, left: Floats, own: Floats, missing: int
 ) -> list[tuple[int, int]]:
-    """The rows that take the `missing` pods, and how many each: those first on which the least part of what one asks
-    for is missing. `own` is what the gang itself takes."""
+    """The rows that take the `missing` pods, with the number of pods on each: those first where the smallest part of a
+    pod's request is missing. `own` are the requests of the gang's own pods."""
     asked = cls.request > 0
     lacking = np.maximum(cls.request[:, None] - left[:, rows], 0.0)[asked]
     price = (lacking / cls.request[asked, None]).max(axis=0, initial=0.0)
@@ -136,7 +137,7 @@ def _cheapest(
     order = np.lexsort((price, spare < 1))
     taken = _first(spare[order], missing)
     rest = missing - int(taken.sum())
-    if rest:  # no more nodes are large enough: the nearest would have to grow
+    if rest:  # no more nodes are large enough: the nearest would have to be larger
         order = np.argsort(price, kind="stable")
         taken = _first(spare[order], missing)
         taken += rest // len(rows)

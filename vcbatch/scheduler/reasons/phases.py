@@ -1,4 +1,4 @@
-"""The phase of a gang, by how its pods stand."""
+"""The phase of a gang, by the statuses of its pods."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ _TO_RUN = (TaskStatus.PENDING, TaskStatus.ALLOCATED, TaskStatus.PIPELINED, TaskS
 
 
 def next_phase(job: Job, *, unschedulable: bool) -> Phase:
-    """The phase of a gang by how its pods stand (Volcano's phase machine): members that are bound, ran or are ending
-    on their node count as scheduled; a gang that lost its minimum while members run is Unknown. One that is Completed
-    stays so while none of its pods is to run.
+    """The phase of a gang by the statuses of its pods (Volcano's phase machine): members that are bound, have run or
+    are terminating on their node count as scheduled; a gang that lost its minimum while members run is Unknown. A
+    Completed gang stays so while none of its pods is yet to run.
 
-    Unlike Volcano's, a gang with a member that has no node yet isn't Completed (volcano#5871): an admitted one is
-    Inqueue, any other Pending."""
+    Unlike in Volcano, a gang with a member that has no node yet isn't Completed (volcano#5871): it is Inqueue if it was
+    admitted, else Pending.
+    """
     counts = job.counts
     if counts[TaskStatus.RUNNING] and unschedulable:
         return Phase.UNKNOWN
@@ -32,14 +33,14 @@ def next_phase(job: Job, *, unschedulable: bool) -> Phase:
 
 
 def _of_a_job(job: Job) -> bool:
-    """A Job's own controller keeps the gang's PodGroup for another attempt, which is to be admitted before it has
-    pods."""
+    """Whether a Job controls the PodGroup: its controller keeps the PodGroup for another attempt, which has to be
+    admitted before it has pods."""
     owner = job.group.metadata.controller_owner() if job.group is not None else None
     return owner is not None and (owner.api_version, owner.kind) == (JOBS.api_version, JOBS.kind)
 
 
 def only_ending(job: Job) -> bool:
-    """Whether the gang lacks its minimum only because members are ending, and has nobody else to place."""
+    """Whether the gang lacks its minimum only because members are terminating, and has no other members to place."""
     counts = job.counts
     if counts[TaskStatus.PENDING] or counts[TaskStatus.PIPELINED]:
         return False
@@ -49,7 +50,7 @@ def only_ending(job: Job) -> bool:
 
 
 def _ending(job: Job) -> int:
-    """Members that are being deleted and still have their node."""
+    """The number of members that are being deleted and still have their node."""
     if not job.counts[TaskStatus.RELEASING]:
         return 0
     return sum(1 for task in job.tasks.values() if task.status is TaskStatus.RELEASING and task.node)

@@ -1,4 +1,4 @@
-"""What is said on pods: why each waits, once a reason, that it was evicted, and that its bind was refused."""
+"""Reports on pods: why each is pending (once per reason), evictions, and failed binds."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from vcbatch.scheduler.model.objects import Job, Task, TaskStatus
 from vcbatch.scheduler.model.result import EventRecord, Held, PodConditionUpdate, WaitReason
 
 PODS_WITH_EVENTS = 1
-"""How many pods of a gang get a FailedScheduling event; the PodGroup's own event tells the rest, so that a gang of
-any size costs the same."""
+"""How many pods of a gang get a FailedScheduling event; the PodGroup's own event covers the others, so that the cost
+doesn't depend on the gang's size."""
 GROUPLESS_AT_ONCE = 16
-"""How many pods that name one PodGroup say in one cycle that it doesn't exist: those of a gang that is being removed
-go by themselves, its PodGroup perhaps first."""
+"""How many pods that name one missing PodGroup are reported in one cycle: the pods of a gang that is being deleted are
+deleted anyway, maybe after their PodGroup."""
 
 _NO_LONGER_KEPT = "the place that was kept for it is no longer"
 
 
 class PodNews:
-    """Collects conditions of pods, and events, of one cycle."""
+    """Collects the pod conditions and events of one cycle."""
 
     def __init__(self, session: Session, held: Sequence[Held], events: list[EventRecord]) -> None:
-        """Events go to the end of `events`."""
+        """Events are appended to `events`."""
         self.conditions: list[PodConditionUpdate] = []
         self._events = events
         self._state = session.state
@@ -34,8 +34,8 @@ class PodNews:
         self._nominated: Mapping[str, str] = session.nominations
 
     def gang(self, job: Job, blocker: Blocker | None) -> None:
-        """Each waiting pod says once that it waits and why; it says so again only when it is another reason, or when
-        another node is kept for it; only that where there is no blocker."""
+        """Report the reason on each pending pod: once, and again only if the reason or its nominated node changed;
+        without a blocker only the nominated node."""
         waiting = [t for t in job.tasks.values() if t.status is TaskStatus.PENDING and not t.gated]
         nominated = self._nominated
         news = [t for t in waiting if t.uid in nominated]
@@ -55,8 +55,8 @@ class PodNews:
                 self.event(task, message)
 
     def groupless(self, job: Job, waiting: Sequence[Task]) -> bool:
-        """Pods that wait for a PodGroup which doesn't exist say so, the first with an event. A new node wouldn't help
-        them, so that they don't count as unschedulable. Whether that was all of them."""
+        """Report on pending pods that their PodGroup doesn't exist, with an event on the first. They don't count as
+        unschedulable, because a new node wouldn't help them. Returns whether all of them were reported."""
         kind = WaitReason.POD_GROUP_MISSING
         news = sorted((task for task in waiting if task.condition != kind), key=lambda task: task.name)
         message = messages.waits_for(kind, messages.no_pod_group(job.key))
@@ -71,7 +71,7 @@ class PodNews:
         return len(news) <= GROUPLESS_AT_ONCE
 
     def found_group(self, job: Job, blocker: Blocker | None) -> None:
-        """Pods that still say that their PodGroup doesn't exist say what holds now that it does."""
+        """Update pods that were reported to have no PodGroup, now that it exists."""
         job.reported_groupless = False
         kind = WaitReason.POD_GROUP_MISSING
         for task in sorted(job.tasks.values(), key=lambda task: task.name):
@@ -81,7 +81,7 @@ class PodNews:
                 self._condition(task, PodReason.SCHEDULABLE, message)
 
     def refused_binds(self) -> None:
-        """Pods whose bind the API server refused say so, also while they are tried again."""
+        """Report failed binds on their pods, also while the pods are tried again."""
         for uid, error in sorted(self._state.refused.items()):
             task = self._state.tasks.get(uid)
             if task is None:
@@ -92,7 +92,7 @@ class PodNews:
             self.event(task, message)
 
     def event(self, task: Task, message: str, *, reason: str = SchedulingEvent.FAILED_SCHEDULING) -> None:
-        """One Warning event on the pod."""
+        """Add one Warning event on the pod."""
         self._events.append(
             EventRecord(
                 resource=PODS,
@@ -119,12 +119,12 @@ class PodNews:
 
 
 def histogram_text(blocker: Blocker) -> str:
-    """How many nodes fail for which reason, in the words of kube-scheduler."""
+    """How many nodes fail for which reason, in kube-scheduler's words."""
     return messages.node_histogram(examined=blocker.nodes_examined, reasons=blocker.nodes, within=blocker.within)
 
 
 def _pod_message(blocker: Blocker) -> str:
-    """Why a pod waits: the reason as everywhere, then the words of kube-scheduler."""
+    """The message of a pending pod: the reason as in other reports, then kube-scheduler's words."""
     why = f"{histogram_text(blocker)} {blocker.sentence}" if blocker.nodes_examined else blocker.sentence
     return messages.shorten(
         f"{blocker.reason}: {blocker.remedy}; {why}" if blocker.remedy else f"{blocker.reason}: {why}"

@@ -1,4 +1,4 @@
-"""Why reclaim doesn't help a queue that deserves more: the gang that would go would leave its own queue too little."""
+"""Why reclaim doesn't help a queue that deserves more: the eviction would leave another queue less than it deserves."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from vcbatch.scheduler.model.objects import Queue, Task
 
 
 def kept_share(session: Session, victims: Sequence[Task]) -> KeptShare | None:
-    """The share that keeps these pods, which would make room for a gang of another queue; None where none does."""
+    """The deserved share that protects these pods, whose eviction would let a gang of another queue start; None if none
+    does."""
     by_queue: dict[str, tuple[Queue, list[Task]]] = {}
     for task in victims:
         if task.job is not None and task.job.queue is not None:

@@ -1,4 +1,4 @@
-"""What would let pods go to nodes that refuse them for a state of theirs, or for the pods on them."""
+"""Remedies for pods on nodes that reject them for a temporary state or for the pods on the node."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ _STATES: Final = frozenset(
         WaitReason.NODES_REFUSED,
     }
 )
-"""Filters that go by a state of the node that passes, so that the gang may wait for it."""
+"""Filters for a temporary state of the node, whose end the gang may wait for."""
 _PODS_THERE: Final = frozenset({WaitReason.DEVICE_SHARE, WaitReason.NUMA})
-"""Filters that go by what pods on the node have of it, without an amount that could be named."""
+"""Filters for what pods on the node use of it, where no quantity can be named."""
 
 
 def not_now(
     session: Session, task: Task, among: Mask, free: Floats, *, unplaced: int
 ) -> tuple[WaitReason, list[Remedy]]:
-    """The state, of those that pass by themselves, that keeps `unplaced` pods like the task from nodes `among` these,
-    and what would let them start there. `free` is what all nodes have left, [R, N]."""
+    """The temporary state that keeps `unplaced` pods like the task from nodes `among` these, and the remedies. `free`
+    has the free resources of all nodes, [R, N]."""
     rejections = session.placer.static(task.cls).rejections
     words = binding([Refusal(r.reason, r.nodes, r.word) for r in rejections], among=among)
     if words[0] not in _STATES:
@@ -53,7 +53,7 @@ def not_now(
 
 
 def _opened(session: Session, task: Task, row: int) -> Iterable[Remedy]:
-    """What would make the node take pods like this one; nothing where it does."""
+    """The remedies that would make the node admit pods like this one; empty if it does."""
     node = f"node/{session.nodes.infos[row].name}"
     for rejection in session.placer.static(task.cls).rejections:
         if not rejection.nodes[row]:
@@ -67,9 +67,9 @@ def _opened(session: Session, task: Task, row: int) -> Iterable[Remedy]:
 def unless_refused(
     session: Session, task: Task, words: Sequence[WaitReason], among: Mask, free: Floats, *, unplaced: int
 ) -> list[Remedy]:
-    """What would let pods like the task go to nodes `among` these, which filters with these words refuse to them: that
-    the pods there are gone, as far as the filters go by what these have of the node; other fields; where the gang has
-    none to change, another state of the nodes."""
+    """The remedies for pods like the task on nodes `among` these, which filters with these reasons reject: to wait for
+    the gangs with pods there, if the filters depend on these pods; to change fields of the pods; if the gang has no
+    such fields, another state of the nodes."""
     going = _others_on(session, task, _fewest(session, task, among)) if _PODS_THERE.issuperset(words) else []
     if going:
         return [remedy for key in going for remedy in wait_for(key)]
@@ -87,7 +87,7 @@ def _others_on(session: Session, task: Task, row: int) -> list[str]:
 
 
 def _fewest(session: Session, task: Task, among: Mask) -> int:
-    """The node with the fewest pods of those that would take the task if they were empty, as far as is known."""
+    """The node with the fewest pods among those that would take the task if they were empty, as far as is known."""
     fitting = among.copy()
     for plugin in session.placer.plugins.filters:
         slots = plugin.caps_empty(task)

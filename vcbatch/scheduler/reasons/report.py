@@ -1,4 +1,4 @@
-"""What a cycle tells the world: phases, conditions, queue amounts, events, explanations, each only when it changed."""
+"""The report of a cycle: phases, conditions, queue usage, events and explanations, each only when it changed."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from vcbatch.scheduler.reasons.said import PODS_GRACE, Said
 
 
 class Reporter:
-    """Turns a finished session into a `CycleResult`. Keeps what was said last."""
+    """Turns a finished session into a `CycleResult`. Keeps what was reported last."""
 
     def __init__(self, *, pods_grace: timedelta = PODS_GRACE) -> None:
-        """`pods_grace` is how long a gang may lack pods, and pods their PodGroup, before that is said."""
+        """`pods_grace` is how long a gang may lack pods, and pods their PodGroup, before that is reported."""
         self._said = Said(pods_grace=pods_grace)
         self._queues = QueueAmounts()
         self._usage = FigureTracker()
@@ -31,16 +31,17 @@ class Reporter:
 
     @property
     def waiting(self) -> Counter[tuple[str, WaitReason]]:
-        """How many gangs of each queue wait for which reason; the queue is "" where the PodGroup doesn't exist."""
+        """How many gangs of each queue are pending for which reason; the queue is "" where the PodGroup doesn't
+        exist."""
         return self._said.waiting
 
     def explanation(self, uid: str) -> Explanation | None:
-        """Why the gang with this PodGroup waits; None where it doesn't, as far as is known."""
+        """Why the gang with this PodGroup is pending; None if it isn't, as far as is known."""
         return self._said.explanations.get(uid)
 
     def report(self, session: Session, held: list[Held], gate_removals: Sequence[GateRemoval]) -> CycleResult:
-        """Everything to be said about this cycle, in which these gates are opened. The session's snapshot is as it will
-        stay."""
+        """The full report of this cycle, in which these gates are removed. The session's snapshot must be in its final
+        state."""
         writer = ReportWriter(self._said, session, held)
         for job in self._due(session):
             writer.job(job)
@@ -57,7 +58,7 @@ class Reporter:
         return writer.result(updates, gate_removals)
 
     def _due(self, session: Session) -> list[Job]:
-        """The gangs of which there may be something new to say, in the order of their keys."""
+        """The gangs whose report may have changed, in the order of their keys."""
         due = {**self._said.take_deferred(), **session.state.touched}
         unlike = {key for key, found in session.protected.items() if self._protected.get(key) != found}
         gone = self._protected.keys() - session.protected.keys()
@@ -73,7 +74,7 @@ class Reporter:
         return sorted(due.values(), key=lambda job: job.key)
 
     def _measure(self, session: Session, figures: Figures) -> None:
-        """What changed of the amounts of queues, and who is gone."""
+        """Record the changed metrics of queues, and the deleted queues and gangs."""
         state, measured = session.state, session.measured
         self._queues.measure(state, measured)
         figures.amounts = self._usage.amounts(measured, state.dims)
@@ -89,13 +90,13 @@ class Reporter:
         figures.gangs_gone, self._gone = self._gone, []
 
     def forget(self, uid: str) -> None:
-        """The PodGroup is gone."""
+        """Drop the state of a deleted PodGroup."""
         self._said.forget(uid)
         self._gone.append(uid)
 
 
 def _all_shares(session: Session) -> list[GangShare]:
-    """The shares of all gangs that hold anything."""
+    """The shares of all gangs with allocated resources."""
     shares = session.measured.gang_shares
     if shares is None:
         return []

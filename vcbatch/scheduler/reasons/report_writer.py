@@ -1,4 +1,4 @@
-"""One report in the making: what is said of each gang of a finished session, and of its pods."""
+"""Writes one report: on each gang of a finished session, and on its pods."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _WORDS = [status.wire for status in TaskStatus]
 
 
 class ReportWriter:
-    """Collects what is to be said until `result` is asked for; what was `said` before isn't said again."""
+    """Collects reports until `result` is called; what was reported before (`said`) isn't repeated."""
 
     def __init__(self, said: Said, session: Session, held: list[Held]) -> None:
         self._said = said
@@ -61,7 +61,7 @@ class ReportWriter:
         self._position: dict[str, int] = {}
 
     def result(self, queues: list[QueueStatusUpdate], gate_removals: Sequence[GateRemoval]) -> CycleResult:
-        """All of it, with what is said of queues, and the gates that are opened."""
+        """The complete result, with the updates of queues and the gates to remove."""
         return CycleResult(
             binds=self._session.binds,
             held=self._held,
@@ -79,7 +79,7 @@ class ReportWriter:
     # Gangs -----------------------------------------------------------------------------------------------------------
 
     def job(self, job: Job) -> None:
-        """Decide what is said about one gang."""
+        """Report on one gang."""
         group = job.group
         if group is None:
             self._groupless(job)
@@ -98,11 +98,11 @@ class ReportWriter:
             self._said.complete(job.uid)
         phase = next_phase(job, unschedulable=short)
         if job.phase is Phase.PENDING and phase is not Phase.PENDING:
-            blocker = None  # it was refused admission, and is in: its pods have their places
+            blocker = None  # it was rejected and is admitted now, as its pods are placed
         waits = blocker is not None and (not ready or phase is Phase.PENDING)
         message = self._message(job, blocker, ready=ready) if blocker is not None else ""
         if job.phase is not phase:
-            self._state.changed = True  # the next cycle does other things with it
+            self._state.changed = True  # the next cycle treats it differently
             self._state.set_phase(job, phase)
         self._explained(job, blocker, message)
         if blocker is not None and blocker.volcano:
@@ -123,7 +123,7 @@ class ReportWriter:
             self.pods.found_group(job, blocker)
 
     def _groupless(self, job: Job) -> None:
-        """Pods that name a PodGroup which doesn't exist say so, once there was time to make it."""
+        """Report on pods whose PodGroup doesn't exist, after the time that its controller has to create it."""
         waiting = self._state.groupless(job)
         if not waiting:
             job.groupless_since = None
@@ -160,9 +160,8 @@ class ReportWriter:
             self.figures.gang_shares.append(GangShare(meta.uid, meta.namespace, meta.name, share))
 
     def _blocker(self, job: Job, *, short: bool) -> Blocker | None:
-        """Why the gang waits: as found in this cycle, as its queue was closed to it, as it was parked before, or
-        because members are missing that nobody could place; and that others would make room for it who are
-        protected."""
+        """Why the gang is pending: as found in this cycle, because its queue was closed to it, as it was parked before,
+        or because members that don't exist yet are missing; with the note that evicting protected pods would help."""
         blocker = self._obstacle(job, short=short)
         protected = self._session.protected.get(job.key)
         if blocker is None or protected is None:
@@ -202,15 +201,15 @@ class ReportWriter:
             origin += f" {blocker.sentence}" if blocker.text else ""
         if blocker.remedy:
             origin = f"{blocker.remedy}; {origin}"
-        # Of a gang that has its minimum, or needs none, those that wait all the same.
+        # Of a gang that has its minimum, or needs none, those that are pending nevertheless.
         unready = max(job.min_member - job.ready_count - placed, 0) or pending - placed
         why = messages.with_origin(why, messages.waits_for(blocker.reason, origin))
-        total = len(job.tasks) or job.min_member  # before it has pods, of those that it is going to have
+        total = len(job.tasks) or job.min_member  # before it has pods, of those that it will have
         return messages.gang_unschedulable(unready=unready, total=total, why=why)
 
     def _write(self, job: Job, status: Status, blocker: Blocker | None, *, news: bool) -> None:
-        """Write the status where it differs, with it what would let the gang start, and the domain of the network that
-        it is in: at once where there is `news`, else when it is due."""
+        """Write the status if it differs, with the remedies and the gang's network topology domain: at once if there is
+        `news`, else when it is due."""
         domain = self._domain(job)
         if (status == job.written and domain == job.domain) or job.group is None:
             return
@@ -241,7 +240,7 @@ class ReportWriter:
         return found or None
 
     def _timely(self, job: Job, status: Status) -> bool:
-        """Whether a status that says nothing new but numbers, if that, may be written now."""
+        """Whether a status without news, or with new numbers at most, may be written now."""
         if status["phase"] != job.written.get("phase") or not same_headlines(status, job.written):
             return True
         if counts(status) == counts(job.written):
@@ -252,8 +251,8 @@ class ReportWriter:
         return wait is None
 
     def _domain(self, job: Job) -> str:
-        """The name of the lowest domain of the network that has all places of a gang to which that matters; empty while
-        it has none, or there are no HyperNodes."""
+        """The name of the lowest network topology domain that has all placed pods of a gang with a topology; empty
+        while none is placed, or if there are no HyperNodes."""
         if not job.bound_to_domains:
             return job.domain
         search = self._session.shared(DomainSearch)
@@ -263,7 +262,7 @@ class ReportWriter:
         return "" if held is None or len(search.tree) == 1 else search.tree.names[held]
 
     def _report(self, job: Job, blocker: Blocker | None, message: str, *, ready: bool) -> None:
-        """One event when a gang starts to wait, when it waits for something else, and when it starts."""
+        """One event when a gang becomes pending, when it is pending for another reason, and when it starts."""
         if blocker is not None:
             key = blocker.kind
             if job.reported != key:
@@ -289,7 +288,7 @@ class ReportWriter:
             )
 
     def evictions(self) -> None:
-        """Each pod that is evicted is told for whom, and its gang how many it loses."""
+        """Report evictions: on each evicted pod for which gang, and on its gang how many pods it loses."""
         lost: dict[str, list[Eviction]] = {}
         for eviction in self._session.evictions:
             task = self._state.tasks.get(eviction.uid)
@@ -337,7 +336,7 @@ class ReportWriter:
         self._said.explain(job.uid, explanation)
 
     def _ahead(self, job: Job) -> tuple[int, tuple[str, ...]]:
-        """The gang's place among those that wait in its queue, and the first of those before it."""
+        """The gang's position among the pending gangs of its queue, and the first of those ahead of it."""
         queue = job.queue
         if queue is None:
             return 0, ()
@@ -358,5 +357,5 @@ class ReportWriter:
         self.requeue_at(when)
 
     def requeue_at(self, when: datetime) -> None:
-        """A cycle is due then, whatever changes."""
+        """Have a cycle run at this time, even if nothing changes."""
         self._reconcile = when if self._reconcile is None else min(self._reconcile, when)

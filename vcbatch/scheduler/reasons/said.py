@@ -1,8 +1,8 @@
-"""What was said last of each gang, and when it may be said again with other numbers.
+"""What was reported last on each gang, and when it may be reported again with other numbers.
 
-Numbers in messages move all the time while nothing new happened, so a message alone is written again no sooner than
-`MESSAGE_EVERY` after the last, and when its turn comes in a line (`message_line`); counts no sooner than
-`COUNTS_EVERY`. What a reader acts on (a phase, a condition's status or reason, another obstacle) is written at once.
+Numbers in messages change all the time without news, so a message alone is written again no sooner than `MESSAGE_EVERY`
+after the last, and within a rate limit (`message_line`); counts no sooner than `COUNTS_EVERY`. What a reader acts on (a
+phase, a condition's status or reason, another obstacle) is written at once.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from vcbatch.scheduler.reasons.message_line import MessageLine
 MESSAGE_EVERY = timedelta(seconds=30)
 COUNTS_EVERY = timedelta(seconds=1)
 PODS_GRACE = timedelta(seconds=5)
-"""How long a gang may lack pods, and pods their PodGroup, before that is said: a controller is making them."""
+"""How long a gang may lack pods, and pods their PodGroup, before that is reported: a controller is creating them."""
 
 
 class Said:
-    """What was said, by the UIDs of PodGroups.
+    """The last reports, by the UIDs of PodGroups.
 
     Attributes:
-        explanations: why those wait that do.
-        waiting: how many gangs of each queue wait for which reason; the queue is "" where the PodGroup doesn't exist.
-        line: who may have the numbers in its message written again.
+        explanations: why gangs are pending.
+        waiting: how many gangs of each queue are pending for which reason; the queue is "" where the PodGroup doesn't
+            exist.
+        line: the rate limit for new numbers in messages.
     """
 
     def __init__(self, *, pods_grace: timedelta) -> None:
@@ -41,51 +42,52 @@ class Said:
         self._groupless: set[str] = set()
 
     def forget(self, uid: str) -> None:
-        """The PodGroup is gone."""
+        """Drop the state of a deleted PodGroup."""
         self.explain(uid, None)
         self.line.forget(uid)
         for known in (self._written_at, self._lacking_since):
             known.pop(uid, None)
 
     def written(self, uid: str, now: datetime) -> None:
-        """The status was written."""
+        """Note that the status was written."""
         self._written_at[uid] = now
         self.line.forget(uid)
 
     def may_report(self, uid: str, now: datetime) -> bool:
-        """Whether new numbers in a message may be written now; they have their turn otherwise."""
+        """Whether new numbers in a message may be written now; otherwise they are queued."""
         last = self._written_at.get(uid)
         due = now if last is None or now < last else last + MESSAGE_EVERY
         return self.line.take(uid, now, due=due)
 
     def counts_due(self, uid: str, now: datetime) -> datetime | None:
-        """When new counts may be written; None where they may now."""
+        """When new counts may be written; None if they may now."""
         last = self._written_at.get(uid)
         return None if last is None or now - last >= COUNTS_EVERY or now < last else last + COUNTS_EVERY
 
     def defer(self, job: Job) -> None:
-        """Look at the gang again in the next cycle, whatever changed."""
+        """Check the gang again in the next cycle, even if nothing changes."""
         self._deferred[job.key] = job
 
     def take_deferred(self) -> Mapping[str, Job]:
-        """The gangs that are to be looked at whatever changed, by their keys; they are asked for no more."""
+        """Remove and return the gangs to be checked again, by their keys."""
         taken, self._deferred = self._deferred, {}
         return taken
 
     def lacking(self, uid: str, now: datetime) -> datetime | None:
-        """When it will be time to say that the gang lacks pods; None where it is."""
+        """When it will be time to report that the gang lacks pods; None if it is now."""
         return self.made_by(self._lacking_since.setdefault(uid, now), now)
 
     def made_by(self, since: datetime, now: datetime) -> datetime | None:
-        """When whatever is missing `since` then should have been made by its controller; None where that is over."""
+        """When an object that has been missing `since` then should have been created by its controller; None if that
+        time is over."""
         return None if now - since >= self._pods_grace else since + self._pods_grace
 
     def complete(self, uid: str) -> None:
-        """The gang lacks no pods."""
+        """Note that the gang lacks no pods."""
         self._lacking_since.pop(uid, None)
 
     def groupless(self, key: str, *, reported: bool) -> None:
-        """Whether pods say that the PodGroup they name, `namespace/name`, doesn't exist."""
+        """Set whether pods were reported to lack the PodGroup of this `namespace/name`."""
         if reported == (key in self._groupless):
             return
         self.waiting["", WaitReason.POD_GROUP_MISSING] += 1 if reported else -1
@@ -95,12 +97,12 @@ class Said:
             self._groupless.discard(key)
 
     def forget_groupless(self, known: Collection[str]) -> None:
-        """Of all PodGroups that don't exist, no pod names any but these."""
+        """Drop the missing PodGroups that aren't among `known`, since no pod names them any more."""
         for key in [key for key in self._groupless if key not in known]:
             self.groupless(key, reported=False)
 
     def explain(self, uid: str, explanation: Explanation | None) -> None:
-        """Why the gang waits now; None where it doesn't."""
+        """Set why the gang is pending; None if it isn't."""
         before = self.explanations.pop(uid, None)
         if before is not None:
             self.waiting[before.queue, before.reason] -= 1

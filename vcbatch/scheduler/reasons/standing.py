@@ -1,7 +1,7 @@
-"""Who is served before whom, and by which number of which plugin: for people, before a cycle decides anything.
+"""The order in which queues and gangs are served, with the plugins' numbers that decide it: for users, before a cycle.
 
-Queues and gangs are put in order by the keys that actions go by. Each time one is served its numbers move, so this is
-the order in which a cycle begins, not the order in which all of it ends.
+Queues and gangs are sorted by the keys that actions use. Each time one is served its numbers change, so this is the
+order at the beginning of a cycle, not the order in which everything is placed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DIGITS: Final = (2, 3, 4, 6, 9, 17)
 
 
 class OrderNumber(NamedTuple):
-    """One number that an order goes by, the smaller first; `term` is what it is, None where its plugin doesn't say."""
+    """One number of a sort key, the smaller first; `term` describes it, None if its plugin doesn't."""
 
     plugin: str
     value: float
@@ -35,7 +35,7 @@ class OrderNumber(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GangStanding:
-    """A gang that waits for places or for admission. `numbers` decide where it stands in its queue, then its age."""
+    """A gang that waits for placement or admission. `numbers` decide its position in its queue, then its age."""
 
     namespace: str
     name: str
@@ -45,7 +45,7 @@ class GangStanding:
 
 
 class Part(NamedTuple):
-    """What a queue holds of something that it deserves, as canonical quantities."""
+    """The usage and the deserved share of a queue of one resource, as canonical quantities."""
 
     resource: str
     held: str
@@ -54,14 +54,14 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueStanding:
-    """A queue in which gangs wait.
+    """A queue with pending gangs.
 
     Attributes:
-        numbers: decide where it stands, then its age.
-        gangs: those that wait in it, the first to be served first.
-        share: the largest part that it holds of anything it deserves; None where no plugin says what queues deserve.
-        parts: what it holds of what it deserves, the largest part first.
-        closed: why it gets nothing now, whoever is first; empty where it may get something.
+        numbers: decide its position, then its age.
+        gangs: its pending gangs, the first to be served first.
+        share: the largest ratio of used to deserved; None if no plugin computes deserved shares.
+        parts: the usage of resources that it deserves, the largest ratio first.
+        closed: why no more is allocated to it now; empty if it may be.
     """
 
     name: str
@@ -76,10 +76,10 @@ class QueueStanding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standings:
-    """The queues in which gangs wait, the first to be served first.
+    """The queues with pending gangs, the first to be served first.
 
     Attributes:
-        remembering: the plugins that order by what happened before, which a scheduler that ran then knows better.
+        remembering: the plugins whose order depends on earlier cycles, which only the running scheduler knows.
     """
 
     queues: Sequence[QueueStanding]
@@ -87,12 +87,12 @@ class Standings:
 
 
 class StandingsError(Exception):
-    """A plugin of the user's own failed when it was asked; says where."""
+    """A custom plugin failed when it was called; says where."""
 
 
 def standings(session: Session) -> Standings:
-    """Of a session in which nothing has been decided yet. Plugins that order queues are closed afterwards, as only then
-    they tell what queues deserve."""
+    """The order of a session in which nothing has been decided yet. Plugins that order queues are closed afterwards,
+    because they record deserved shares only then."""
     options = [option for tier in session.policy.tiers for option in tier.plugins]
     named = list(zip(options, session.plugins, strict=True))
     by_queue = [(o.name, p) for o, p in named if o.enabled(Switch.QUEUE_ORDER) and has_opinion(p, "queue_key")]
@@ -120,8 +120,8 @@ def standings(session: Session) -> Standings:
 
 
 def why_before(first: QueueStanding | GangStanding, second: QueueStanding | GangStanding) -> str:
-    """Why the first is served before the second: `share 0.25 below 1.00`, `priority 10 above 0`, `older`. Empty where
-    it isn't."""
+    """Why the first precedes the second: `share 0.25 below 1.00`, `priority 10 above 0`, `older`. Empty if it
+    doesn't."""
     for ours, theirs in zip(first.numbers, second.numbers, strict=False):
         if ours.plugin != theirs.plugin:
             break
@@ -143,7 +143,7 @@ def _decided(ours: OrderNumber, theirs: OrderNumber) -> str:
 
 
 def _reported_apart(one: float, other: float, *, whole: bool) -> tuple[str, str]:
-    """Both numbers with as many digits as it takes to see which is greater; `whole` ones without a fraction."""
+    """Both numbers with as many digits as are needed to tell which is greater; `whole` ones without a fraction."""
     if whole and one.is_integer() and other.is_integer():
         return f"{int(one)}", f"{int(other)}"
     texts = ((f"{one:.{digits}f}", f"{other:.{digits}f}") for digits in _DIGITS)
@@ -168,13 +168,13 @@ def _closed(session: Session, queue: Queue, waiting: Sequence[Job]) -> str:
     error = session.queue_error(queue)
     if error:
         return error
-    # What a queue deserves goes by what its pods ask for: as long as it has none that wait, it has all of that.
+    # A queue's deserved share depends on its requests: without pending pods the queue uses all of it.
     asks = any(job.counts[TaskStatus.PENDING] for job in waiting)
     return (session.overused(queue) or "") if asks else ""
 
 
 def _with_shares(session: Session, found: Sequence[QueueStanding]) -> list[QueueStanding]:
-    """With what the queues hold and deserve, where a plugin says what they deserve."""
+    """The standings with usage and deserved shares of the queues, if a plugin computes them."""
     measured = session.measured
     if measured.shares is None or Amount.DESERVED not in measured.amounts:
         return list(found)
@@ -199,7 +199,7 @@ def _with_shares(session: Session, found: Sequence[QueueStanding]) -> list[Queue
 def _parts(dims: Dimensions, held: Vector, deserved: Vector) -> list[Part]:
     columns = [r for r in np.flatnonzero(np.isfinite(deserved) & (deserved >= EPS)).tolist() if r != PODS]
     columns.sort(key=lambda r: (-held[r] / deserved[r], dims.names[r]))
-    # What is deserved is rarely a whole number of anything: rounded down, as in the scheduler's own sentences.
+    # Deserved quantities are rarely integers: they are rounded down, as in the scheduler's messages.
     return [
         Part(dims.names[r], dims.format(r, float(held[r])), dims.format(r, math.floor(deserved[r]))) for r in columns
     ]

@@ -1,4 +1,4 @@
-"""Which filter keeps a pod from the nodes with room, what is short at a place, and what would let the gang start."""
+"""The filter that keeps a pod from nodes with capacity, the shortages at a place, and the remedies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from vcbatch.scheduler.model.result import Shortage, WaitReason
 from vcbatch.scheduler.reasons.nearest import Place
 
 _UNIT: Final = 1000
-"""Of cpu and of scalars, in thousandths."""
+"""One unit of cpu and of scalars, in thousandths."""
 _NUMA_NOTE: Final = f"metadata.annotations[{names.NUMA_TOPOLOGY_POLICY}]"
 _REVOCABLE_NOTE: Final = f"metadata.annotations[{names.REVOCABLE_ZONE}]"
 _FIELDS: Final = {
@@ -36,11 +36,12 @@ _FIELDS: Final = {
     WaitReason.NUMA: (_NUMA_NOTE,),
     WaitReason.REVOCABLE_ZONE: (_REVOCABLE_NOTE,),
 }
-"""What of the pods, or of their PodGroup, the filter goes by."""
+"""The fields of pods, or of their PodGroup, that the filter reads."""
 
 
 class Refusal(NamedTuple):
-    """Nodes that a filter refuses to one more pod, shape [N]: why, and the reason of a gang that waits for it."""
+    """Nodes that a filter rejects for one more pod, shape [N]: the message, and the reason of a gang that waits for
+    them."""
 
     reason: str
     nodes: Mask
@@ -48,8 +49,8 @@ class Refusal(NamedTuple):
 
 
 def binding(refused: Sequence[Refusal], *, among: Mask | None = None) -> list[WaitReason]:
-    """The filters without which a node would do, the one that refuses most nodes first: one, where one is enough, else
-    all that refuse any. `among` are the nodes that count, None for all."""
+    """The filters without which a node would admit the pod, the one that rejects most nodes first: a single one if that
+    suffices, else all that reject any. `among` are the nodes that count, None for all."""
     masks: dict[WaitReason, Mask] = {}
     for rejection in refused:
         nodes = rejection.nodes if among is None else rejection.nodes & among
@@ -64,7 +65,7 @@ def binding(refused: Sequence[Refusal], *, among: Mask | None = None) -> list[Wa
 
 
 def change(task: Task, *words: WaitReason) -> list[Remedy]:
-    """The fields to change for which these filters refuse the pod, as far as its gang has them."""
+    """The fields to change because of which these filters reject the pod, as far as its gang sets them."""
     if task.job is None:
         return []
     fields = dict.fromkeys(field for word in words for field in _FIELDS.get(word, ()) if _has(task, field))
@@ -90,7 +91,7 @@ def _has(task: Task, field: str) -> bool:
 
 
 def shortages_at(session: Session, place: Place) -> list[Shortage]:
-    """What must become free there, a resource each."""
+    """The shortages at the place, one per resource."""
     dims, short = session.dims, place.short
     return [
         Shortage(
@@ -104,12 +105,12 @@ def shortages_at(session: Session, place: Place) -> list[Shortage]:
 
 
 def node_of(session: Session, place: Place) -> str:
-    """The node, as remedies name objects."""
+    """The node in the form `node/NAME` that remedies use."""
     return f"node/{session.nodes.infos[place.row].name}"
 
 
 def short_on(session: Session, places: Sequence[Place]) -> str:
-    """What is short on the first of these nodes, as the end of a sentence; empty where there is none."""
+    """What the first of these nodes lacks, as the end of a sentence; empty without nodes."""
     if not places:
         return ""
     by = ", ".join(f"{s.resource} {s.short_by}" for s in shortages_at(session, places[0]))
@@ -118,7 +119,7 @@ def short_on(session: Session, places: Sequence[Place]) -> str:
 
 
 def free_at(session: Session, places: Sequence[Place]) -> list[Remedy]:
-    """All that must become free."""
+    """The remedies: what must be released at each place."""
     return [
         Remedy(RemedyAction.FREE, node_of(session, place), s.resource, s.short_by)
         for place in places
@@ -127,7 +128,7 @@ def free_at(session: Session, places: Sequence[Place]) -> list[Remedy]:
 
 
 def whole(dims: Dimensions, r: int, amount: float) -> float:
-    """A computed amount, rounded down so that people can use it: one with a fraction of its unit to a whole one."""
+    """A computed quantity rounded down for users: to a whole unit if it has one or more."""
     floored = math.floor(amount)
     if floored == amount or r == MEMORY or floored < _UNIT:
         return floored

@@ -1,1 +1,1 @@
-"""Places that are kept: for gangs that others were evicted for, and for the head of a queue."""
+"""Reserved nodes and resources: for gangs that pods were evicted for, and for the first gang of a queue."""

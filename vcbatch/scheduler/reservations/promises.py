@@ -1,10 +1,11 @@
-"""The places that pods were evicted for: kept for those that they went for, whoever else comes first in order.
+"""Nominations: nodes that are reserved for the pods for which others were evicted, whichever gangs come first in order.
 
-Victims take their time to end. Until then, and until its gang has all it needs to start, a pod says which node is kept
-for it (`status.nominatedNodeName`): that is the promise, and all that a scheduler which has just come up goes by. It is
-held from the beginning of every cycle, so that nobody else is given the room. It ends when the pod takes its place or
-is gone, when the gang couldn't start by what is left of it, when the gang is another one than it was made for, and when
-the victims should be gone for long. A gang that lost pods has a moment for new ones: its controller is making them.
+Victims take time to end. Until they have, and until the gang has all that it needs to start, each of its pods names the
+node that is reserved for it (`status.nominatedNodeName`). That field is the reservation, and it is all that a restarted
+scheduler has. Every cycle takes the resources from its beginning, so that no other pod is placed on them. A reservation
+ends when the pod is placed or deleted, when the gang couldn't start on the nodes that are left of it, when the gang
+isn't the one that it was created for, and when the victims should have ended long ago. A gang that lost pods keeps it
+for a moment, because its controller is recreating them.
 """
 
 from __future__ import annotations
@@ -25,40 +26,40 @@ from vcbatch.scheduler.model.result import Held
 from vcbatch.scheduler.topology.domain_search import DomainSearch
 
 OVERDUE: Final = timedelta(minutes=5)
-"""For how long a place is kept beyond the time in which its victims should have ended."""
-RETRY_AFTER: Final = timedelta(seconds=5)
-"""For how long places are kept for a gang that has fewer pods than it needs."""
+"""How long a node stays reserved beyond the time by which its victims should have ended."""
+ANEW: Final = timedelta(seconds=5)
+"""How long nodes stay reserved for a gang that has fewer pods than it needs."""
 _GRACE: Final = timedelta(seconds=30)
-"""The time that a pod has to end where it doesn't say (Kubernetes' default)."""
+"""The grace period of a pod that declares none (Kubernetes' default)."""
 _WAITING: Final = frozenset({TaskStatus.PENDING, TaskStatus.ALLOCATED, TaskStatus.PIPELINED})
-"""Statuses of pods that have no node yet, but for what a cycle finds."""
+"""Statuses of pods that have no node yet, except one that this cycle chose."""
 _STARTED: Final = (TaskStatus.BINDING, TaskStatus.BOUND, TaskStatus.RUNNING)
 _NOBODY: Final = nullcontext()
 
 
 class Promises:
-    """The promises of one cycle."""
+    """The nominations of one cycle."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._kept: dict[str, Statement] = {}
-        """By gang what is held for it, until it is its turn; empty where nothing can be."""
+        """By gang, the statement with the nodes that are reserved for it until it is served; empty if none fits."""
         self._lowest: dict[str, int] = {}
-        """By queue the lowest priority of a gang for which anything was held."""
+        """By queue, the lowest priority of a gang with reserved nodes."""
         self._lacking: set[str] = set()
-        """The gangs that have too few pods for now: they can't be placed, and what they are promised is held."""
+        """The gangs that have too few pods for now: they can't be placed, and their nodes stay reserved."""
         self._began = False
 
     # During the cycle -------------------------------------------------------------------------------------------------
 
     @property
     def open(self) -> bool:
-        """Whether there are promises that aren't held yet."""
+        """Whether there are nominations whose resources this cycle hasn't taken yet."""
         return not self._began and bool(self._session.state.promised)
 
     def keep(self, eligible: Sequence[Job]) -> None:
-        """Hold what these gangs are promised, the one of highest priority first. The others may not be placed, so that
-        nothing is kept for them any longer."""
+        """Take the nodes that these gangs' pods are nominated to, the gang of highest priority first. Other gangs may
+        not be placed, so their nominations end."""
         self._began = True
         state = self._session.state
         found = [job for job in eligible if job.key in state.promised and self._stands(job)]
@@ -70,7 +71,8 @@ class Promises:
             self._hold(job)
 
     def _short_of_pods(self, placeable: Collection[str]) -> list[Job]:
-        """The others for which places are kept though they have too few pods, as they had enough a moment ago."""
+        """The other gangs whose nominations are kept although they have too few pods, for `ANEW` after they had
+        enough."""
         session, state = self._session, self._session.state
         out: list[Job] = []
         for key in state.promised.keys() - placeable:
@@ -102,26 +104,26 @@ class Promises:
         return any(task.nominated and task.status is TaskStatus.PENDING for task in job.tasks.values())
 
     def to(self, job: Job) -> bool:
-        """Whether something is promised to the gang that it has not been given yet."""
+        """Whether nodes are reserved for the gang that it hasn't been given yet."""
         return job.key in self._kept
 
     @property
     def waiting(self) -> list[Job]:
-        """The gangs that weren't given what they are promised yet and have their pods, the one of highest priority
+        """The gangs that have their pods and haven't been given their reserved nodes yet, the one of highest priority
         first."""
         return [self._session.state.jobs[key] for key in self._kept if key not in self._lacking]
 
     def take(self, job: Job) -> Statement:
-        """Give the gang what is held for it: its places are in the statement, which is the caller's now."""
+        """Hand over the statement with the gang's reserved nodes; the caller owns it from now on."""
         return self._kept.pop(job.key)
 
     def give_back(self, job: Job, statement: Statement) -> None:
-        """The gang can't start by it now. It is held on: others may yet be evicted for what it lacks."""
+        """Keep the statement: the gang can't start with it now, but pods may yet be evicted for what it lacks."""
         self._kept[job.key] = statement
 
     def aside(self, job: Job) -> AbstractContextManager[None]:
-        """For as long as the gang is served: nothing is held for gangs of its queue with lower priority. Afterwards it
-        is again, but for what this gang took, which is promised to it from now on."""
+        """A context in which the nodes of gangs of the same queue and lower priority aren't reserved, while this gang
+        is served. On leaving it they are reserved again, except those that this gang took: it is nominated to these."""
         lowest = self._lowest.get(job.queue_name)
         return _NOBODY if lowest is None or job.priority <= lowest else self._aside(job)
 
@@ -134,7 +136,7 @@ class Promises:
             before |= self._kept[key].places()
             self._kept.pop(key).discard()
             jobs[key].runs = None
-        self._session.exhausted.clear()  # what others ran into, this one needn't
+        self._session.exhausted.clear()  # resources that ran out for others may suffice for this gang
         yield
         for key in below:
             self._hold(jobs[key])
@@ -148,9 +150,9 @@ class Promises:
     # Holding ----------------------------------------------------------------------------------------------------------
 
     def _hold(self, job: Job) -> None:
-        """Give the gang's pods the nodes that they name: on what is free or, where victims aren't gone yet, on what is
-        being released. One whose node doesn't do any more gets none; where it matters in which domain of the network
-        the others are, these get none either."""
+        """Place the gang's pods on their nominated nodes: on free resources or, where victims haven't ended yet, on
+        those being released. A pod whose node doesn't fit any more isn't placed; if the gang is bound to a network
+        topology domain, none of its pods is then."""
         session = self._session
         tasks = [t for t in job.tasks.values() if t.status is TaskStatus.PENDING and t.nominated and not t.gated]
         statement = Statement(session)
@@ -166,7 +168,7 @@ class Promises:
         job.runs = job.parked = None
 
     def _together(self, job: Job) -> bool:
-        """Whether the places of the gang, and of those inside it, are in domains that its topology allows."""
+        """Whether the nodes of the gang and of its sub-gangs are in domains that its network topology allows."""
         search = self._session.shared(DomainSearch)
         if search.misfit(job) is not None or not len(search.allowed(job)):
             return False
@@ -202,8 +204,8 @@ class Promises:
     # When it ends -----------------------------------------------------------------------------------------------------
 
     def settle(self) -> bool:
-        """The cycle is over: what was held for gangs that can start by it, or have started, is held to its end, and
-        the rest given up. Whether anything was."""
+        """End the cycle: keep the statements of gangs that can start by them or have started, and discard the others.
+        Returns whether any was discarded."""
         session = self._session
         given_up = False
         for job, statement in [(session.state.jobs[key], statement) for key, statement in self._kept.items()]:
@@ -221,8 +223,8 @@ class Promises:
         return started or self._session.ready(job) or self._session.pipelined(job)
 
     def remember(self, held: Sequence[Held]) -> dict[str, str]:
-        """Of these places those that are promised are what holds in the next cycle, and nothing else does. Returns the
-        nodes, by pod, of pods that are to say another one than before; empty where none is kept any more."""
+        """Replace the nominations by those of `held`, for the next cycle. Returns, by pod UID, the nominated node of
+        pods whose `nominatedNodeName` has to change; an empty name removes it."""
         state = self._session.state
         places = {place.uid: place.node for place in held if place.nominated}
         keys = dict.fromkeys([*state.promised, *(_key(state.tasks[uid]) for uid in places)])
@@ -257,7 +259,7 @@ class Promises:
             session.requeue_at(promise.until)
 
     def _grace(self, node: str) -> timedelta:
-        """How long the pods that are ending on a node may take."""
+        """The longest remaining grace period of the pods that are ending on a node."""
         info = self._session.state.node(node)
         ending = [] if info is None else [t for t in info.tasks.values() if t.status is TaskStatus.RELEASING]
         return max((_time_to_end(task) for task in ending), default=timedelta(0))

@@ -1,8 +1,8 @@
-"""Conservative backfill: room is kept for the first gang of a queue that doesn't fit, and others start beside it only
-where that doesn't put its start off.
+"""Conservative backfill: resources are reserved for the first gang of a queue that doesn't fit, and other gangs are
+placed only where they don't delay its start.
 
-When the gang will start at the latest follows from the limits that running gangs declare (Slurm's backfill scheduler
-works by the same rule). Without such limits nothing is promised, and nothing kept.
+The latest start of that gang follows from the time limits of running gangs (Slurm's backfill scheduler uses the same
+rule). Without such limits there is no expected start, and nothing is reserved.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from vcbatch.scheduler.reservations.run_limits import Release, declared_limit, r
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
-    """Room for a gang: `amounts`, [R, K], on the nodes of `rows`, [K], from `start` on. `kept` is the part of it that
-    nobody may take who is there then: what gangs that end until then don't leave."""
+    """Reserved resources of a gang: `amounts`, [R, K], on the nodes of `rows`, [K], from `start` on. `kept` is the part
+    that gangs which end after `start` may not use: what gangs that end until then don't release."""
 
     job: Job
     start: datetime
@@ -47,8 +47,9 @@ class Reservations:
         self._releases: list[Release] | None = None
 
     def before(self, job: Job, queue: Queue) -> Blocker | None:
-        """The gang is about to be tried: let it see what it may take. Why it needn't be tried, where its queue is first
-        in, first out and it would be through only after the first could have started."""
+        """Called before a gang is tried: take the reserved resources from the free ones unless the gang ends before the
+        soonest reservation starts. Returns why the gang isn't tried at all: its queue is a strict FIFO queue and it
+        would end after the expected start of the queue's first gang; else None."""
         if not self._by_queue:
             return None
         soonest = min(self._by_queue.values(), key=lambda reservation: reservation.start)
@@ -61,8 +62,8 @@ class Reservations:
         return None
 
     def after(self, job: Job, queue: Queue) -> None:
-        """The gang was tried and didn't start. Where it is the first of its queue and waits for nodes, room is kept for
-        it; otherwise it is told whom it waits for."""
+        """Called after a gang was tried and didn't start. If it is the first of its queue and waits for nodes, reserve
+        resources for it; otherwise add the reservations that it waits for to its pending reason."""
         blocker = self._session.blockers.get(job.key)
         if blocker is None or blocker.reason not in (WaitReason.INSUFFICIENT, WaitReason.TOO_MANY_PODS):
             return
@@ -78,7 +79,7 @@ class Reservations:
             self._session.blockers[job.key] = self._reserved(job, blocker, f"room is kept for {heads}")
 
     def _reserved(self, job: Job, blocker: Blocker, kept: str) -> Blocker:
-        """Why it waits: only for what is kept, where it would fit beside nobody else."""
+        """The pending reason: reserved resources alone, if the gang would fit without the reservations."""
         self._keep(False)
         fits = self._packed(_needed(self._session, job), np.array(self._session.nodes.future())) is not None
         self._keep(True)
@@ -88,11 +89,11 @@ class Reservations:
         return Blocker(reason=WaitReason.RESERVED, text=kept, task=blocker.task, placed=0, remedies=then)
 
     def holds(self, queue: Queue) -> bool:
-        """Whether room is kept for a gang of this queue."""
+        """Whether resources are reserved for a gang of this queue."""
         return queue.name in self._by_queue
 
     def close(self) -> None:
-        """The action is over: what was kept is shown as free again."""
+        """End the action: reserved resources count as free again."""
         self._keep(False)
 
     def _ends_by(self, job: Job, when: datetime) -> bool:
@@ -100,18 +101,19 @@ class Reservations:
         return limit is not None and self._session.now + limit <= when
 
     def _keep(self, kept: bool) -> None:
-        """Take what is kept out of what is free, or give it back."""
+        """Take the reserved resources from the free ones, or return them."""
         if kept is self._kept:
             return
         self._kept = kept
-        self._session.exhausted.clear()  # what one gang ran into, another needn't
+        self._session.exhausted.clear()  # resources that ran out for one gang may suffice for another
         sign = 1.0 if kept else -1.0
         for reservation in self._by_queue.values():
             self._session.nodes.pipelined[:, reservation.rows] += sign * reservation.kept
             self._session.placer.returned(reservation.rows.tolist())
 
     def _reserve(self, job: Job) -> Reservation | None:
-        """The earliest time by which enough gangs have ended, and where the gang would be then."""
+        """The earliest time by which enough gangs have ended, with the nodes that the gang would use then; None if the
+        declared limits give none."""
         if self._releases is None:
             self._releases = list(releases(self._session.state, self._session.now))
         ends = self._releases
@@ -130,7 +132,7 @@ class Reservations:
                 high = middle
         packed = self._packed(runs, _freed(free, ends[:high]))
         if packed is None or high == 0:
-            return None  # it fits by numbers already: what keeps it out isn't room
+            return None  # it fits by numbers already: resources aren't the reason why it waits
         rows, amounts = packed
         start = max(ends[high - 1].end, self._session.now)
         left = _freed(np.zeros_like(free), ends[:high])[:, rows]
@@ -138,7 +140,8 @@ class Reservations:
         return Reservation(job=job, start=start, rows=rows, amounts=amounts, kept=kept)
 
     def _packed(self, runs: list[Run], free: Matrix) -> tuple[Rows, Floats] | None:
-        """Where these pods fit on what is free, the largest nodes first; None where they don't."""
+        """The nodes and quantities that these pods would take of `free`, the nodes with most slots first; None if they
+        don't fit."""
         left = free.copy()
         taken = np.zeros_like(free)
         for run in runs:
@@ -163,7 +166,8 @@ class Reservations:
 
 
 def _needed(session: Session, job: Job) -> list[Run]:
-    """The pending pods that the gang can't start without: the minimum of each role, then others up to the gang's."""
+    """The pending pods that the gang can't start without: the minimum of each role, then others up to the gang's
+    minimum."""
     missing = job.min_member - job.ready_count - job.pending_best_effort
     roles = dict(job.role_minimums)
     out: list[Run] = []
@@ -185,7 +189,7 @@ def _needed(session: Session, job: Job) -> list[Run]:
 
 
 def _freed(free: Matrix, ends: list[Release]) -> Matrix:
-    """What is free once these gangs have ended."""
+    """The free resources after these gangs have ended."""
     out = free.copy()
     for release in ends:
         out[:, release.rows] += release.amounts

@@ -1,4 +1,4 @@
-"""When gangs that run will have ended at the latest, by the limits that they declare."""
+"""The latest end of running gangs, by the time limits that they declare."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MEMORY = "run-limits"
 
 
 class Release(NamedTuple):
-    """What a gang gives back when it ends: `amounts`, [R, K], on the nodes of `rows`, [K]."""
+    """The resources that a gang releases when it ends: `amounts`, [R, K], on the nodes of `rows`, [K]."""
 
     end: datetime
     job: Job
@@ -32,8 +32,8 @@ class _Known(NamedTuple):
 
 
 def declared_limit(job: Job) -> timedelta | None:
-    """How long the gang may run: what its PodGroup's annotation says, else the longest `activeDeadlineSeconds` where
-    all its pods have one; None where it may run for ever."""
+    """The gang's time limit: the annotation of its PodGroup, else the longest `activeDeadlineSeconds` if all its pods
+    have one; None without a limit."""
     group = job.group
     seconds = time_limit(group.metadata.annotations or {}) if group is not None else None
     if seconds is None:
@@ -44,7 +44,8 @@ def declared_limit(job: Job) -> timedelta | None:
 
 
 def releases(state: Snapshot, now: datetime) -> Sequence[Release]:
-    """What the gangs with a limit give back, first things first. Found again only for gangs whose pods changed."""
+    """The releases of the gangs with a time limit, in order of their ends. Recomputed only for gangs whose pods
+    changed."""
     known: dict[str, _Known] = state.memory.setdefault(_MEMORY, {})
     width = len(state.dims)
     layout = (state.static_stamp, width)
@@ -81,7 +82,7 @@ def _release(state: Snapshot, job: Job, now: datetime) -> Release | None:
 
 
 def _started(task: Task, now: datetime) -> datetime:
-    """A pod whose start isn't known yet starts now."""
+    """The start time of a pod; `now` if it isn't known yet."""
     text = task.pod.status.start_time
     try:
         return parse_time(text) if text else now

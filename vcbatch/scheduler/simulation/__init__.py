@@ -1,7 +1,7 @@
-"""The scheduler on a world given as data: the same code that places pods on a cluster, asked what it would do.
+"""Simulation: the scheduler on objects given as data, by the same code that places pods on a cluster.
 
-`World.read` takes Kubernetes objects as mappings, `Simulation` runs cycles on them, each on what the one before
-decided, and `cases` reads the two formats in which decisions of Volcano are recorded.
+`World.read` takes Kubernetes objects as mappings, `Simulation` runs cycles on them, each on the results of the one
+before, and `cases` reads the two formats in which decisions of Volcano are recorded.
 """
 
 from vcbatch.scheduler.simulation.cases import Case

@@ -1,5 +1,5 @@
-"""Amounts in objects that no API server has looked at: one that is no quantity would count for nothing, and what is
-decided then would be about another world."""
+"""Validation of quantities in objects that no API server validated: an invalid one would count as zero, and the
+decisions would be about another cluster."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _PLACES: Final[Mapping[str, Sequence[tuple[str, ...]]]] = {
     "queues": (("spec", "capability"), ("spec", "deserved"), ("spec", "guarantee", "resource")),
     "resourceQuotas": (("spec", "hard"), ("status", "hard"), ("status", "used")),
 }
-"""Where amounts by resource name are, by key of the kind; `*` stands for each item of a list."""
+"""The paths of quantities by resource name, by key of the kind; `*` stands for each item of a list."""
 
 
 def no_amount(key: str, obj: Json) -> tuple[str, str] | None:
-    """The path of the first amount that is none, and what is wrong with it; None where all are."""
+    """The path and the error of the first invalid quantity; None if all are valid."""
     for place in _PLACES.get(key, ()):
         for path, amounts in _found(obj, place, ""):
             for name, given in amounts.items():
@@ -39,7 +39,7 @@ def no_amount(key: str, obj: Json) -> tuple[str, str] | None:
 
 
 def _found(value: object, place: Sequence[str], path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The mappings at a place, with their paths. What has another shape isn't there."""
+    """The mappings at a path, with their full paths. Values of another type are skipped."""
     if not place:
         if isinstance(value, Mapping):
             yield path, cast("Mapping[str, Any]", value)

@@ -1,7 +1,7 @@
-"""Recorded decisions: the objects and the policy of a unit-test case or of a random world, as they stand in its file.
+"""Recorded decisions: the objects and the scheduler configuration of a unit-test case or of a random cluster, by file.
 
-A case names `actions` and `tiers`, in which a switch that isn't listed in `enabled` is off; a world has a whole policy
-file as text in `policy`, in which a switch that isn't named is on.
+A case has `actions` and `tiers`, in which a switch that isn't listed in `enabled` is off; a random cluster has a whole
+configuration file as text in `policy`, in which a switch that isn't named is on.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MODE, _SHARD = "shardingMode", "nodesInShard"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One recorded decision: the world and the policy under which it was taken."""
+    """One recorded decision: the objects, and the scheduler configuration with which it was made."""
 
     world: World
     policy: Policy
@@ -38,28 +38,28 @@ class Case:
 
     @staticmethod
     def recognises(document: Json) -> bool:
-        """Whether it is one of the two formats: Kubernetes objects have a `kind`."""
+        """Whether the document has one of the two formats: Kubernetes objects have a `kind`."""
         return "kind" not in document and ("tiers" in document or "policy" in document)
 
     @staticmethod
     def label(document: Json) -> tuple[str, str]:
-        """The key by which it is named, `id` or `name`, and its name."""
+        """The key of its name, `id` or `name`, and the name."""
         key = "id" if "id" in document else "name"
         return key, str(document.get(key, ""))
 
     @staticmethod
     def read(document: Json, *, policy: Policy | None = None) -> Case:
-        """Decode it; another `policy` takes the place of its own.
+        """Decode the document; a given `policy` replaces its own.
 
         Raises:
-            WorldError: an object that can't be read, or a list of objects that the scheduler doesn't know.
-            PolicyError: its policy can't be used.
+            WorldError: an invalid object, or a list of objects that the scheduler doesn't read.
+            PolicyError: its scheduler configuration can't be used.
         """
         lists = {k: _list(v, k) for k, v in document.items() if k not in _ABOUT | {_TIERS, _MEMBERS, _MODE, _SHARD}}
         for key in (_TIERS, _MEMBERS):
             if not isinstance(document.get(key, {}), (Mapping, NoneType)):
                 raise WorldError(f"{key}: must be a mapping to lists of names, got {shown(document[key])}")
-        if document.get(_MEMBERS):  # what the decision was taken on, whatever the objects say
+        if document.get(_MEMBERS):  # the topology that the decision was based on, whatever the objects are
             lists["hyperNodes"] = _hyper_nodes(document)
         if _MODE in document:
             lists["nodeShards"] = [_shard(document)]
@@ -68,7 +68,7 @@ class Case:
 
 
 def read_policy(document: Json) -> Policy:
-    """The policy of a case or a world. Raises `PolicyError`."""
+    """The scheduler configuration of a document of either format. Raises `PolicyError`."""
     text = document.get("policy")
     if isinstance(text, str):
         return parse_policy(text)
@@ -103,7 +103,7 @@ def _plugins(tier: object) -> Sequence[Any]:
 
 
 def _plugin(option: object) -> Json:
-    """The entry as a policy file has it, every switch said."""
+    """The entry in the form of a configuration file, with every switch set."""
     if not isinstance(option, Mapping):
         raise PolicyError(f"plugins: must be mappings, got {option!r}")
     given = cast("Json", option)
@@ -127,8 +127,8 @@ def _list(value: object, key: str) -> Sequence[Json]:
 
 
 def _hyper_nodes(document: Json) -> Sequence[Json]:
-    """HyperNode objects of the names by tier and the nodes that each covers: the member of one that covers nodes of a
-    lower one whole is the lower one."""
+    """HyperNode objects from the names by tier and the nodes that each covers: a HyperNode that covers all nodes of a
+    lower one has that as a member."""
     tiers = cast("Mapping[str, Sequence[str]]", document.get(_TIERS) or {})
     covers = cast("Mapping[str, Sequence[str]]", document[_MEMBERS])
     called = {spec["tier"]: spec.get("tierName") or "" for spec in _specs(document)}
@@ -150,7 +150,7 @@ def _hyper_nodes(document: Json) -> Sequence[Json]:
 
 
 def _specs(document: Json) -> Sequence[Json]:
-    """The specs of the HyperNode objects that are given besides, for the names of their tiers."""
+    """The specs of the HyperNode objects given as well, for the names of their tiers."""
     return [cast("Json", one["spec"]) for one in cast("Sequence[Json]", document.get("hyperNodes") or ())]
 
 
@@ -179,5 +179,5 @@ def _share(document: Json) -> Share:
 
 
 def _shard(document: Json) -> Json:
-    """The scheduler's NodeShard, of the nodes that are in it."""
+    """The scheduler's NodeShard with the given nodes."""
     return {"metadata": {"name": WHOLE.shard}, "spec": {"nodesDesired": list(document.get(_SHARD) or ())}}

@@ -1,5 +1,5 @@
-"""ResourceQuotas and PodDisruptionBudgets of a simulated cluster: their status follows the pods, as controllers of a
-cluster keep it."""
+"""ResourceQuotas and PodDisruptionBudgets of a simulated cluster: their status follows the pods, as the controllers of
+a cluster update it."""
 
 from __future__ import annotations
 
@@ -24,23 +24,24 @@ Groups = Iterable[PodGroupView]
 
 
 class Limits:
-    """Quotas and budgets with the status that they were given, and what of it has changed since.
+    """Quotas and budgets with their given status, and the changes since.
 
-    A pod counts in its namespace's quotas from when it exists: on a cluster a job makes its pods once its gang is
-    admitted, so those of gangs that wait for admission don't count yet.
+    A pod counts against the quotas of its namespace from its creation: on a cluster a job creates its pods once its
+    gang is admitted, so those of gangs that wait for admission don't count yet.
     """
 
     def __init__(self) -> None:
         self._quotas: dict[str, tuple[Quota, Amounts]] = {}
-        """As given, each with the usage of the pods that counted then."""
+        """The given quotas, each with the usage of the pods that counted then."""
         self._budgets: dict[str, tuple[DisruptionBudget, int, int]] = {}
-        """As given, each with how many pods it selected then, and how many of them it allowed to be disrupted."""
+        """The given budgets, each with the number of pods that it selected then, and how many disruptions these
+        allowed."""
         self._reported: dict[str, msgspec.Struct] = {}
         self._usages: dict[str, Amounts] = {}
-        """Of pods by UID: where a pod runs makes no difference to it."""
+        """By UID of the pod: its usage, which doesn't depend on its node."""
 
     def begin(self, objects: Iterable[msgspec.Struct], pods: Pods, groups: Groups) -> None:
-        """These objects hold for these pods, as their status says."""
+        """Start with these objects, whose status applies to these pods."""
         there = list(_existing(pods, groups))
         for obj in objects:
             match obj:
@@ -54,7 +55,7 @@ class Limits:
             self._reported[obj.metadata.uid] = obj
 
     def changed(self, pods: Pods, groups: Groups) -> Iterator[Quota | DisruptionBudget]:
-        """Those whose status is another one now, in the order in which they were given."""
+        """The objects whose status changed, in the order in which they were given."""
         if not self._reported:
             return
         there = list(_existing(pods, groups)) if self._quotas else []
@@ -96,8 +97,8 @@ def _existing(pods: Pods, groups: Groups) -> Iterator[Pod]:
 
 
 def _allowed(budget: DisruptionBudget, pods: Iterable[Pod], expected: int) -> int:
-    """How many more pods are ready than the budget wants of at least so many; below zero where they are fewer. Those
-    that were evicted are expected still: on a cluster their owner makes others in their place."""
+    """How many more pods are ready than the budget requires; negative if fewer are. Evicted pods are still expected: on
+    a cluster their owner recreates them."""
     selected = _selected(budget, pods)
     most = max(len(selected), expected)
     return sum(map(_ready, selected)) - desired_healthy(budget.spec.min_available, budget.spec.max_unavailable, most)
@@ -117,6 +118,6 @@ def _selected(budget: DisruptionBudget, pods: Iterable[Pod]) -> list[Pod]:
 
 
 def _ready(pod: Pod) -> bool:
-    """Pods that run are taken to be ready unless they say that they aren't."""
+    """Running pods count as ready unless their condition says otherwise."""
     said = next((one.status for one in pod.status.conditions or () if one.type == "Ready"), "True")
     return pod.status.phase == PodPhase.RUNNING and said == "True"

@@ -1,4 +1,4 @@
-"""What came of a simulation, as data."""
+"""The results of a simulation, as data."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SCHEDULED = ("Running", "Bound", "Succeeded", "Failed", "Releasing")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """The decisions of one cycle. `held` are places that were kept until it ended."""
+    """The decisions of one cycle. `held` are placements that were kept until it ended."""
 
     at: datetime
     binds: Sequence[Bind]
@@ -28,18 +28,18 @@ class Round:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The decisions of all rounds, and how each gang stands when the last one ends. Gangs by `namespace/name`.
+    """The decisions of all rounds, and the state of each gang after the last one. Gangs by `namespace/name`.
 
     Attributes:
-        rounds: as many as were asked for, or until nothing was left to be decided.
+        rounds: the requested number, or fewer if nothing was left to decide.
         phases: each PodGroup's phase.
-        counts: how many pods of each gang are in which state: Pending, Allocated and Pipelined (placed and held, for
-            those see `Round.held`), Binding, Bound, Running, Releasing, Succeeded, Failed, Unknown.
+        counts: how many pods of each gang are in which state: Pending, Allocated and Pipelined (placed and not bound,
+            see `Round.held`), Binding, Bound, Running, Releasing, Succeeded, Failed, Unknown.
         queues: each gang's queue.
-        reasons: why gangs wait.
+        reasons: why gangs are pending.
         gangs: the gang of each pod that has one, pods by `namespace/name`.
         minimums: how many pods each gang needs.
-        strays: pods that wait for a PodGroup that isn't there, and its name, both as `namespace/name`.
+        strays: pods whose PodGroup doesn't exist, with its name, both as `namespace/name`.
     """
 
     rounds: Sequence[Round]
@@ -63,32 +63,31 @@ class Outcome:
 
     @property
     def pipelined(self) -> dict[str, str]:
-        """Pod to node, as of the last round: placed where others are leaving."""
+        """Pod to node, as of the last round: placed on resources that terminating pods release."""
         return {key(held): held.node for held in self.rounds[-1].held if held.promised}
 
     @property
     def allocated(self) -> dict[str, str]:
-        """Pod to node, as of the last round: placed on what is free, and kept for a gang the rest of which waits for
-        pods that are leaving."""
+        """Pod to node, as of the last round: placed on free resources, and kept for a gang whose other members wait for
+        terminating pods."""
         return {key(held): held.node for held in self.rounds[-1].held if not held.promised}
 
     @property
     def recorded_phases(self) -> dict[str, str]:
-        """The phases as recorded decisions have them: those were taken when the actions had ended, before the gang
-        plugin said of gangs that lost members that they are Unknown. As long as enough of them are still ending, such a
-        gang was Running then."""
+        """The phases as in recorded decisions, which were taken after the actions and before the gang plugin set gangs
+        that lost members to Unknown. While enough of its members are terminating, such a gang was Running then."""
         return {
             gang: phase if phase != Phase.UNKNOWN.wire else "Running" if self._scheduled(gang) else "Pending"
             for gang, phase in self.phases.items()
         }
 
     def _scheduled(self, gang: str) -> bool:
-        """Whether the gang has its minimum, pods that ended or are ending included."""
+        """Whether the gang has its minimum, finished and terminating pods included."""
         return sum(self.counts[gang].get(state, 0) for state in _SCHEDULED) >= self.minimums[gang]
 
     def as_json(self, *, recorded: bool = False) -> dict[str, Any]:
-        """All of it under the names of the recorded decisions, the phases as they are `recorded` where that is asked
-        for."""
+        """The outcome under the names of recorded decisions; with `recorded`, the phases are those of
+        `recorded_phases`."""
         return {
             "binds": dict(sorted(self.binds.items())),
             "evicted": self.evicted,
@@ -104,12 +103,12 @@ class Outcome:
         }
 
     def after(self, round_number: int) -> timedelta:
-        """How much later than the first round this one is, counted from 1."""
+        """The time between the first round and this one, counted from 1."""
         return self.rounds[round_number - 1].at - self.rounds[0].at
 
     @property
     def failures(self) -> list[str]:
-        """What plugins and actions of the user's own raised, of all rounds, each once."""
+        """The failures of custom plugins and actions in all rounds, each once."""
         return list(dict.fromkeys(failure.sentence for done in self.rounds for failure in done.failures))
 
 
@@ -119,7 +118,7 @@ def key(record: Bind | Eviction | Held) -> str:
 
 
 def reason_json(why: Explanation) -> dict[str, Any]:
-    """An explanation in JSON's names; what it doesn't say is left out."""
+    """An explanation under its JSON names, without empty fields."""
     reported: dict[str, Any] = {
         "reason": why.reason.value,
         "message": why.message,

@@ -1,7 +1,7 @@
-"""Worlds and cycles as lines of JSON: what a scheduler was told and did, to be done again bit for bit.
+"""Objects and cycles as lines of JSON: the inputs and the decisions of a scheduler, for an exact replay.
 
-The first line says what it is; then come the objects, and after them, where cycles were recorded, everything that the
-scheduler was told in its order, each cycle with its time and the digest of its decisions.
+The first line describes the file; then come the objects, and after them, if cycles were recorded, all inputs of the
+scheduler in order, each cycle with its time and the digest of its decisions.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from vcbatch.scheduler.snapshot.assumed import Assumed
 
 _FORMAT = "vcbatch-snapshot"
 VERSION = 2
-"""Of the format: counts up with every change by which files of before can't be read, or decide otherwise."""
+"""The version of the format: incremented with every change by which earlier files can't be read, or decide
+otherwise."""
 Json = dict[str, Any]
 
 _READ: Mapping[type[msgspec.Struct], Read] = {read.struct: read for read in (*READS, *MEASURED)}
@@ -37,13 +38,13 @@ _BY_KEY: Mapping[str, Read] = {read.key: read for read in (*READS, *MEASURED)}
 
 
 class OtherVersionError(WorldError):
-    """A file that an earlier or a later build wrote: says its version, and the one that is read."""
+    """The file was written by another version: the message has its version and the supported one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How the scheduler was started. `policy` is its policy's text, None for the built-in one; `cycles` how many it had
-    run; `assumed` what it had decided and not seen."""
+    """The settings of the recorded scheduler. `policy` is the text of its scheduler configuration, None for the
+    built-in one; `cycles` is the number of cycles that it had run; `assumed` are its unconfirmed decisions."""
 
     taken: datetime
     policy: str | None = None
@@ -55,7 +56,7 @@ class Settings:
     assumed: Assumed = field(default_factory=Assumed)
 
     def scheduler(self, policy: Policy | None) -> Scheduler:
-        """A scheduler that is started so, and knows nothing yet."""
+        """A scheduler with these settings and without objects."""
         return Scheduler(
             policy,
             scheduler_names=self.scheduler_names,
@@ -65,7 +66,7 @@ class Settings:
         )
 
     def line(self) -> Json:
-        """As the first line of a file. Raises `ValueError` for a share that can't be written down."""
+        """The first line of a file. Raises `ValueError` for a share that can't be recorded."""
         if self.share.ring is not None:
             raise ValueError("a scheduler that is one of several by hashing can't be recorded")
         return {
@@ -89,7 +90,7 @@ class Settings:
 
     @staticmethod
     def read(line: Mapping[str, Any]) -> Settings:
-        """The same back. Raises `WorldError`, and `OtherVersionError` for a file of another version."""
+        """The settings of a first line. Raises `WorldError`, and `OtherVersionError` for a file of another version."""
         if not Recording.recognises(line):
             raise WorldError(f"its first line must name the format {_FORMAT}/{VERSION}, got {line.get('format')!r}")
         version = str(line["format"]).removeprefix(f"{_FORMAT}/")
@@ -121,7 +122,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing that happened after the objects were taken: its kind and its arguments."""
+    """One event after the objects: its kind and its arguments."""
 
     kind: str
     line: Mapping[str, Any]
@@ -129,7 +130,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
-    """A file read back."""
+    """A recording as read."""
 
     settings: Settings
     lists: Mapping[str, Sequence[Json]]
@@ -138,12 +139,13 @@ class Recording:
 
     @staticmethod
     def recognises(document: Mapping[str, Any]) -> bool:
-        """Whether it is the first line of such a file, of any version."""
+        """Whether the document is the first line of such a file, of any version."""
         return str(document.get("format")).startswith(f"{_FORMAT}/")
 
     @staticmethod
     def read(lines: Iterable[Mapping[str, Any]]) -> Recording:
-        """Raises `WorldError` where the lines are none of a recording, `OtherVersionError` where another build's."""
+        """Read a recording. Raises `WorldError` if the lines aren't one, `OtherVersionError` if another version wrote
+        it."""
         rest = iter(lines)
         first = next(rest, None)
         if first is None:
@@ -168,8 +170,8 @@ class Recording:
                     raise WorldError(f"an object among {read.key} can't be read: {error}") from error
 
     def world_at_end(self, scheduler: Scheduler) -> Mapping[str, Sequence[Json]]:
-        """The objects when the last line was written, by the key of their kind, with what `scheduler`, which did all
-        that is recorded, had decided and not seen carried out."""
+        """The objects at the end of the recording, by the key of their kind, with the decisions of `scheduler`, which
+        replayed it, that weren't confirmed."""
         lists: dict[str, dict[str, Json]] = {}
         for key, objects in self.lists.items():
             lists[key] = {_uid(obj): obj for obj in objects}
@@ -199,16 +201,16 @@ class Recording:
 
     @property
     def cycles(self) -> int:
-        """How many cycles it has."""
+        """The number of recorded cycles."""
         return sum(step.kind == "cycle" for step in self.steps)
 
     def policy(self, extensions: Extensions = BUILT_IN) -> Policy:
-        """Its policy. Raises `PolicyError`."""
+        """The scheduler configuration of the recording. Raises `PolicyError`."""
         text = self.settings.policy
         return default_policy() if text is None else parse_policy(text, extensions=extensions)
 
     def scheduler(self, policy: Policy) -> Scheduler:
-        """A scheduler as it was when the objects were taken. Raises `WorldError`."""
+        """A scheduler in the state when the objects were recorded. Raises `WorldError`."""
         settings = self.settings
         made = settings.scheduler(policy)
         for resource, obj in self._objects():
@@ -219,13 +221,13 @@ class Recording:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """One recorded cycle done again."""
+    """One replayed cycle."""
 
     number: int
     at: datetime
     result: CycleResult
     same: bool
-    """Whether it decided what it decided then."""
+    """Whether its decisions equal the recorded ones."""
 
 
 def _uid(obj: Json) -> str:
@@ -234,7 +236,7 @@ def _uid(obj: Json) -> str:
 
 
 def replay(recording: Recording, scheduler: Scheduler) -> Iterator[Replayed]:
-    """Every recorded cycle in its order, by a scheduler that the recording made. Raises `WorldError`."""
+    """Replay every recorded cycle in order, with a scheduler that the recording created. Raises `WorldError`."""
     number = recording.settings.cycles
     for step in recording.steps:
         line = step.line
@@ -271,27 +273,27 @@ def _do(scheduler: Scheduler, step: Step) -> None:
 
 
 def object_line(obj: msgspec.Struct) -> bytes:
-    """An object that is there."""
+    """The line of an existing object."""
     return _line({"is": "object", "of": _READ[type(obj)].key, "object": _bare(obj)})
 
 
 def event_line(event: str, obj: msgspec.Struct) -> bytes:
-    """A watch event."""
+    """The line of a watch event."""
     return _line({"is": "event", "event": event, "of": _READ[type(obj)].key, "object": _bare(obj)})
 
 
 def cycle_line(at: datetime, result: CycleResult) -> bytes:
-    """A cycle and what it decided."""
+    """The line of a cycle and its decisions."""
     return _line({"is": "cycle", "at": at.isoformat(), "digest": digest(result)})
 
 
 def other_line(kind: str, **arguments: str) -> bytes:
-    """Anything else that the scheduler was told; see `_do`."""
+    """The line of any other input of the scheduler; see `_do`."""
     return _line({"is": kind, **arguments})
 
 
 def first_line(settings: Settings) -> bytes:
-    """What begins a file."""
+    """The first line of a file."""
     return _line(settings.line())
 
 
@@ -300,7 +302,8 @@ def _line(content: object) -> bytes:
 
 
 def _bare(obj: msgspec.Struct) -> Any:
-    """Without what was applied last, which repeats the object with everything that isn't read: environments too."""
+    """The object without its last-applied annotation, which repeats it with fields that aren't read, such as
+    environments."""
     meta = cast("Any", obj).metadata
     notes = meta.annotations
     if notes and LAST_APPLIED in notes:
@@ -311,7 +314,8 @@ def _bare(obj: msgspec.Struct) -> Any:
 
 
 def digest(result: CycleResult) -> str:
-    """Equal for cycles that bind, evict, hold and let through gates the same, in the same order."""
+    """A digest that is equal for cycles with the same binds, evictions, gate removals and held placements in the same
+    order."""
     decisions = [
         [[b.namespace, b.name, b.uid, b.node, sorted((b.annotations or {}).items())] for b in result.binds],
         [[e.namespace, e.name, e.uid, e.reason] for e in result.evictions],

@@ -1,4 +1,4 @@
-"""Cycles on a world that changes by what they decide."""
+"""Runs cycles on objects that change by their decisions."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from vcbatch.scheduler.simulation.world import World
 T = TypeVar("T", bound=msgspec.Struct)
 
 MOMENT = datetime(2026, 6, 1, tzinfo=UTC)
-"""When recorded cases are taken to happen, so that they come out the same on any day."""
+"""The time at which recorded cases are run, so that results don't depend on the day."""
 _SCHEDULED = PodConditionType.POD_SCHEDULED.value
 PERIOD = timedelta(seconds=1)
-"""How much time passes from round to round, where a cycle would look at what the round before changed."""
+"""The time between rounds if the previous round changed something."""
 
 
 class Simulation:
-    """A scheduler, and a cluster that does at once what it decides: bound pods run, evicted ones are gone."""
+    """A scheduler, and a cluster that carries its decisions out at once: bound pods run, evicted pods are deleted."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Simulation:
         queue_gates: bool = False,
     ) -> None:
         """The settings are those of `Scheduler`."""
-        # Nobody is about to make pods that are missing here, so that is said in the first cycle.
+        # No controller creates missing pods here, so they are reported in the first cycle.
         self.scheduler = Scheduler(
             policy,
             scheduler_names=scheduler_names,
@@ -63,7 +63,7 @@ class Simulation:
             queue_gates=queue_gates,
         )
         self._gangs: dict[str, str] = {}
-        """Of all pods there ever were."""
+        """Of all pods that ever existed."""
         self._pods: dict[str, Pod] = {}
         self._groups: dict[str, PodGroupView] = {}
         self._claims: dict[str, Claim] = {}
@@ -73,8 +73,8 @@ class Simulation:
         self._limits.begin((obj for _, obj in world.objects), self._pods, self._groups.values())
 
     def run(self, *, now: datetime = MOMENT, rounds: int = 1) -> Outcome:
-        """At most so many cycles, fewer where nothing is left that a cycle would look at. They are `PERIOD` apart;
-        after one that changed nothing the next comes when something is due, as with a running scheduler."""
+        """Run up to `rounds` cycles, fewer if nothing is left to decide. They are `PERIOD` apart; after one that
+        changed nothing the next one runs when something is due, as with a running scheduler."""
         done: list[Round] = []
         while True:
             result = self.scheduler.cycle(now)
@@ -151,7 +151,7 @@ class Simulation:
         self._report(PODS, "MODIFIED", run)
 
     def _reported(self, update: PodConditionUpdate) -> None:
-        """The pod says why it waits, and for which node pods are evicted."""
+        """Apply a report to the pod: why it is pending, and its nominated node."""
         pod = self._pods[update.uid]
         if pod.spec.node_name:
             return
@@ -173,7 +173,7 @@ class Simulation:
         status = msgspec.convert(update.status, PodGroupStatusView)
         self._report(PODGROUPS, "MODIFIED", _changed(group, metadata=meta, status=status))
 
-    # What came of it -------------------------------------------------------------------------------------------------
+    # Results ---------------------------------------------------------------------------------------------------------
 
     def _outcome(self, rounds: Iterable[Round]) -> Outcome:
         groups = {g.metadata.key: g.metadata for g in self._groups.values()}
@@ -192,7 +192,7 @@ class Simulation:
         )
 
     def _counts(self, namespace: str, name: str, last: Round) -> dict[str, int]:
-        """With the states that end with the cycle, in which pods are that it held places for."""
+        """The counts with the states of the pods that the cycle held placements for, which end with it."""
         counts = dict(self.scheduler.counts(namespace, name))
         for held in last.held:
             pod = self._pods[held.uid]
@@ -204,7 +204,7 @@ class Simulation:
 
 
 def simulate(world: World, policy: Policy | None = None, *, now: datetime = MOMENT, rounds: int = 1) -> Outcome:
-    """What a scheduler with this policy does with this world."""
+    """The outcome of a scheduler with this configuration on these objects."""
     return Simulation(world, policy).run(now=now, rounds=rounds)
 
 

@@ -22,10 +22,10 @@ BY_KIND: Mapping[tuple[str, str], Read] = {(read.resource.group, read.resource.k
 
 
 class WorldError(ValueError):
-    """An object that can't be read: says which, which field, what was given and what is allowed.
+    """An invalid object: the message says which one, which field, the given value and the allowed ones.
 
-    `key` and `index` are its place among the lists, empty and -1 where it isn't about one of them; `field` is the path
-    of what is wrong in it, as far as it is known.
+    `key` and `index` are its position among the lists, empty and -1 if it isn't about one of them; `field` is the path
+    of the error in it, as far as it is known.
     """
 
     def __init__(self, text: str, *, key: str = "", index: int = -1, field: str = "") -> None:
@@ -37,7 +37,7 @@ class WorldError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Objects with their resources, in the order in which a scheduler is told them."""
+    """Objects with their resources, in the order in which a scheduler receives them."""
 
     objects: tuple[tuple[Resource, msgspec.Struct], ...]
 
@@ -45,11 +45,11 @@ class World:
     def read(lists: Mapping[str, Iterable[Json]], *, scheduler_name: str = DEFAULT_SCHEDULER) -> World:
         """Decode lists of objects, each under its kind's key (`nodes`, `podGroups`, …).
 
-        What an API server's object always has and a hand-written one may lack is filled in: a UID made of the name,
-        and `scheduler_name` for pods that name no scheduler.
+        Fields that an API server always sets and a hand-written object may lack are filled in: a UID derived from the
+        name, and `scheduler_name` for pods that name no scheduler.
 
         Raises:
-            WorldError: a kind that the scheduler doesn't read, or an object of another shape than its kind's.
+            WorldError: a kind that the scheduler doesn't read, or an object that doesn't fit its kind.
         """
         for key in lists:
             if key not in BY_KEY:
@@ -80,7 +80,7 @@ def _decoded(read: Read, raw: object, index: int, scheduler_name: str) -> msgspe
 
 
 def _field(said: str) -> str:
-    """The path that msgspec names at the end of what it says, up to a list of which it doesn't say which item."""
+    """The path that msgspec's message ends with, up to a list for which it doesn't give the index."""
     path = re.search(r"`\$([^`]*)`$", said)
     return path[1].partition("[...]")[0].lstrip(".") if path is not None else ""
 
@@ -99,7 +99,7 @@ def _filled(read: Read, raw: Json, scheduler_name: str) -> dict[str, Any]:
 
 
 def _name(raw: Json) -> str:
-    """What the object calls itself, as far as it does."""
+    """The object's name for messages, as far as it has one."""
     meta = raw.get("metadata")
     if not isinstance(meta, Mapping):
         return "(no name)"

@@ -1,6 +1,6 @@
-"""What decisions read of the cluster: nodes, gangs and pods in arrays and counters, and each pod's part in them.
+"""The accounting that decisions read: nodes, gangs and pods in arrays and counters, and each pod's part in them.
 
-Whatever moves a pod keeps the same accounting: node columns, gang rows and counters.
+Every change of a pod updates the same tables: node columns, gang rows and counters.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ from vcbatch.scheduler.model.tables import JobTable, NodeTable
 
 
 class Accounting:
-    """All that decisions read, and how one pod is entered in it and left out of it.
+    """All that decisions read, and how one pod is added to it and removed from it.
 
     Attributes:
-        demand: what gangs hold and ask for, by queue.
-        changed: something that a cycle would look at changed since the last one.
-        room_stamp: grows whenever a placement that failed might succeed now: capacity came or was given back, a node
-            changed what it admits.
-        ground_stamp: grows whenever nodes came, went or changed, or pods on them that are never removed for others.
+        demand: allocated and requested resources of gangs, by queue.
+        changed: an input of a cycle changed since the last one.
+        room_stamp: grows whenever a placement that failed might succeed now: capacity was added or released, a node
+            changed which pods it admits.
+        ground_stamp: grows whenever nodes were added, removed or changed, or pods on them that are never evicted.
         staying: these pods, by UID.
-        queues_stamp: grows when queues came, went or changed.
-        static_stamp: grows when nodes came, went or changed labels, taints or images.
-        refused: by pod UID, the binds that were refused since the last cycle, and why.
-        victims: who could be evicted; None while no action of the policy evicts.
-        inputs: grows when something changed that no pod can: nodes, queues, priorities, PodGroups.
-        failed_evictions: UIDs of gangs of which an eviction couldn't be carried out since somebody took note.
+        queues_stamp: grows when queues were added, removed or changed.
+        static_stamp: grows when nodes were added or removed, or changed labels, taints or images.
+        refused: by pod UID, the errors of binds that failed since the last cycle.
+        victims: the pods that may be evicted; None while no action of the scheduler configuration evicts.
+        inputs: grows when an input other than a pod changed: nodes, queues, priorities, PodGroups.
+        failed_evictions: UIDs of gangs of which an eviction failed since the set was last read.
         waiting: the gangs with a PodGroup that have pending tasks or aren't admitted yet, as of the last `settle`.
-        queue_gates: whether pods may wait for room in their queue behind its scheduling gate.
+        queue_gates: whether pods may wait for capacity in their queue behind its scheduling gate.
         facts: the objects that only some plugins read.
-        memory: what plugins and actions remember from cycle to cycle, each under its own name.
-        touched: the gangs whose tasks or PodGroup changed, whose status is therefore to be computed again.
+        memory: what plugins and actions keep between cycles, each under its own name.
+        touched: the gangs whose tasks or PodGroup changed, whose status therefore has to be computed again.
     """
 
     def __init__(self) -> None:
@@ -96,7 +96,7 @@ class Accounting:
     # What there is ----------------------------------------------------------------------------------------------------
 
     def node(self, name: str) -> NodeInfo | None:
-        """What is known of the node of this name; None where nothing is."""
+        """The node of this name, as far as it is known; None if neither the node nor pods on it are known."""
         return self.known_nodes.get(name)
 
     def row(self, node: str) -> int | None:
@@ -105,16 +105,16 @@ class Accounting:
         return info.row if info is not None and info.row >= 0 else None
 
     def row_of(self, task: Task) -> int:
-        """The row of the node that the task is on."""
+        """The row of the task's node; -1 if the node doesn't exist."""
         return self.info(task.node).row
 
     @property
     def queue_rows(self) -> int:
-        """How many rows the queues take, those that none has now included."""
+        """The number of rows of queues, unused ones included."""
         return 1 + max((queue.row for queue in self.queues.values()), default=-1)
 
     def total(self) -> Vector:
-        """What all nodes offer together, [R]."""
+        """The allocatable resources of all nodes together, [R]."""
         return self.nodes.alloc.sum(axis=1)
 
     def info(self, name: str) -> NodeInfo:
@@ -126,7 +126,7 @@ class Accounting:
     # One pod ----------------------------------------------------------------------------------------------------------
 
     def enter(self, task: Task) -> None:
-        """The task counts, as what it is and where it is."""
+        """Count the task, with its status and on its node."""
         self._book(task, 1)
         if task.node:
             info = self.info(task.node)
@@ -147,7 +147,7 @@ class Accounting:
         self._note_change(task)
 
     def leave(self, task: Task) -> None:
-        """The task counts nowhere, until it is entered again."""
+        """Stop counting the task, until `enter` is called for it."""
         self._book(task, -1)
         if task.node:
             if self.victims is not None:
@@ -169,7 +169,8 @@ class Accounting:
         self._note_change(task)
 
     def progress(self, task: Task, status: TaskStatus) -> None:
-        """A pod went on where it is: no room came or went, so nobody who waits for room has to be asked again."""
+        """Change the status of a pod that stays on its node: no capacity was added or released, so that gangs which
+        wait for capacity needn't be tried again."""
         self._book(task, -1)
         task.status = status
         self._book(task, 1)
@@ -197,13 +198,13 @@ class Accounting:
             self.doubt(job)
 
     def doubt(self, job: Job) -> None:
-        """Whether the gang could start at all isn't known any more."""
+        """Forget whether the gang could ever start; the next cycle determines it again."""
         job.verdict = None
         if self.jobs_table.unstartable[job.row]:
             self.jobs_table.set_unstartable(job.row, unstartable=False)
 
     def _book(self, task: Task, step: int) -> None:
-        """Count one task in its gang's counters and vectors, or take it out."""
+        """Add one task to its gang's counters and vectors (`step` 1), or remove it (-1)."""
         job = task.job
         if job is None:
             return
@@ -243,7 +244,7 @@ class Accounting:
     # What is kept -----------------------------------------------------------------------------------------------------
 
     def count_devices(self, *, capacity: bool) -> QueueDevices:
-        """Keep what queues hold of devices by claim from now on; `capacity` as in `QueueDevices`."""
+        """Track what queues use of devices by ResourceClaim from now on; `capacity` as in `QueueDevices`."""
         kept, served = self.queue_devices, self.claimed.served
         if kept is None or kept.capacity is not capacity or kept.served_stamp != served.stamp:
             self.queue_devices = QueueDevices(self.facts, served, self.node, capacity=capacity)
@@ -252,7 +253,7 @@ class Accounting:
         return kept
 
     def keep_victims(self, *, kept: bool) -> None:
-        """Keep the table of who could be evicted, or do without."""
+        """Maintain the table of pods that may be evicted, or drop it."""
         if kept and self.victims is None:
             self.victims = VictimTable()
             self.victims.fill(self.tasks.values())
@@ -262,7 +263,7 @@ class Accounting:
             self.victims = None
 
     def widen(self) -> None:
-        """Extend every table by the resource names learned since."""
+        """Extend every table by the resource names that were added since the last call."""
         if self._width == len(self.dims):
             return
         self._width = len(self.dims)

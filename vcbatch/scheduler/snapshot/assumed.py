@@ -1,5 +1,5 @@
-"""What a scheduler assumes beyond the objects that it was told: decisions that no watch has confirmed yet. Told to a
-fresh scheduler together with the objects, that one goes on as this one would."""
+"""What a scheduler assumes beyond the observed objects: decisions that no watch has confirmed yet. A new scheduler that
+receives them together with the objects continues as this one would."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from vcbatch.scheduler.snapshot.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumed:
-    """`binds` by the pod's UID, the node's name; `evictions` the UIDs of pods; `phases` by `namespace/name`, of
-    PodGroups whose phase isn't the one that was last seen. `nominations` by the pod's UID, the node that is kept for
-    it, where the pod doesn't say so yet; `promises` by `namespace/name` of the PodGroup, until when its pods have
-    theirs; `lacking` by the same, since when it has too few pods to take them."""
+    """`binds`: by the pod's UID, the node's name. `evictions`: the UIDs of pods. `phases`: by `namespace/name`, the
+    phases of PodGroups that differ from the last observed ones. `nominations`: by the pod's UID, the node that is
+    reserved for it, where the pod's status doesn't name it yet. `promises`: by `namespace/name` of the PodGroup, until
+    when the nodes of its pods are reserved. `lacking`: by the same, since when it has too few pods for them."""
 
     binds: Mapping[str, str] = field(default_factory=dict[str, str])
     evictions: Sequence[str] = ()
@@ -28,7 +28,7 @@ class Assumed:
 
 
 def assumed(state: Snapshot) -> Assumed:
-    """What is assumed now, between cycles."""
+    """The assumptions at this moment, between cycles."""
     tasks = state.tasks.items()
     return Assumed(
         binds={uid: task.node for uid, task in tasks if task.status is TaskStatus.BINDING},
@@ -45,7 +45,7 @@ def assumed(state: Snapshot) -> Assumed:
 
 
 def assume(state: Snapshot, what: Assumed) -> None:
-    """Take over what another scheduler assumed; pods and nodes that aren't there are left out."""
+    """Apply the assumptions of another scheduler; pods and nodes that don't exist are left out."""
     state.settle()
     if state.claimed.enabled:
         state.claimed.open(state.tasks)

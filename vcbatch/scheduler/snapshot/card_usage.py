@@ -1,5 +1,5 @@
-"""What is remembered of cards from cycle to cycle: kept up to date by what changed, and equal to what the pods'
-annotations say."""
+"""The usage of device cards, kept between cycles: updated by what changed, and equal to what the pods' annotations
+record."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _RENAMED: Final = {
 
 
 class Settings(NamedTuple):
-    """How GPUs are shared (None: they aren't) and whether NPUs are, in which order cards are asked, and the ConfigMap
-    about them (namespace, name)."""
+    """How GPUs are shared (None: not at all), whether NPUs are, by which policy cards are chosen, and the ConfigMap
+    with the device configuration (namespace, name)."""
 
     sharing: Sharing | None
     npus: bool
@@ -43,7 +43,8 @@ class Settings(NamedTuple):
 
 
 class CardUsage:
-    """The table of one family's cards, and what pods hold of them that aren't known to hold it yet (`assumed`)."""
+    """The table of one family's cards, and the assignments to pods whose annotations don't record them yet
+    (`assumed`)."""
 
     def __init__(self, family: Family, policy: str) -> None:
         self.family = family
@@ -54,7 +55,7 @@ class CardUsage:
         self._rows: dict[str, int] = {}
 
     def asks(self, cls: TaskClass) -> PodAsks | None:
-        """What pods of the class ask of cards."""
+        """The card requests of pods of the class; None if they request none."""
         if cls not in self._asks:
             if len(self._asks) > 65536:
                 self._asks.clear()
@@ -62,12 +63,12 @@ class CardUsage:
         return self._asks[cls]
 
     def error(self, asks: PodAsks) -> str:
-        """Why no card is for pods that ask so; empty where some may be."""
+        """Why no card can serve pods with these requests; empty if some may."""
         return self.family.error or asks.error
 
     def slots_of_empty(self, asks: PodAsks, count: int) -> Floats:
-        """How many pods that ask so each of `count` nodes takes, if nobody holds anything of its cards and all of them
-        are healthy; [N]."""
+        """How many pods with these requests each of `count` nodes has slots for, if all its cards are free and healthy;
+        [N]."""
         table = CardTable(policy=self.table.policy, factor=self.family.factor)
         cards = {name: tuple(replace(card, healthy=True) for card in own) for name, own in self._cards.items()}
         table.lay(cards, self._rows)
@@ -76,7 +77,7 @@ class CardUsage:
     # What the cluster says --------------------------------------------------------------------------------------------
 
     def refresh(self, state: Snapshot) -> None:
-        """Take in what changed since the last cycle."""
+        """Apply the changes since the last cycle."""
         holders = state.devices
         for uid in holders.gone:
             task = state.tasks.get(uid)
@@ -106,7 +107,7 @@ class CardUsage:
         return self.family.cards(info.node)
 
     def _recount(self, state: Snapshot, name: str) -> None:
-        """Who holds what of the node's cards, from its pods."""
+        """Recompute which pods use the node's cards, from its pods."""
         node = self.table.nodes[name]
         for uid in sorted(set[str]().union(*node.holders)):
             self.table.release(uid)
@@ -125,8 +126,8 @@ class CardUsage:
     # What the cycle decides -------------------------------------------------------------------------------------------
 
     def place(self, task: Task, node: str, asks: PodAsks, *, barred: Collection[int]) -> None:
-        """The task was placed on the node: on what is free, or on what will be. One that stays after all keeps what it
-        had."""
+        """Assign cards to a task that was placed on the node, on free cards or, if it is pipelined, on those being
+        released. A task whose eviction was rolled back keeps its cards."""
         hold = self.table.holds.get(task.uid)
         if hold is not None:
             self.table.turn(task.uid, Layer.HELD)
@@ -142,7 +143,8 @@ class CardUsage:
             self.assumed[task.uid] = found[0]
 
     def take_back(self, task: Task) -> None:
-        """The task was taken back, or is evicted: then it holds its cards until it is gone."""
+        """Undo the assignment of a task whose placement was rolled back. A task that is evicted keeps its cards until
+        it ends."""
         if task.status is TaskStatus.RELEASING:
             self.table.turn(task.uid, Layer.LEAVING)
         else:
@@ -152,7 +154,7 @@ class CardUsage:
 
 @dataclass(slots=True)
 class Shelf:
-    """The usage of cards of all families, and by what it was made."""
+    """The usage of the cards of all families, with the settings and the configuration that it was created from."""
 
     settings: Settings
     config: DeviceConfig
@@ -160,7 +162,7 @@ class Shelf:
 
 
 def card_usage_of(state: Snapshot, settings: Settings | None) -> tuple[CardUsage, ...]:
-    """The usage of the cards of this cluster, up to date; none where nothing is shared."""
+    """The up-to-date usage of this cluster's cards; empty if no cards are shared."""
     if settings is None:
         state.devices.stop()
         state.memory.pop(_MEMORY, None)
@@ -200,7 +202,7 @@ def _config(state: Snapshot, settings: Settings) -> DeviceConfig:
 
 
 def config_of(facts: Facts, settings: Settings) -> DeviceConfig:
-    """What the ConfigMap says of devices, as far as these settings go by it; the defaults where there is none."""
+    """The device configuration of the ConfigMap, as far as these settings use it; the defaults if there is none."""
     if settings.sharing is not Sharing.VGPU and not settings.npus:
         return DeviceConfig()
     found = facts.of(ConfigMap).get("/".join(settings.config_map))

@@ -1,4 +1,4 @@
-"""What watches say: objects as the API server has them, brought into the snapshot.
+"""Watch events: objects as the API server has them, applied to the snapshot.
 
 A snapshot reached by any stream of events equals the one built from the objects at its end.
 """
@@ -29,7 +29,7 @@ from vcbatch.scheduler.snapshot.snapshot import Snapshot
 
 
 class ClusterEvents:
-    """Brings what a watch says of pods, nodes and volumes into the snapshot; of gangs and queues, `gangs`."""
+    """Applies watch events of pods, nodes and volumes to the snapshot; `gangs` applies those of gangs and queues."""
 
     def __init__(self, state: Snapshot) -> None:
         self._state = state
@@ -38,7 +38,7 @@ class ClusterEvents:
     # Pods ------------------------------------------------------------------------------------------------------------
 
     def apply_pod(self, pod: Pod) -> None:
-        """A pod is there, or changed."""
+        """Add or update a pod."""
         known = self._state.tasks.get(pod.metadata.uid)
         self.gangs.changed_hands(self._state.strangers.pod(pod.metadata.uid, self._others_key(pod)))
         status = status_of(pod)
@@ -50,10 +50,10 @@ class ClusterEvents:
             self._add_pod(pod, status)
             return
         if known.status is TaskStatus.BINDING and status is TaskStatus.PENDING:
-            return  # the bind is on its way; an object from before it doesn't undo it
+            return  # the bind is in progress; an object from before it doesn't undo it
         if known.evicting and status in HOLDING:
             known.pod = pod
-            return  # the eviction is on its way
+            return  # the eviction is in progress
         if self._same_but_status(known, pod, status):
             known.pod = pod
             self._nominate(known, pod)
@@ -69,8 +69,8 @@ class ClusterEvents:
         self._add_pod(pod, status, condition=known.condition, reported=known.reported, nominated=nominated)
 
     def _nominate(self, task: Task, pod: Pod) -> None:
-        """Take over which node the pod says is kept for it, which is no reason to try it again by itself. What was
-        decided since isn't undone by an object from before."""
+        """Read the nominated node of the pod, which is no reason in itself to try the pod again. An object from before
+        a newer decision doesn't undo that decision."""
         said = pod.status.nominated_node_name
         if task.nominating:
             task.nominating = task.nominated != said
@@ -79,7 +79,7 @@ class ClusterEvents:
             self._state.note_promise(task)
 
     def delete_pod(self, uid: str) -> None:
-        """A pod is gone."""
+        """Remove a deleted pod."""
         known = self._state.tasks.get(uid)
         key = self._state.strangers.pod(uid, "")
         if known is not None:
@@ -152,11 +152,12 @@ class ClusterEvents:
         return f"{pod.metadata.namespace}/{group}" if group else ""
 
     def _others_key(self, pod: Pod) -> str:
-        """The gang that the pod belongs to where another scheduler places it; empty where that is none."""
+        """The gang of a pod that another scheduler places; empty if this scheduler places the pod or it belongs to no
+        gang."""
         return "" if pod.spec.scheduler_name in self._state.scheduler_names else self._job_key(pod)
 
     def ignore_resources(self, names: frozenset[str]) -> None:
-        """Amounts of these names count for nothing from now on, and others count again."""
+        """Ignore resources of exactly these names from now on."""
         if names == self._state.dims.ignored:
             return
         self._state.dims.ignored = names
@@ -175,15 +176,15 @@ class ClusterEvents:
     # Volumes ---------------------------------------------------------------------------------------------------------
 
     def apply_storage(self, obj: StorageObject) -> None:
-        """A claim, a volume, a class or what a node's drivers say is there, or changed."""
+        """Add or update a PersistentVolumeClaim, a PersistentVolume, a StorageClass or a CSI object of a node."""
         self._storage_changed(self._state.volumes.put(obj))
 
     def delete_storage(self, obj: StorageObject) -> None:
-        """One of these is gone."""
+        """Remove such an object."""
         self._storage_changed(self._state.volumes.drop(obj))
 
     def _storage_changed(self, news: bool) -> None:
-        """Whoever waits may be helped by it, where pods with claims are known at all."""
+        """Pending pods may fit after the change, if any known pod uses volume claims."""
         if news and self._state.classes.claiming:
             self._state.changed = True
             self._state.room_stamp += 1
@@ -191,7 +192,7 @@ class ClusterEvents:
     # Nodes -----------------------------------------------------------------------------------------------------------
 
     def apply_node(self, node: Node) -> None:
-        """A node is there, or changed. A heartbeat that changes nothing a decision reads costs a comparison."""
+        """Add or update a node. A heartbeat that changes nothing that decisions read costs one comparison."""
         if not self._state.shards.share.node(node):
             self.delete_node(node.metadata.name)
             return
@@ -224,7 +225,7 @@ class ClusterEvents:
             self._state.nodes_moved = True
 
     def delete_node(self, name: str) -> None:
-        """A node is gone; pods on it stay known until they go."""
+        """Remove a deleted node; pods on it stay known until they are deleted."""
         info = self._state.known_nodes.get(name)
         if info is None or not info.present:
             return
@@ -244,7 +245,7 @@ class ClusterEvents:
 
 
 def _of_devices(node: Node | None) -> tuple[object, ...]:
-    """What a node says of its cards."""
+    """The parts of a node that describe its device cards: annotations and capacity."""
     if node is None:
         return ()
     notes, capacity = node.metadata.annotations or {}, node.status.capacity or {}

@@ -1,4 +1,4 @@
-"""What watches say of gangs: PodGroups, the queues that they wait in, and their priority."""
+"""Watch events of gangs: PodGroups, their queues and their priority classes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vcbatch.scheduler.snapshot.snapshot import Snapshot
 
 
 class GangEvents:
-    """Brings PodGroups, queues and PriorityClasses into the snapshot."""
+    """Applies PodGroups, queues and PriorityClasses to the snapshot."""
 
     def __init__(self, state: Snapshot) -> None:
         self._state = state
@@ -21,9 +21,9 @@ class GangEvents:
     # PodGroups --------------------------------------------------------------------------------------------------------
 
     def apply_podgroup(self, group: PodGroupView) -> None:
-        """A PodGroup is there, or changed."""
+        """Add or update a PodGroup."""
         if not self._state.shards.share.owns(group.metadata):
-            self.delete_podgroup(group)  # where it was ours until its owner was known
+            self.delete_podgroup(group)  # it may have counted as this instance's until its owner was known
             self._state.elsewhere.add(group.metadata.key)
             return
         self._state.elsewhere.discard(group.metadata.key)
@@ -53,7 +53,7 @@ class GangEvents:
         return self._state.strangers.judge(group, own_pods=job is not None and bool(job.tasks))
 
     def changed_hands(self, key: str) -> None:
-        """Pods of this gang came or went, so that its PodGroup may be ours now, or another's."""
+        """Check again which scheduler the gang's PodGroup belongs to, because its pods changed."""
         group = self._state.strangers.groups.get(key)
         if group is None:
             job = self._state.jobs.get(key)
@@ -62,7 +62,7 @@ class GangEvents:
             self.apply_podgroup(group)
 
     def _group_status(self, job: Job, group: PodGroupView) -> None:
-        """Take the status over; one that we wrote ourselves is no news."""
+        """Read the status of the PodGroup; a status that this scheduler wrote itself changes nothing."""
         job.seen = msgspec.to_builtins(group.status)
         if job.seen == job.written:
             return
@@ -95,7 +95,7 @@ class GangEvents:
 
     @staticmethod
     def _regroup(job: Job, rules: tuple[SubGangRule, ...]) -> None:
-        """Sort the gang's tasks into the sub-gangs that are wanted now."""
+        """Assign the gang's tasks to the sub-gangs of these rules."""
         if rules == job.rules:
             return
         job.rules = rules
@@ -106,7 +106,7 @@ class GangEvents:
                 job.subs.setdefault(task.sub, [0] * STATUSES)[task.status] += 1
 
     def delete_podgroup(self, group: PodGroupView) -> None:
-        """A PodGroup is gone; one of the same name with another UID stays."""
+        """Remove a deleted PodGroup, unless the one known by its name has another UID."""
         self._state.elsewhere.discard(group.metadata.key)
         stranger = self._state.strangers.groups.get(group.metadata.key)
         if stranger is not None and stranger.metadata.uid == group.metadata.uid:
@@ -154,20 +154,20 @@ class GangEvents:
             self._reclass(job)
 
     def set_aside(self, job: Job, why: str) -> None:
-        """Try this gang no more, until its PodGroup or the policy changes."""
+        """Don't try this gang again until its PodGroup or the scheduler configuration changes; `why` is the reason."""
         self._enqueue_in(job, None)
         job.set_aside = why
         self._state.touched[job.key] = job
 
     def restore(self) -> None:
-        """Try gangs again that were set aside."""
+        """Try the gangs again that were set aside."""
         for job in self._state.jobs.values():
             if job.set_aside and job.group is not None:
                 job.set_aside = ""
                 self._enqueue_in(job, self._state.queues.get(job.group.spec.queue or self._state.default_queue))
 
     def class_by_queue(self, by_queue: bool) -> None:
-        """Whether pods of different queues are different classes from now on."""
+        """Whether pods of different queues belong to different classes from now on."""
         if self._state.classes.by_queue is not by_queue:
             self._state.classes.by_queue = by_queue
             for job in self._state.jobs.values():
@@ -184,7 +184,7 @@ class GangEvents:
     # Queues -----------------------------------------------------------------------------------------------------------
 
     def apply_queue(self, view: QueueView) -> None:
-        """A queue is there, or changed."""
+        """Add or update a queue."""
         queue = self._state.queues.get(view.metadata.name)
         new = queue is None
         if queue is None:
@@ -210,7 +210,8 @@ class GangEvents:
         self._state.inputs += 1
 
     def delete_queue(self, view: QueueView) -> None:
-        """A queue is gone; one of the same name with another UID stays. Its gangs are in none until it is back."""
+        """Remove a deleted queue, unless the one known by its name has another UID. Its gangs are in no queue until a
+        queue of that name is created."""
         queue = self._state.queues.get(view.metadata.name)
         if queue is None or queue.view.metadata.uid != view.metadata.uid:
             return
@@ -226,7 +227,7 @@ class GangEvents:
         return next(row for row in range(len(taken) + 1) if row not in taken)
 
     def _adopt(self, queue: Queue) -> None:
-        """Gangs that came before their queue."""
+        """Assign the gangs to the queue that named it before it was known."""
         for job in self._state.jobs.values():
             if job.group is not None and (job.group.spec.queue or self._state.default_queue) == queue.name:
                 self._enqueue_in(job, queue)
@@ -235,14 +236,14 @@ class GangEvents:
     # Priority classes -------------------------------------------------------------------------------------------------
 
     def apply_priority_class(self, view: PriorityClassView) -> None:
-        """A PriorityClass is there, or changed."""
+        """Add or update a PriorityClass."""
         if self._state.priorities.get(view.metadata.name) == view:
             return
         self._state.priorities[view.metadata.name] = view
         self._reprioritise()
 
     def delete_priority_class(self, view: PriorityClassView) -> None:
-        """A PriorityClass is gone; its gangs have the default priority."""
+        """Remove a deleted PriorityClass; its gangs get the default priority."""
         if self._state.priorities.pop(view.metadata.name, None) is not None:
             self._reprioritise()
 

@@ -1,4 +1,4 @@
-"""How a cycle moves pods in the snapshot of the cluster, by the batch, and what is done before and after it."""
+"""The snapshot of the cluster: how a cycle moves groups of pods in it, and what is done before and after the cycle."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _FORGET_CLASSES_ABOVE = 4096
 
 
 class Snapshot(Accounting):
-    """The cluster as a cycle sees it and changes it: every move of a decision can be taken back, exactly.
+    """The cluster as a cycle sees it and changes it. Every move of a decision can be rolled back exactly.
 
-    Pods of other schedulers than `scheduler_names` count where they run and are never placed; a PodGroup without a
-    queue is in `default_queue`. What isn't in its `share` is another instance's.
+    Pods of schedulers other than `scheduler_names` count on their nodes and are never placed; a PodGroup without a
+    queue is in `default_queue`. Objects outside of its `share` belong to other instances of the scheduler.
     """
 
     def __init__(self, *, scheduler_names: Collection[str], default_queue: str, share: Share = WHOLE) -> None:
@@ -36,34 +36,34 @@ class Snapshot(Accounting):
         self.by_group_uid: dict[str, Job] = {}
         """The gangs by the UIDs of their PodGroups."""
         self.elsewhere: set[str] = set()
-        """The PodGroups of which the cluster's other instances have the share, by `namespace/name`."""
+        """The PodGroups that other instances of the scheduler own, by `namespace/name`."""
         self.promised: dict[str, Promise | None] = {}
-        """The gangs of which pods say that nodes are kept for them; None where no cycle has looked at it yet."""
+        """The gangs with nominated pods, by `namespace/name`; None if no cycle has checked the nomination yet."""
 
     # What there is ----------------------------------------------------------------------------------------------------
 
     def set_phase(self, job: Job, phase: Phase) -> None:
-        """The gang's phase from now on, here and in the job table."""
+        """Set the gang's phase, here and in the job table."""
         job.phase = phase
         self.jobs_table.phase[job.row] = phase
         self.jobs_table.changed.add(job.row)
 
     def groupless(self, job: Job) -> list[Task]:
-        """The pods that wait to be placed and can't be, as the PodGroup that they name doesn't exist."""
+        """The pending pods that can't be placed because the PodGroup that they name doesn't exist."""
         if job.group is not None or job.key in self.elsewhere or job.key in self.strangers.groups:
             return []
         return [task for task in job.tasks.values() if task.status is TaskStatus.PENDING and not task.gated]
 
     def job_of_group(self, uid: str) -> Job | None:
-        """The gang of the PodGroup with this UID; None where it isn't ours, or is gone."""
+        """The gang of the PodGroup with this UID; None if this scheduler doesn't own it or it was deleted."""
         return self.by_group_uid.get(uid)
 
     def ours(self, pod: Pod) -> bool:
-        """Whether the pod is this scheduler's to place."""
+        """Whether this scheduler places the pod."""
         return pod.spec.scheduler_name in self.scheduler_names and self.shards.share.owns(pod.metadata)
 
     def note_promise(self, task: Task) -> None:
-        """Where the pod of a gang says that a node is kept for it, that is to be looked at by the next cycle."""
+        """If the pod of a gang has a nominated node, have the next cycle check the nomination."""
         if task.nominated and task.job is not None and task.status is TaskStatus.PENDING:
             self.promised.setdefault(task.job.key, None)
 
@@ -71,7 +71,7 @@ class Snapshot(Accounting):
 
     def shift(self, tasks: Sequence[Task], status: TaskStatus, rows: Sequence[int]) -> None:
         """Move tasks of one gang, sub-gang, class, role and status: from Pending to these nodes (Allocated or
-        Pipelined), or from there back to Pending, also from Binding while nobody was told."""
+        Pipelined), or from there back to Pending, also from Binding while the bind hasn't been sent."""
         first = tasks[0]
         job, cls, before = first.job, first.cls, first.status
         assert job is not None  # noqa: S101 - only tasks of gangs are decided about
@@ -129,11 +129,11 @@ class Snapshot(Accounting):
             (self.claimed.place if placing else self.claimed.take_back)(task, row)
 
     def inter_pod_watched(self, cls: TaskClass) -> bool:
-        """Whether somebody counts where pods of this class are."""
+        """Whether some affinity or topology spread term counts the nodes of pods of this class."""
         return cls.inter_pod.any or self.inter_pod.counting
 
     def bind(self, tasks: Sequence[Task]) -> None:
-        """What was Allocated is on its way to its nodes: tasks of one gang, sub-gang, class and role."""
+        """Mark Allocated tasks of one gang, sub-gang, class and role as Binding."""
         first = tasks[0]
         job = first.job
         assert job is not None  # noqa: S101 - only tasks of gangs are decided about
@@ -154,7 +154,8 @@ class Snapshot(Accounting):
             counts[a] += count
 
     def bind_failed(self, uid: str, error: str) -> None:
-        """Take an assumed bind back: the pod is pending again, and has its node still where one was kept for it."""
+        """Undo an assumed bind that failed: the pod is pending again, still nominated to its node if that is reserved
+        for it."""
         task = self.tasks.get(uid)
         if task is None:
             return
@@ -168,8 +169,8 @@ class Snapshot(Accounting):
     # Evictions --------------------------------------------------------------------------------------------------------
 
     def evict(self, task: Task) -> TaskStatus:
-        """A pod that holds its place is on its way out: what it takes counts as being released, and no rule about pods
-        sees it any more. Returns what it was, for `spare`."""
+        """Evict a running pod: its requests count as being released, and pod affinity and other rules that count pods
+        ignore it. Returns its status before, for `spare`."""
         before = task.status
         self._turn(task, TaskStatus.RELEASING, 1.0)
         if self.victims is not None:
@@ -178,20 +179,20 @@ class Snapshot(Accounting):
         return before
 
     def spare(self, task: Task, before: TaskStatus) -> None:
-        """Take an eviction back, exactly."""
+        """Roll back an eviction, exactly."""
         self._turn(task, before, -1.0)
         if self.victims is not None:
             self.victims.show(task)
         task.evicting = False
 
     def evicted(self, task: Task) -> None:
-        """The eviction is decided: until the pod is gone, rules about pods see it again, as they see every pod that is
-        ending. What it takes is worth waiting for from now on."""
+        """Commit the eviction: until the pod is deleted, rules that count pods include it again, like every terminating
+        pod. Other pods may wait for its resources from now on."""
         self._show(task, 1)
         self.room_stamp += 1
 
     def _turn(self, task: Task, status: TaskStatus, sign: float) -> None:
-        # Rules that don't count pods which are ending count it as what it is while it holds its place.
+        # Rules that leave out terminating pods count it with its status from before the eviction.
         if sign > 0:
             self._show(task, -1)
         self._book(task, -1)
@@ -206,7 +207,7 @@ class Snapshot(Accounting):
             self.touched[task.job.key] = task.job
 
     def _show(self, task: Task, step: int) -> None:
-        """Let rules about pods see the task on its node, or no longer."""
+        """Add the task to the rules that count pods on its node (`step` 1), or remove it (-1)."""
         info = self.info(task.node)
         self.volumes.moved(task, task.node, step)
         info.count_ports(task.cls.ports, step)
@@ -219,7 +220,7 @@ class Snapshot(Accounting):
             nodes.leaving[:, info.row] -= step * task.cls.request
 
     def eviction_failed(self, uid: str) -> None:
-        """An eviction that was decided couldn't be carried out: the pod holds its place again."""
+        """Undo a committed eviction that failed: the pod keeps its node."""
         task = self.tasks.get(uid)
         if task is None or not task.evicting or task.status is not TaskStatus.RELEASING:
             return
@@ -234,7 +235,7 @@ class Snapshot(Accounting):
     # Before and after a cycle -----------------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Bring the arrays in order for a cycle: columns for the nodes there are, counts of the terms in use."""
+        """Prepare the arrays for a cycle: columns for the existing nodes, counts of the terms in use."""
         if self.nodes_moved:
             self._lay_out_nodes()
         if self.nodes_moved or self.static_stamp != self._related_stamp:
@@ -258,7 +259,7 @@ class Snapshot(Accounting):
             self.classes.keep_only({t.cls for t in self.tasks.values()})
 
     def _lay_out_nodes(self) -> None:
-        """A column for each node that there is, in the order of their names, with what its pods take."""
+        """Create a column for each existing node, in order of their names, with the requests of its pods."""
         present = sorted((i for i in self.known_nodes.values() if i.present), key=lambda i: i.name)
         gone = [i for i in self.nodes.infos if not i.present]
         for info in self.nodes.relay(present):
@@ -277,7 +278,7 @@ class Snapshot(Accounting):
                 self.waiting.pop(job.key, None)
 
     def finish(self) -> None:
-        """The cycle is over: what it changed is known."""
+        """End the cycle: clear the sets of changes that it has processed."""
         self.nodes.leaving = None
         self._sort_waiting()
         self.touched.clear()

@@ -1,1 +1,1 @@
-"""Gangs that are to be near together: domains of the network, and gangs inside gangs."""
+"""Topology-aware placement: network topology domains, and sub-gangs."""

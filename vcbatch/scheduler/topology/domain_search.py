@@ -1,8 +1,8 @@
-"""Which domains of the network a gang may go to, near ones first, and how much of it fits into each by count.
+"""The network topology domains that a gang may be placed in, the lowest tiers first, and how much of it fits by count.
 
-Counts are slots, resources and filters of each node taken together, summed over the nodes of a domain: a domain in
-which too few pods of a gang find a slot each can't hold it, whatever the order in which they are placed. What passes
-is tried for real by who asks.
+Counts combine slots, resources and filters of each node, summed over the nodes of a domain: a domain in which too few
+pods of a gang have a slot can't hold it, in whatever order they are placed. Callers try to place the gang in the
+remaining domains.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Numbers = npt.NDArray[np.intp]
 _HELD = (*ALLOCATED_STATUSES, TaskStatus.PIPELINED)
 _NOBODY = (0,) * STATUSES
 MANY = float(1 << 40)
-"""More slots than any gang has pods, so that sums stay numbers."""
+"""More slots than any gang has pods, and finite, so that sums stay finite."""
 
 
 class Room(Enum):
@@ -41,13 +41,13 @@ class Room(Enum):
     FREE = auto()
     """Those that are free now."""
     FUTURE = auto()
-    """Those that are free once pods that are ending are gone."""
+    """Those that are free once terminating pods have ended."""
     EMPTY = auto()
-    """Those that there would be without any pod."""
+    """Those of the nodes without any pods."""
 
 
 class Candidate(NamedTuple):
-    """A domain that by count has room: now, or once pods that are ending are gone."""
+    """A domain with enough slots by count: `now`, or once terminating pods have ended."""
 
     domain: Domain
     now: bool
@@ -56,8 +56,8 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """Why no domain can even be looked for: `hyper_node` names where the HyperNodes make no tree, and is empty where
-    the gang names a tier that there isn't."""
+    """Why the gang has no allowed domains: `hyper_node` names the HyperNode at which they form no tree, and is empty if
+    the gang names a tier that doesn't exist."""
 
     hyper_node: str
     message: str
@@ -66,11 +66,10 @@ class Misfit:
 def domains_for(
     session: Session, job: Job, purpose: Purpose, *, sub: SubKey | None = None, within: Domain | None = None
 ) -> list[list[Domain]]:
-    """The domains in which the gang, or one of the gangs inside it, may be, and where by count it could start: groups
-    of one tier each, in the order in which they are to be tried, each by name. A gang that holds places stays within
-    the highest domain around these that its topology allows. Without a topology it is the whole cluster (`within`
-    where given); empty where there is none, or where the HyperNodes make no tree.
-    """
+    """The domains in which the gang, or its sub-gang `sub`, may be placed and by count could start: groups of one tier
+    each, in the order in which they are tried, sorted by name. A gang with placed pods stays within the highest domain
+    around these that its topology allows. Without a topology the only domain is the whole cluster (or `within`); the
+    result is empty if there is none, or if the HyperNodes form no tree."""
     search = session.shared(DomainSearch)
     if search.misfit(job) is not None:
         return []
@@ -79,7 +78,7 @@ def domains_for(
 
 
 class DomainSearch:
-    """What one cycle finds out about domains; counts are kept and follow what is placed."""
+    """The domain search of one cycle; counts are cached and follow placements."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -87,7 +86,7 @@ class DomainSearch:
         self._slots: dict[tuple[int, Room], _Slots] = {}
 
     def misfit(self, job: Job) -> Misfit | None:
-        """What keeps gangs with a topology, or this one, from any domain."""
+        """Why gangs with a topology, or this one, have no allowed domains; None if they have."""
         error = self.tree.error
         if error is not None:
             return Misfit(error.hyper_node, f"HyperNode {error.hyper_node} doesn't fit into a tree: {error.message}")
@@ -98,10 +97,10 @@ class DomainSearch:
                 return Misfit("", f"no HyperNode has the tier name {topology.tier_name!r}")
         return None
 
-    # Where it may be -------------------------------------------------------------------------------------------------
+    # Allowed domains -------------------------------------------------------------------------------------------------
 
     def limit(self, job: Job, sub: SubKey | None = None) -> int:
-        """The highest tier that the gang may span, or one of the gangs inside it."""
+        """The highest tier that the gang, or its sub-gang, may span."""
         top = int(self.tree.tiers[self.tree.top])
         whole = self._tier(job.topology, top)
         return whole if sub is None else self._tier(job.rules[sub[0]].topology, whole)
@@ -112,16 +111,16 @@ class DomainSearch:
         return self.tree.tier_names[topology.tier_name] if topology.tier is None else topology.tier
 
     def allocated(self, job: Job, sub: SubKey | None = None) -> int | None:
-        """The lowest domain around the places that the gang holds, or one of the gangs inside it; None while it holds
-        none. Where these are on nodes that aren't there, what the PodGroup says of itself."""
+        """The lowest domain around the placed pods of the gang, or of its sub-gang; None while none is placed. If their
+        nodes don't exist, the domain that the PodGroup records."""
         rows = self.rows_held(job, sub)
         if rows is None:
             return None
         return self.tree.around(rows) if rows else self.tree.index.get(job.domain)
 
     def rows_held(self, job: Job, sub: SubKey | None = None) -> list[int] | None:
-        """The rows of the nodes on which the gang, or one of those inside it, has a place, once for each pod; nodes
-        that aren't there left out. None while it has no place."""
+        """The rows of the nodes of the placed pods of the gang, or of its sub-gang, one per pod, without nodes that
+        don't exist. None while none is placed."""
         counts = job.counts if sub is None else job.subs.get(sub, _NOBODY)
         if not any(counts[status] for status in _HELD):
             return None
@@ -160,15 +159,15 @@ class DomainSearch:
         return self._session.domain_order(job, sub, found, purpose)
 
     def ranked(self, job: Job, group: Numbers, *, sub: SubKey | None = None) -> Iterator[Candidate]:
-        """Candidates of one tier, the best first: those that have the room now before those that will have it, then by
-        the plugins' points, then by name."""
+        """Candidates of one tier, the best first: those with enough free slots before those that will have them, then
+        by the plugins' scores, then by name."""
         free = self.could_hold(job, group, Room.FREE, sub=sub)
         points = self._session.domain_scores(self.request(job, sub), group)
         for i in np.lexsort((group, -points, ~free)):  # numbers follow the names
             yield Candidate(self.tree.domain(int(group[i])), bool(free[i]), float(points[i]))
 
     def request(self, job: Job, sub: SubKey | None = None) -> DomainRequest:
-        """The first tasks in order of those that are missing, and what is spare besides them."""
+        """The request of the missing tasks, the first ones in task order, and the slots of each domain beyond them."""
         runs = self._session.runs(job) if sub is None else self._runs(job, sub)
         missing = self.missing(job) if sub is None else self.missing_of(job, sub)
         amount = np.zeros(len(self._session.dims))
@@ -188,7 +187,7 @@ class DomainSearch:
     # Counts ----------------------------------------------------------------------------------------------------------
 
     def could_hold(self, job: Job, domains: Numbers, room: Room, *, sub: SubKey | None = None) -> Mask:
-        """Whether each of the domains has the slots for the pods that are needed still; [len(domains)]."""
+        """Whether each of the domains has slots for the pods that are still needed; [len(domains)]."""
         if sub is not None:
             return self.placeable(self._runs(job, sub), room)[domains] >= self.missing_of(job, sub)
         enough = self.placeable(self._session.runs(job), room)[domains] >= self.missing(job)
@@ -201,7 +200,8 @@ class DomainSearch:
         return enough
 
     def _holds_sub(self, job: Job, key: SubKey, domains: Numbers, room: Room) -> Floats:
-        """1 for each domain in which the gang inside could become whole, in one that its own topology allows."""
+        """1 for each domain in which the sub-gang could become complete, in a domain that its own topology allows; else
+        0."""
         if members_of_sub(job, key, PLACED) >= job.rules[key[0]].size:
             return np.zeros(len(domains))
         if job.rules[key[0]].topology is None:
@@ -212,25 +212,25 @@ class DomainSearch:
         return np.array([float(int(index) in holding) for index in domains])
 
     def missing(self, job: Job) -> int:
-        """How many pods the gang needs still before it can start, at least; 1 where it only grows."""
+        """The least number of pods that the gang needs before it can start; 1 if it only grows."""
         return self._session.tasks_until_ready(job, "")
 
     def missing_of(self, job: Job, key: SubKey) -> int:
-        """The same of a gang inside it."""
+        """How many pods the sub-gang lacks of its size; at least 1."""
         return max(job.rules[key[0]].size - members_of_sub(job, key, PLACED), 1)
 
     def _runs(self, job: Job, sub: SubKey) -> list[Run]:
         return [run for run in self._session.runs(job) if run.sub == sub]
 
     def placeable(self, runs: Sequence[Run], room: Room) -> Floats:
-        """How many of the pending tasks find a slot in each domain, each class counted as if it were alone; [D]."""
+        """How many of the pending tasks have a slot in each domain, each class counted alone; [D]."""
         total = np.zeros(len(self.tree))
         for cls, count in tasks_by_class(runs):
             total += np.minimum(self.slots(cls, room), count)
         return total
 
     def slots(self, cls: TaskClass, room: Room) -> Floats:
-        """How many tasks of the class each domain has a slot for; [D]."""
+        """How many tasks of the class each domain has slots for; [D]."""
         known = self._slots.get((cls.id, room))
         if known is None:
             known = self._slots[cls.id, room] = _Slots(self._session, self.tree, cls, room)
@@ -241,7 +241,7 @@ _ROOMS = {Purpose.ALLOCATE: Room.FUTURE, Purpose.EVICT: Room.EMPTY}
 
 
 def tasks_by_class(runs: Sequence[Run]) -> list[tuple[TaskClass, int]]:
-    """How many pending tasks of each class the runs have; classes that can't be placed left out."""
+    """The number of pending tasks of each class in the runs; classes that can't be placed are left out."""
     counts: dict[int, tuple[TaskClass, int]] = {}
     for run in runs:
         if not run.cls.unsupported:
@@ -250,12 +250,12 @@ def tasks_by_class(runs: Sequence[Run]) -> list[tuple[TaskClass, int]]:
 
 
 def pending(run: Run) -> int:
-    """How many tasks of the run have no place yet."""
+    """The number of pending tasks in the run."""
     return sum(1 for task in run.tasks if task.status is TaskStatus.PENDING)
 
 
 class _Slots:
-    """The slots of one class by node and by domain. Only nodes on which something changed are counted again."""
+    """The slots of one class by node and by domain. Only changed nodes are recounted."""
 
     __slots__ = ("_by_domain", "_cls", "_cursor", "_room", "_session", "_slots", "_tree")
 

@@ -1,7 +1,7 @@
-"""The domains of the network: the HyperNodes of the cluster as a tree over the rows of the node table.
+"""Network topology domains: the HyperNodes of the cluster as a tree over the rows of the node table.
 
-The tree is made again only when a HyperNode or the names and labels of nodes changed; which nodes a selector chooses
-is kept from one time to the next (`vcbatch.api.topology`).
+The tree is rebuilt only when a HyperNode or the names and labels of nodes changed; the nodes that a selector matches
+are cached (`vcbatch.api.topology`).
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ from vcbatch.scheduler.snapshot.snapshot import Snapshot
 _MEMORY: Final = "domains"
 _NONE: Final = -1
 _FATAL: Final = (HyperNodeReason.CYCLE, HyperNodeReason.SEVERAL_PARENTS, HyperNodeReason.TIER_ORDER)
-"""Flaws that keep HyperNodes from being a tree. A member that doesn't exist (yet) is none of them."""
+"""Errors because of which HyperNodes form no tree. A member that doesn't exist (yet) isn't one."""
 
 
 @dataclass(frozen=True, slots=True)
 class TreeError:
-    """Why the HyperNodes make no tree, with the first one by name at which that shows."""
+    """Why the HyperNodes form no tree, with the first one by name that shows it."""
 
     hyper_node: str
     message: str
 
 
 class Domains:
-    """The tree. Domains are numbered by tier and name; the last is the whole cluster, above all that have no parent.
+    """The tree. Domains are numbered by tier and name; the last is the whole cluster, the parent of all that have none.
 
     Attributes:
         names: by number.
         tiers: by number, [D]; the whole cluster has one more than the highest.
-        parent: the number of the next domain up, [D]; -1 of the whole cluster.
-        rows: of each domain the rows of its nodes, ascending.
-        leaf: of each node the lowest domain that it is in, [N].
-        levels: the tiers that there are, ascending, that of the whole cluster included.
-        within: of each level and node the domain, -1 where there is none, [T, N].
-        lineage: of each level and domain the domain that has it below it or is it, -1 where there is none, [T, D].
-        tier_names: the lowest tier that goes by each name.
-        error: why it is no tree; what it says of domains holds only where this is None.
+        parent: the number of the parent domain, [D]; -1 for the whole cluster.
+        rows: by domain, the rows of its nodes, ascending.
+        leaf: by node, its lowest domain, [N].
+        levels: the existing tiers, ascending, that of the whole cluster included.
+        within: by level and node, the domain, -1 if there is none, [T, N].
+        lineage: by level and domain, the domain that is its ancestor or itself, -1 if there is none, [T, D].
+        tier_names: the lowest tier with each name.
+        error: why it is no tree; the other attributes are valid only if this is None.
     """
 
     def __init__(self, places: Mapping[str, Place], tier_names: Mapping[str, int], infos: Sequence[NodeInfo]) -> None:
@@ -80,7 +80,7 @@ class Domains:
         self._first, self._last = self._numbered()
 
     def _laid(self) -> TreeError | None:
-        """Enter which domain each node is in at each level; a node in two branches is an error."""
+        """Set the domain of each node at each level; returns an error if a node is in two branches."""
         level = {tier: i for i, tier in enumerate(self.levels)}
         highest = np.full(self.leaf.shape, _NONE, dtype=np.intp)
         for d in range(self.top + 1):
@@ -117,18 +117,18 @@ class Domains:
         return Domain(index, self.names[index], int(self.tiers[index]), self.rows[index])
 
     def path(self, index: int) -> Iterator[int]:
-        """The domain and all above it, upwards."""
+        """The domain and its ancestors, upwards."""
         while index != _NONE:
             yield index
             index = int(self.parent[index])
 
     def meet(self, one: int, other: int) -> int:
-        """The lowest domain that has both below it or is one of them."""
+        """The lowest common ancestor of both, or one of them."""
         above = set(self.path(one))
         return next(index for index in self.path(other) if index in above)
 
     def around(self, rows: Sequence[int]) -> int | None:
-        """The lowest domain that has all these nodes; None of no nodes."""
+        """The lowest domain that has all these nodes; None without nodes."""
         if not len(rows):
             return None
         leaves = np.unique(self.leaf[np.asarray(rows, dtype=np.intp)])
@@ -138,7 +138,7 @@ class Domains:
         return index
 
     def highest(self, index: int, tier: int) -> int | None:
-        """The highest domain up to this tier that has the domain below it or is it; None where it is higher itself."""
+        """The highest ancestor up to this tier, or the domain itself; None if its own tier is higher."""
         found = None
         for above in self.path(index):
             if self.tiers[above] > tier:
@@ -147,26 +147,27 @@ class Domains:
         return found
 
     def below(self, root: int, tier: int) -> npt.NDArray[np.intp]:
-        """The root and all domains below it, up to this tier, in the order of their numbers."""
+        """The root and its descendants up to this tier, in the order of their numbers."""
         return np.flatnonzero(self._inside(root) & (self.tiers <= tier))
 
     def is_leaf(self, index: int) -> bool:
-        """Whether there is no domain below it."""
+        """Whether the domain has no child domains."""
         return not (self.parent == index).any()
 
     def meeting_tiers(self, index: int) -> npt.NDArray[np.int64]:
-        """The tier at which each domain meets this one, [D]."""
+        """The tier of the lowest common ancestor of each domain and this one, [D]."""
         tiers = np.full(len(self), int(self.tiers[self.top]), dtype=np.int64)
         for above in reversed(list(self.path(index))):
             tiers[self._inside(above)] = self.tiers[above]
         return tiers
 
     def _inside(self, root: int) -> npt.NDArray[np.bool_]:
-        """Whether each domain is the root or below it, [D]."""
+        """Whether each domain is the root or its descendant, [D]."""
         return (self._first >= self._first[root]) & (self._first < self._last[root])
 
     def _numbered(self) -> tuple[Rows, Rows]:
-        """Numbers in an order in which all below a domain follow it, and the number after the last of these, [D]."""
+        """Preorder numbers, so that the descendants of a domain follow it, and the number after the last descendant,
+        [D]."""
         sizes = np.ones(len(self), dtype=np.intp)
         for index in range(self.top):  # children have lower numbers than their parents
             sizes[self.parent[index]] += sizes[index]
@@ -180,7 +181,7 @@ class Domains:
         return first, first + sizes
 
     def sums(self, values: Floats) -> Floats:
-        """Of values per node, [N], the sum in each domain, [D]."""
+        """The sum in each domain, [D], of values per node, [N]."""
         total = np.zeros(len(self))
         for domains in self.within:
             there = domains != _NONE
@@ -188,12 +189,12 @@ class Domains:
         return total
 
     def add(self, sums: Floats, rows: Rows, more: Floats) -> None:
-        """Add to the sums, [D] or [K, D], what the values of these nodes grew by, [len(rows)] or [K, len(rows)]."""
+        """Add the increases of the values of these nodes, [len(rows)] or [K, len(rows)], to the sums, [D] or [K, D]."""
         for i, row in enumerate(rows):
             sums[..., self.around_row(int(row))] += more[..., i, None]
 
     def around_row(self, row: int) -> Rows:
-        """The domains that a node is in, from the lowest up."""
+        """The domains of a node, from the lowest up."""
         leaf = int(self.leaf[row])
         known = self._paths.get(leaf)
         if known is None:
@@ -210,7 +211,7 @@ def _flaw_of(places: Mapping[str, Place], ordered: Sequence[str]) -> TreeError |
 
 
 class _Keeper:
-    """The tree of a snapshot, and what it was made of."""
+    """The tree of a snapshot, and the inputs that it was built from."""
 
     def __init__(self) -> None:
         self._topology = Topology()
@@ -254,7 +255,7 @@ class _Keeper:
 
 
 def domains_of(state: Snapshot) -> Domains:
-    """The tree as the snapshot has it. Good for the cycle: nodes and HyperNodes don't change in one."""
+    """The tree of the snapshot. Valid for the whole cycle, because nodes and HyperNodes don't change in one."""
     keeper: _Keeper | None = state.memory.get(_MEMORY)
     if keeper is None:
         keeper = state.memory[_MEMORY] = _Keeper()
@@ -262,5 +263,5 @@ def domains_of(state: Snapshot) -> Domains:
 
 
 def changed_rows(log: Sequence[tuple[object, Sequence[int]]], cursor: int) -> Rows:
-    """The rows of the nodes that the placer's log names from there on, each once, ascending."""
+    """The rows of the nodes that the placer's log names from `cursor` on, each once, ascending."""
     return np.array(sorted({int(row) for _, rows in log[cursor:] for row in rows}), dtype=np.intp)

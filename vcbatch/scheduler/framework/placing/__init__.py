@@ -1,1 +1,1 @@
-"""On which nodes the tasks of a gang go, by exact greedy choice."""
+"""The choice of nodes for the tasks of a gang, by exact greedy placement."""

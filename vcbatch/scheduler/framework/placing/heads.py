@@ -1,8 +1,8 @@
-"""The best nodes for the next tasks of one class: exact greedy choice, kept up while others change nodes.
+"""The best nodes for the next tasks of one class: exact greedy choice, kept up to date while others change nodes.
 
-What a node would score with 0, 1, 2 … more tasks of a class depends on that node only, so it is computed for all nodes
-and several depths in one go. A task's place is then one look for the best head; as long as nobody else changes nodes,
-the places of many tasks are found together (`merged`), whichever gangs they are of.
+The score of a node with 0, 1, 2 … more tasks of a class depends on that node only, so it is computed for all nodes and
+several depths at once. The node of a task is then the one with the best head; as long as no other view changes nodes,
+the nodes of many tasks are found together (`merged`), whichever gangs the tasks belong to.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ if TYPE_CHECKING:
 NO: Final = -np.inf
 """The head of a node that takes no task."""
 DEPTH: Final = 8
-"""For how many tasks on each node scores are computed at once."""
+"""For how many tasks per node scores are computed at once."""
 _BULK: Final = 16
-"""From so many tasks on their places are found together."""
+"""The number of tasks from which on their nodes are found together."""
 _UNDISTURBED: Final = 2
-"""After so many turns in which nobody else changed a node, also those of fewer are; at once where only tasks of the
-class are to come."""
+"""The number of turns without other changes of nodes after which also the nodes of fewer tasks are found together; 0 if
+only tasks of the class are to come."""
 _AHEAD: Final = (64, 1 << 14)
-"""For how many tasks places are found ahead, where others may change nodes first, and at most."""
+"""For how many tasks nodes are found ahead: where others may change nodes first, and at most."""
 _FURTHER: Final = 4
-"""For how many times as many the next time, if nobody changed a node meanwhile."""
+"""The factor by which that number grows if no node changed in the meantime."""
 _DEEPER: Final = 8
-"""How many times as many scores are computed of nodes of which not enough are known."""
+"""The factor by which more scores are computed of nodes whose known ones don't suffice."""
 
 
 class _Bank:
-    """Scores and slots of a class by the amounts on a node. Nodes of one make go through the same few states, so most
-    nodes that changed have been scored before, as another one."""
+    """Scores and slots of a class by the quantities on a node. Nodes of one type pass through the same few states, so
+    most nodes that changed have a state that was scored before on another node."""
 
     MOST = 1 << 14
-    """States kept, so that a cluster in which no two nodes are alike costs no more than this."""
+    """The most states that are kept, which limits the cost in a cluster in which no two nodes are equal."""
 
     __slots__ = ("_cls", "_known", "_placer", "_slots", "_table")
 
@@ -57,7 +57,8 @@ class _Bank:
         self._slots: Floats = np.zeros(64)
 
     def read(self, rows: Rows, placed: int = 0) -> tuple[Floats, Floats]:
-        """Scores [D, M] and slots [M] of these nodes, their filters aside, with `placed` tasks on their way there."""
+        """Scores [D, M] and slots [M] of these nodes, filters aside, with `placed` more tasks that are being placed
+        there."""
         states = self._states(rows, placed)
         if len(self._known) + len(states) > self.MOST:
             self._known.clear()
@@ -93,10 +94,10 @@ class _Bank:
 
 
 class View:
-    """The heads of one class over some nodes: what the next task would score on each, and `-inf` where it can't go.
+    """The heads of one class on some nodes: the score of the next task on each, and `-inf` where it can't be placed.
 
-    `table[d, n]` is the score with d more tasks than when the column was computed, `slots[n]` how many fitted then,
-    and `at[n]` how many were placed since. Columns that others changed are computed again on the next use.
+    `table[d, n]` is the score with d more tasks than when the column was computed, `slots[n]` how many fitted then, and
+    `at[n]` how many were placed since. Columns that others changed are recomputed on the next use.
     """
 
     __slots__ = (
@@ -139,8 +140,8 @@ class View:
         self._prefer()
 
     def take(self, count: int) -> list[int]:
-        """Choose nodes for up to `count` tasks, in placing order; fewer when there is no room. The caller places them
-        before the view is used again."""
+        """Choose nodes for up to `count` tasks, in placement order; fewer if there are no more slots. The caller places
+        the tasks before the view is used again."""
         self._refresh()
         taken = self._ahead[self._next : self._next + count]
         self._next += len(taken)
@@ -154,7 +155,7 @@ class View:
         return [int(self.rows[i]) for i in taken] if len(self.rows) != len(self.placer.nodes) else taken
 
     def known(self, count: int) -> list[int] | None:
-        """What `take` chooses, of a view over all nodes, where that is known without another look; else None."""
+        """What `take` would return, for a view of all nodes, if it is known without computation; else None."""
         self._refresh()
         end = self._next + count
         if end > len(self._ahead):
@@ -163,7 +164,7 @@ class View:
         return taken
 
     def take_leaning(self, count: int, leaning: Leaning) -> list[int]:
-        """`take`, with points that move with each task."""
+        """`take` with scores that change with each placement."""
         self._refresh()
         self._settle(())
         taken: list[int] = []
@@ -178,7 +179,7 @@ class View:
         return [int(self.rows[i]) for i in taken]
 
     def _start_over(self) -> None:
-        """Look no further ahead than is of use, whoever may change nodes: all the way where nobody else is to come."""
+        """Reset how far ahead nodes are found: as far as possible if no other class is to be placed."""
         alone = self.placer.expects_only(self.cls, least=_BULK)
         self._horizon = _AHEAD[1 if alone else 0]
         self._patience = 0 if alone else _UNDISTURBED
@@ -187,7 +188,7 @@ class View:
     # One after the other ---------------------------------------------------------------------------------------------
 
     def _step(self, count: int, taken: list[int]) -> None:
-        """Take up to `count` more nodes, looking for the best each time."""
+        """Take up to `count` more nodes, finding the best each time."""
         best, value, after = 0, NO, NO
         for _ in range(count):
             if value == NO or after < value:  # else the node is still the first of the best
@@ -202,7 +203,7 @@ class View:
             after = float(self.head[best])
 
     def _fill(self, best: int, taken: list[int]) -> None:
-        """One more task is on its way to this node, the last one taken."""
+        """Advance the head of this node by one task, the last one in `taken`."""
         step = int(self.at[best]) + 1
         if step >= self.slots[best]:
             score = NO
@@ -223,7 +224,7 @@ class View:
     # Many at once ----------------------------------------------------------------------------------------------------
 
     def _leap(self, count: int, taken: list[int]) -> None:
-        """Take up to `count` more nodes, and know for later which come next."""
+        """Take up to `count` more nodes, and keep the nodes found beyond these for later calls."""
         while count:
             self._ahead = self._next_places(count, taken)
             self._next = min(count, len(self._ahead))
@@ -236,8 +237,8 @@ class View:
         self._horizon = min(_FURTHER * self._horizon, _AHEAD[1])
 
     def _next_places(self, count: int, taken: list[int]) -> list[int]:
-        """The nodes of the next tasks, usually of `count` or more, in placing order; none where no node takes one.
-        Tasks `taken` are on their way to their nodes."""
+        """The nodes of the next tasks, usually `count` or more, in placement order; empty if no node takes one. The
+        tasks `taken` are being placed."""
         expected = self.placer.expected(self.cls)
         most = max(count, min(self._horizon, expected) if expected > 0 else self._horizon)
         nodes = greatest(self.head, most)
@@ -254,7 +255,7 @@ class View:
         return self._while_preferred(places[:certain])
 
     def _stacks(self, nodes: Rows) -> Stacks:
-        """What these nodes would score with 0, 1, 2 … more tasks, as far as it was computed."""
+        """The scores of these nodes with 0, 1, 2 … more tasks, as far as they are computed."""
         steps = self.at[nodes]
         index = steps + np.arange(DEPTH)[:, None]
         values = self.table[np.minimum(index, DEPTH - 1), nodes]
@@ -264,7 +265,7 @@ class View:
         return Stacks(nodes, values, DEPTH - steps, self.slots[nodes] > DEPTH)
 
     def _dig(self, piles: Sequence[Stacks], places: Rows, depth: int, taken: Sequence[int]) -> Stacks:
-        """The stacks of which not enough is known for these places, as deep as this, if they are."""
+        """The stacks whose known items don't suffice for these nodes, with up to `depth` items."""
         times = np.bincount(places, minlength=len(self.rows))
         short = [pile.names[pile.more & (times[pile.names] >= pile.known)] for pile in piles]
         groups = list(_by_count(np.concatenate(short), taken))
@@ -282,8 +283,8 @@ class View:
         return Stacks(names, np.concatenate(parts, axis=1), known, np.concatenate(slots) > depth)
 
     def _while_preferred(self, places: Rows) -> list[int]:
-        """These places up to the first after which preferences, which are normalised over the nodes that are open,
-        are other points."""
+        """These nodes up to the first after which the preferences, which are normalised over the nodes that still have
+        slots, change."""
         if self.bonus is not None:
             nodes, last, counts = np.unique(places[::-1], return_index=True, return_counts=True)
             full = counts >= self.slots[nodes] - self.at[nodes]
@@ -296,8 +297,8 @@ class View:
         return places.tolist()
 
     def _settle(self, taken: Sequence[int]) -> None:
-        """Bring heads up to the places that were handed out of those found ahead, and forget the others. Tasks `taken`
-        are still on their way."""
+        """Update the heads for the nodes that were returned of those found ahead, and drop the others. The tasks
+        `taken` are still being placed."""
         given, self._ahead, self._next = self._ahead[: self._next], [], 0
         if not given:
             return
@@ -318,7 +319,7 @@ class View:
                 self.head[nodes] = heads + self.bonus[nodes]
 
     def _deeper(self, rows: Rows, placed: int) -> tuple[Floats, Floats]:
-        """The columns of nodes that were taken as deep as their columns go, `placed` times just now."""
+        """The columns of nodes that were taken to the end of their columns, `placed` times in this call."""
         return self._column(rows, placed) if self.bank is None else self.bank.read(rows, placed)
 
     def _refresh(self) -> None:
@@ -349,7 +350,7 @@ class View:
         self._prefer()
 
     def _prefer(self) -> None:
-        """Add the preferences, normalised over the nodes where a task could go now."""
+        """Add the preferences, normalised over the nodes with a slot."""
         if not self.static.preferences:
             return
         open_ = self.base != NO
@@ -357,13 +358,13 @@ class View:
         self.head = self.base if self.bonus is None else self.base + self.bonus
 
     def _column(self, rows: Rows, placed: int) -> tuple[Floats, Floats]:
-        """Scores at all depths of some nodes, `placed` tasks being on their way there, [D, M], and how many tasks
-        they take beyond those, [M]."""
+        """Scores at all depths of some nodes with `placed` tasks being placed there, [D, M], and the slots left beyond
+        those, [M]."""
         return self.placer.score(self.cls, self.static.mask, rows, placed, promising=self.promising)
 
 
 def _by_count(nodes: Rows, taken: Sequence[int]) -> Iterator[tuple[int, Rows]]:
-    """The nodes by how often they were taken."""
+    """The nodes grouped by how often they were taken."""
     if not taken:
         if len(nodes):
             yield 0, nodes
@@ -377,7 +378,7 @@ def _by_count(nodes: Rows, taken: Sequence[int]) -> Iterator[tuple[int, Rows]]:
 
 
 def bonus_of(preferences: Sequence[Preference], rows: Rows, candidates: Mask) -> Floats | None:
-    """The weighted sum of preferences for these rows; None where it is the same for every candidate."""
+    """The weighted sum of the preferences for these rows; None if it is the same for every candidate."""
     total: Floats | None = None
     for preference in preferences:
         raw = preference.raw[rows]
@@ -389,7 +390,7 @@ def bonus_of(preferences: Sequence[Preference], rows: Rows, candidates: Mask) ->
 
 
 def normalised(raw: Floats, candidates: Mask, how: Normalise) -> Floats:
-    """Raw points as 0 to 100 over the candidates (kube-scheduler's DefaultNormalizeScore)."""
+    """Raw scores scaled to 0 to 100 over the candidates (kube-scheduler's DefaultNormalizeScore)."""
     if how is Normalise.NONE:
         return raw
     most = float(raw[candidates].max())

@@ -22,7 +22,7 @@ class Stacks:
         names: their numbers, [C].
         values: items from the top down, `-inf` below the last; [D, C].
         known: how many items are known, [C].
-        more: whether there are others below these, [C].
+        more: whether there are unknown items below these, [C].
     """
 
     names: Rows
@@ -31,17 +31,17 @@ class Stacks:
     more: Mask
 
     def without(self, names: Rows) -> Stacks:
-        """The others."""
+        """The stacks other than the named ones."""
         others = ~np.isin(self.names, names)
         return Stacks(self.names[others], self.values[:, others], self.known[others], self.more[others])
 
 
 def merged(piles: Sequence[Stacks], most: int) -> tuple[Rows, int]:
-    """From which stack items are taken one by one, at most so many, and up to where that is certain: afterwards an item
-    that isn't known might be better.
+    """The stacks from which items are taken one by one, at most `most`, and how many of these are certain: after that
+    an item that isn't known might be better.
 
-    Each time the best top item is taken, of equals that of the stack with the smallest number. An item that is better
-    than one above it is taken right after that one; so stacks go in the order of the least item met so far, and one
+    Each time the best top item is taken, among equals that of the stack with the smallest number. An item that is
+    better than one above it is taken right after that one; so stacks are ordered by the least item met so far, and one
     sort replaces the walk: by that, then by stack, then from top to bottom. The numbers of a single pile ascend.
     """
     least = [np.minimum.accumulate(pile.values, axis=0).ravel(order="F") for pile in piles]  # stack by stack
@@ -55,15 +55,15 @@ def merged(piles: Sequence[Stacks], most: int) -> tuple[Rows, int]:
 
 
 def _items(pile: Stacks, values: Floats, enough: float) -> tuple[Floats, Rows, Mask]:
-    """The items, stack by stack and each from the top down, that are worth as much as this: their values, the numbers
-    of their stacks, and whether each is the last that is known of a stack with others below."""
+    """The items with at least this value, stack by stack and each from the top down: their values, the numbers of their
+    stacks, and whether each is the last known one of a stack with more below."""
     items = np.flatnonzero(values >= enough)
     stacks, depths = np.divmod(items, len(pile.values))
     return values[items], pile.names[stacks], pile.more[stacks] & (depths == pile.known[stacks] - 1)
 
 
 def greatest(values: Floats, most: int) -> Rows:
-    """Where the greatest values are, in ascending order, at most so many; of equal ones the first, and none that is
+    """The indexes of the greatest values, ascending, at most `most`; of equal values the first ones, and none that is
     `-inf`."""
     least = _nth(values, most)
     if least < _LEAST:
@@ -78,6 +78,6 @@ _LEAST = np.finfo(np.float64).min
 
 
 def _nth(values: Floats, most: int) -> float:
-    """The least of so many greatest values; `-inf` where there are no more."""
+    """The `most`-th greatest value; `-inf` if there are no more values than that."""
     at = len(values) - most
     return float(np.partition(values, at)[at]) if at > 0 else -np.inf

@@ -1,4 +1,4 @@
-"""Where tasks go: exact greedy placement of many identical tasks.
+"""Exact greedy placement of many identical tasks.
 
 The result is that of placing one task after the other on the node with the highest score, the first by name among
 equals, re-scoring after each.
@@ -24,9 +24,9 @@ from vcbatch.scheduler.snapshot.snapshot import Snapshot
 
 
 class Placer:
-    """Chooses nodes for tasks on the snapshot as it is; what it chose is placed by the caller.
+    """Chooses nodes for tasks on the present snapshot; the caller places the tasks there.
 
-    `log` has which nodes were changed by which view, so that each view re-scores no more than what others changed.
+    `log` records which view changed which nodes, so that each view re-scores only what others changed.
     """
 
     def __init__(self, state: Snapshot, plugins: PluginSet, cache: StaticCache) -> None:
@@ -35,8 +35,8 @@ class Placer:
         self.plugins = plugins
         self.log: list[tuple[View | None, Sequence[int]]] = []
         self._expected: Counter[int] = Counter()
-        """By class id: for how many tasks more places are likely to be asked for. Only how far views look ahead goes by
-        it."""
+        """By class id, the number of further tasks that are likely to need nodes. Only how far views compute ahead
+        depends on it."""
         self._expected_in_all = 0
         self._cache = cache
         self._views: dict[int, View] = {}
@@ -47,13 +47,13 @@ class Placer:
         hard = state.shards.share.mode is ShardingMode.HARD
         self._always = (Rejection(OUTSIDE, ~shard, temporary=~shard),) if shard is not None and hard else ()
         self.groups: Sequence[Rows] | None = None
-        """The rows of the nodes that are asked first, and of those that are asked after them; None where all are asked
+        """The rows of the nodes that are tried first, and of those that are tried after them; None if all are tried
         together."""
         if shard is not None and not hard:
             self.groups = (np.flatnonzero(shard), np.flatnonzero(~shard))
 
     def static(self, cls: TaskClass) -> StaticNodes:
-        """What plugins say of the nodes for pods of the class by what nodes are, whoever is on them."""
+        """The results of filters and preferences for pods of the class that depend on the nodes alone, not on pods."""
         return self._cache.of(
             cls.profile,
             stamp=self.state.static_stamp,
@@ -64,24 +64,24 @@ class Placer:
         )
 
     def release(self) -> None:
-        """Let go of what it found out about classes, as each of these views names it."""
+        """Drop the cached views, each of which refers back to this object."""
         vars(self).clear()
 
     def _grouped(self, within: Rows | None) -> Sequence[Rows | None]:
-        """Those of the rows `within` (None: all) that are asked together, group after group."""
+        """The rows of `within` (None: all) by group of nodes that are tried together, group after group."""
         if self.groups is None:
             return (within,)
         return self.groups if within is None else [np.intersect1d(group, within) for group in self.groups]
 
     def slots(self, cls: TaskClass, rows: Rows, *, promising: bool) -> Floats:
-        """How many tasks of the class the nodes of these rows take, filters included, on what is free or, `promising`,
-        on what will be; [len(rows)]."""
+        """How many tasks of the class these nodes have slots for, filters included, on free resources or, with
+        `promising`, also on those being released; [len(rows)]."""
         columns = Columns(self.nodes, cls, rows, self._depths_of(cls, 0, 1), promising=promising)
         return self._slots(cls, self.static(cls).mask, columns, promising=promising)
 
     def places(self, runs: Sequence[Run], rows: Rows, *, promising: bool) -> dict[int, tuple[int, float]]:
-        """By class id, how many tasks of these runs there are, and how many the nodes of these rows take if they get no
-        others, as `slots`."""
+        """By class id, the number of tasks in these runs, and the number of slots that these nodes have for that class
+        alone, as in `slots`."""
         classes = {run.cls.id: run.cls for run in runs}
         counts: Counter[int] = Counter()
         for run in runs:
@@ -94,8 +94,8 @@ class Placer:
     def on_idle(
         self, cls: TaskClass, count: int, *, within: Rows | None = None, leaning: Leaning | None = None
     ) -> list[int]:
-        """Nodes for up to `count` tasks on what is free and not promised; only those of the rows `within`, ascending,
-        where given."""
+        """Nodes for up to `count` tasks on free resources that no other task is pipelined on; only among the rows
+        `within`, ascending, if given."""
         taken: list[int] = []
         for rows in self._grouped(within):
             if len(taken) < count:
@@ -103,7 +103,8 @@ class Placer:
         return taken
 
     def known(self, cls: TaskClass, count: int) -> list[int] | None:
-        """What `on_idle` answers for so many tasks anywhere, where that is known without another look; else None."""
+        """What `on_idle` would return for that many tasks on any node, if it is known without computation; else
+        None."""
         view = self._views.get(cls.id)
         rows = None if view is None else view.known(count)
         if rows:
@@ -127,16 +128,16 @@ class Placer:
         return rows
 
     def expect(self, cls: TaskClass, count: int) -> None:
-        """Places for so many tasks more are likely to be asked for; fewer where it is negative."""
+        """Note that `count` more tasks are likely to need nodes; fewer if it is negative."""
         self._expected[cls.id] += count
         self._expected_in_all += count
 
     def expected(self, cls: TaskClass) -> int:
-        """For how many tasks of the class more places are likely to be asked for; 0 or less where nobody knows."""
+        """For how many more tasks of the class nodes are likely to be needed; 0 or less if that isn't known."""
         return self._expected[cls.id]
 
     def expects_only(self, cls: TaskClass, *, least: int) -> bool:
-        """Whether all tasks that are likely to come are of this class, and so many at least."""
+        """Whether all tasks that are likely to come are of this class, and there are at least `least` of them."""
         return self._expected[cls.id] >= max(least, self._expected_in_all)
 
     def _chosen(self, view: View | None, cls: TaskClass, rows: Sequence[int]) -> None:
@@ -146,8 +147,8 @@ class Placer:
     def on_releasing(
         self, cls: TaskClass, count: int, *, within: Rows | None = None, leaning: Leaning | None = None
     ) -> list[int]:
-        """Nodes for up to `count` tasks on what will be free once ending pods are gone, `within` as before. Only for
-        tasks that `on_idle` found nothing for."""
+        """Nodes for up to `count` tasks on resources that terminating pods release, `within` as in `on_idle`. Only for
+        tasks that `on_idle` found no node for."""
         taken: list[int] = []
         for rows in self._grouped(within):
             if len(taken) < count:
@@ -172,8 +173,8 @@ class Placer:
     def one(
         self, task: Task, *, only: int | None = None, within: Rows | None = None, leaning: Leaning | None = None
     ) -> tuple[int, bool] | None:
-        """The node for one task whose place depends on other pods, and whether it is free now; None where there is
-        none. `only` is the row of the one node that is asked, `within` the rows of those that are."""
+        """The node for one task whose placement depends on other pods, and whether it fits on free resources there;
+        None if no node fits. `only` is the row of the only node to try, `within` are the rows of those to try."""
         cls = task.cls
         static = self.static(cls)
         allowed = static.mask.copy()
@@ -198,7 +199,7 @@ class Placer:
     def _best(
         self, task: Task, static: StaticNodes, rows: Rows, leaning: Leaning | None, *, promising: bool
     ) -> int | None:
-        """The best of these nodes that has room for the task."""
+        """The best of these nodes that has a slot for the task; None if none has."""
         if not len(rows):
             return None
         heads = self.score(task.cls, static.mask, rows, 0, promising=promising, depth=1)[0][0]
@@ -222,18 +223,19 @@ class Placer:
 
     @property
     def releases(self) -> bool:
-        """Whether anything is being released."""
+        """Whether any resources are being released."""
         return len(self._releasing_rows()) > 0
 
     def couples(self, task: Task) -> bool:
         return any(plugin.couples(task) for plugin in self.plugins.pickers)
 
     def returned(self, rows: Sequence[int]) -> None:
-        """Tasks were taken back from these nodes."""
+        """Note that placements on these nodes were rolled back."""
         self.log.append((None, rows))
 
     def points(self, cls: TaskClass, rows: Rows) -> Floats:
-        """What a task of the class would score by what is on these nodes, whether or not they have room for it; [M]."""
+        """The score of a task of the class by the pods and resources on these nodes, whether or not it fits there;
+        [M]."""
         depths = self._depths.get((cls.id, 0, 1))
         if depths is None:
             depths = self._depths[cls.id, 0, 1] = Depths(self.nodes, cls, 0, 1)
@@ -246,7 +248,7 @@ class Placer:
         return total[0]
 
     def state_of(self, row: int) -> bytes:
-        """All amounts of a node that scores go by."""
+        """All quantities of a node that scores depend on, as bytes."""
         nodes = self.nodes
         parts = [nodes.alloc[:, row], nodes.load[:, row], nodes.releasing[:, row]]
         if nodes.leaving is not None:
@@ -260,8 +262,8 @@ class Placer:
         return np.logical_and.reduce([(table[:, rows] == table[:, [row]]).all(axis=0) for table in tables])
 
     def preferred(self, task: Task, rows: Rows, *, coupled: bool) -> Floats:
-        """What is added to that by what the nodes are and, where pods decide about each other, by which pods are where;
-        normalised over these nodes, [M]."""
+        """The scores to be added to `points`: preferences by properties of the nodes and, for coupled tasks, by the
+        pods on them; normalised over these nodes, [M]."""
         static = self.static(task.cls)
         total: Floats = np.zeros(len(rows))
         bonus = bonus_of(static.preferences, rows, np.ones(len(rows), dtype=bool)) if len(rows) else None
@@ -274,15 +276,15 @@ class Placer:
         return total
 
     def will_take(self, task: Task, row: int, *, coupled: bool) -> bool:
-        """Whether the node has room for the task once everything that is ending there is gone, and the filters, as
-        the snapshot is now, let it in."""
+        """Whether the task fits on the node once all terminating pods there have ended, and passes the filters on the
+        present snapshot."""
         room = self.nodes.future_of(row)[task.cls.needed]
         if not (task.cls.need[:, 0] < room + EPS).all():
             return False
         return self.admits(task, row, coupled=coupled)
 
     def admits(self, task: Task, row: int, *, coupled: bool) -> bool:
-        """Whether the filters let the task onto the node, resources apart."""
+        """Whether the task passes the filters of the node, resources aside."""
         static = self.static(task.cls)
         if not static.mask[row]:
             return False
@@ -296,7 +298,7 @@ class Placer:
         )
 
     def freed(self, rows: Sequence[int]) -> None:
-        """What is being released on these nodes is another amount than before."""
+        """Note that the resources being released on these nodes changed."""
         self._releasing = None
         self.returned(rows)
 
@@ -311,7 +313,7 @@ class Placer:
         depth: int = DEPTH,
     ) -> tuple[Floats, Floats]:
         """Scores [D, M] of the D tasks after `placed` ones, `-inf` where one doesn't fit, and the slots [M] that are
-        left after those. `admitted`, [N], has the nodes that pass the filters, None where that doesn't matter."""
+        left after those. `admitted`, [N], has the nodes that pass the filters; None skips the filters."""
         depths = self._depths_of(cls, placed, depth)
         columns = Columns(self.nodes, cls, rows, depths, promising=promising)
         total: Floats = np.zeros(columns.shape)
@@ -330,7 +332,7 @@ class Placer:
         return depths
 
     def _slots(self, cls: TaskClass, admitted: Mask | None, columns: Columns, *, promising: bool) -> Floats:
-        """How many tasks of the class each node takes; [M]. Resources don't limit tasks that ask for none."""
+        """How many tasks of the class each node has slots for; [M]. Resources don't limit best-effort tasks."""
         rows = columns.rows
         slots = np.full(len(rows), np.inf) if admitted is None else np.where(admitted[rows], np.inf, 0.0)
         if not cls.best_effort:
@@ -341,8 +343,8 @@ class Placer:
         return slots
 
     def _fitting(self, cls: TaskClass, columns: Columns, *, promising: bool) -> Floats:
-        """How many tasks each node's resources are enough for; [M]. A node that is overdrawn in a resource takes no
-        task at all, asked for or not."""
+        """How many tasks each node's resources suffice for; [M]. A node that is overcommitted in a resource takes no
+        task at all, whether or not the task requests that resource."""
         needed = cls.needed
         free = columns.unpromised(needed)
         if self.releases:

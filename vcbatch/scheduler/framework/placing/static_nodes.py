@@ -1,4 +1,4 @@
-"""What plugins make of nodes as such: filters and preferences that hold until a node changes."""
+"""The results of filters and preferences that depend on nodes alone and are valid until a node changes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vcbatch.scheduler.model.resources import Mask
 
 
 class StaticNodes:
-    """What profiles make of nodes as such; valid while no node changes."""
+    """Filters and preferences of one profile on all nodes; valid while no node changes."""
 
     __slots__ = ("admits_all", "lasting", "mask", "preferences", "rejections")
 
@@ -21,7 +21,7 @@ class StaticNodes:
         self.preferences = preferences
         self.mask: Mask = np.ones(count, dtype=bool)
         self.lasting: Mask = np.ones(count, dtype=bool)
-        """The nodes that are refused, if at all, only as long as a state lasts that passes by itself."""
+        """The nodes that are admitted, or rejected only for a temporary state."""
         for rejection in rejections:
             self.mask &= ~rejection.nodes
             self.lasting &= ~rejection.lasting
@@ -29,7 +29,7 @@ class StaticNodes:
 
 
 class StaticCache:
-    """`StaticNodes` by profile, across cycles."""
+    """`StaticNodes` by profile, kept between cycles."""
 
     def __init__(self) -> None:
         self._stamp = -1
@@ -46,7 +46,7 @@ class StaticCache:
         count: int,
         always: Sequence[Rejection] = (),
     ) -> StaticNodes:
-        """`stamp` is that of the nodes, `volumes` that of claims and volumes. `always` is refused to everybody."""
+        """`stamp` is that of the nodes, `volumes` that of claims and volumes. `always` applies to every profile."""
         if stamp != self._stamp:
             self._known.clear()
             self._stamp = stamp
@@ -67,7 +67,7 @@ class StaticCache:
 
 
 class PluginSet:
-    """The plugins that take part in node choice, by what they take part in."""
+    """The plugins that take part in the choice of nodes, by the methods that they override."""
 
     __slots__ = ("by_amounts", "cappers", "couplers", "filters", "orderers", "pickers", "raters", "refusers", "scorers")
 
@@ -78,7 +78,7 @@ class PluginSet:
         self.scorers = [p for p in orderers if type(p).scores is not Plugin.scores]
         self.by_amounts = all(p.BY_AMOUNTS for p in (*self.cappers, *self.scorers))
         self.pickers = [p for p in dict.fromkeys((*filters, *orderers)) if type(p).couples is not Plugin.couples]
-        """Those that have something to say about one task at a time: who refuses nodes, and who rates them."""
+        """The plugins that decide about one task at a time: by rejecting nodes and by scoring them."""
         self.couplers = [p for p in self.pickers if not p.BY_TERMS]
         self.refusers = [p for p in filters if type(p).task_rejections is not Plugin.task_rejections]
         self.raters = [p for p in orderers if type(p).task_scores is not Plugin.task_scores]
