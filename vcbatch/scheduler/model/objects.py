@@ -167,7 +167,7 @@ class Job:
         blocker: why it is parked.
         searches: how many consecutive searches for its placement ended without a result.
         searched: the stamp of the last failed search; None without one.
-        verdict: whether it can't start even on empty nodes, with the state that this is valid for; None if not computed.
+        verdict: whether it can't start even on empty nodes, with the state for which this is valid; None if unknown.
         reported: the kind of the last event about it.
         set_aside: why it isn't tried at all; empty if it is.
         topology: its network topology.

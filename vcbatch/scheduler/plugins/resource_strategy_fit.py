@@ -35,14 +35,14 @@ class Strategy(StrEnum):
     MOST = "MostAllocated"
 
 
-class JobRequest(NamedTuple):
+class Preference(NamedTuple):
     """The strategy and weight of one resource. A weight of 0 disables it."""
 
     strategy: Strategy
     weight: int
 
 
-Wishes = Mapping[str, JobRequest]
+Preferences = Mapping[str, Preference]
 """By resource name, or by a prefix of names if it ends in `*`."""
 
 _DEFAULT_PREFERENCES: Preferences = {"cpu": Preference(Strategy.LEAST, 1), "memory": Preference(Strategy.LEAST, 1)}
@@ -245,7 +245,7 @@ def _leaving(idle: Floats, reserved: Floats, request: float) -> Floats:
     return np.floor(spare / request) if request > 0 else np.where(spare >= 0, np.inf, 0.0)
 
 
-def _request(requests: Wishes, resource: str) -> JobRequest | None:
+def _preference(requests: Preferences, resource: str) -> Preference | None:
     """The entry of exactly this name, else of the longest matching prefix."""
     exact = requests.get(resource)
     if exact is not None:
@@ -254,7 +254,7 @@ def _request(requests: Wishes, resource: str) -> JobRequest | None:
     return requests[max(prefixes, key=len)] if prefixes else None
 
 
-def _own_requests(notes: Mapping[str, str]) -> Wishes | None:
+def _own_preferences(notes: Mapping[str, str]) -> Preferences | None:
     """The pod's own strategies instead of those of the scheduler configuration; None if it has no valid annotation. A
     strategy without weights means none for any resource."""
     said = notes.get(names.RESOURCE_STRATEGY_SCORING_TYPE)

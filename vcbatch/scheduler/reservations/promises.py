@@ -27,7 +27,7 @@ from vcbatch.scheduler.topology.domain_search import DomainSearch
 
 OVERDUE: Final = timedelta(minutes=5)
 """How long a node stays reserved beyond the time by which its victims should have ended."""
-ANEW: Final = timedelta(seconds=5)
+RETRY_AFTER: Final = timedelta(seconds=5)
 """How long nodes stay reserved for a gang that has fewer pods than it needs."""
 _GRACE: Final = timedelta(seconds=30)
 """The grace period of a pod that declares none (Kubernetes' default)."""

@@ -91,7 +91,8 @@ def test_what_if_somebody_submitted_too_much(snapshot: Path):
     assert text.startswith(
         "before: 2 pods bound, 0 evicted, 1 gang pending\nafter:  2 pods bound, 0 evicted, 2 gangs pending\n"
     )
-    assert "ns/c\n  pending: no → Impossible\n    c-0: 0/1 nodes are unavailable: 1 Insufficient nvidia.com/gpu." in text
+    why = "c-0: 0/1 nodes are unavailable: 1 Insufficient nvidia.com/gpu."
+    assert f"ns/c\n  pending: no → Impossible\n    {why}" in text
 
 
 def test_what_if_somebody_submitted_more(snapshot: Path):
