@@ -41,13 +41,14 @@ class _Kind(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """All that decides whether a gang fits empty nodes, but for the nodes: gangs with equal keys fit alike.
+    """Everything that decides whether a gang fits empty nodes, except the nodes: gangs with equal keys have the same
+    result.
 
     Attributes:
         samples: one pod of each group.
         counts: how many pods of each group there are.
-        foreign: of each rule about other pods, whether pods that aren't of the gang are meant by it.
-        lasting: whether nothing but the gang and the nodes decides about it.
+        foreign: by rule about other pods, whether it selects pods outside of the gang.
+        lasting: whether nothing but the gang and the nodes affects the result.
     """
 
     key: tuple[object, ...]

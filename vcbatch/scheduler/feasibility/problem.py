@@ -17,12 +17,12 @@ Domains = npt.NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Pods of the gang that are alike.
+    """Equal pods of the gang.
 
     Attributes:
-        count: how many there are.
-        request: what one takes of a node, [R].
-        most: how many a node takes that has no other pod on it, filters included; [N].
+        count: the number of pods.
+        request: the request of one pod, [R].
+        most: how many of them a node takes without other pods, filters included; [N].
         role: the role whose minimum they count for.
     """
 
@@ -34,7 +34,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """All pods of these groups are in one domain; on a node without a domain there is none of them."""
+    """All pods of these groups are in one domain; none is on a node without a domain."""
 
     groups: frozenset[int]
     domains: Domains
@@ -42,8 +42,8 @@ class Together:
 
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """No domain has a pod of both groups, and where they are the same group, no two of it. A node without a domain
-    isn't limited."""
+    """No domain has a pod of both groups, or two pods of it if they are the same group. A node without a domain isn't
+    limited."""
 
     one: int
     other: int
@@ -52,9 +52,9 @@ class Apart:
 
 @dataclass(frozen=True, slots=True)
 class Even:
-    """No domain has more than `max_skew` more pods of the groups than the domain with the fewest pods of the groups
-    `counted`. These are all that the spread constraint selects, `groups` those among them that have it. Where there are
-    fewer than `min_domains` domains, the fewest count as none. Nodes without a domain count for nothing."""
+    """No domain has more than `max_skew` more pods of `groups` than the domain with the fewest pods of `counted`.
+    `counted` are all groups that the spread constraint selects, `groups` those among them that have it. With fewer than
+    `min_domains` domains, the fewest count as zero. Nodes without a domain don't count."""
 
     groups: frozenset[int]
     counted: frozenset[int]
@@ -65,7 +65,7 @@ class Even:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """At least `least` of the gangs inside the gang, each named by its groups, have `size` pods or more."""
+    """At least `least` of the sub-gangs, each given by its groups, have `size` pods or more."""
 
     size: int
     least: int
@@ -74,10 +74,10 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Place at least `least` pods, and at least as many of each role as `roles` says.
+    """Place at least `least` pods, and of each role at least as many as `roles` requires.
 
     Attributes:
-        capacity: what the nodes offer, [R, N]; infinite where that isn't known yet.
+        capacity: the capacity of the nodes, [R, N]; infinite where it isn't known yet.
     """
 
     capacity: Matrix

@@ -1,1 +1,1 @@
-"""What is kept up to date pod by pod: terms between pods, volumes, cpus, devices, victims, demand, shards."""
+"""Indexes that are updated pod by pod: inter-pod terms, volumes, cpus, devices, victims, demand, shards."""

@@ -1,4 +1,4 @@
-"""What gangs hold and ask for, summed by queue: what admission and shares go by."""
+"""The allocated and requested resources of gangs, summed by queue, for admission and shares."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vcbatch.scheduler.model.tables import JobTable
 
 _Rows = npt.NDArray[np.intp]
 _EXACT = 2.0**53
-"""Below this, sums of amounts are exact in whatever order they are added and taken away."""
+"""Below this, sums of quantities are exact in whatever order they are added and subtracted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +21,12 @@ class QueueDemand:
     """Sums over the gangs of each queue, [Q, R] by the row of the queue.
 
     Attributes:
-        allocated: what placed tasks take.
-        pending: what pending tasks ask for.
-        inqueue: what admitted gangs are still to get of their minResources, less what waits behind gates, the
-            queue's own aside. Gangs that are known not to fit even the empty nodes ask for nothing here.
-        elastic: what gangs hold beyond their minResources.
-        begun: the part of their minResources that admitted gangs which don't run yet hold already, less the same.
+        allocated: the requests of placed tasks.
+        pending: the requests of pending tasks.
+        inqueue: the part of their minResources that admitted gangs haven't been allocated yet, minus the requests
+            behind gates other than the queue's. Gangs that are known not to fit even empty nodes count as zero.
+        elastic: what gangs use beyond their minResources.
+        begun: the part of their minResources that admitted gangs which don't run yet use already, minus the same.
     """
 
     allocated: Matrix
@@ -40,19 +40,19 @@ _PARTS = len(fields(QueueDemand))
 
 
 class DemandTracker:
-    """Keeps the sums up: what each gang adds to them is remembered, and found anew for the gangs that changed."""
+    """Maintains the sums: the part of each gang is stored, and recomputed for the gangs that changed."""
 
     def __init__(self, table: JobTable) -> None:
         self._table = table
         self._parts: Matrix = np.zeros((0, 0))
-        """What each gang adds, part by part; [J, 5R]."""
+        """The parts of each gang; [J, 5R]."""
         self._places: _Rows = np.zeros(0, dtype=np.intp)
-        """Where: the row of its queue and one, 0 without a queue; [J]."""
+        """The position of each gang in `_sums`: the row of its queue plus one, 0 without a queue; [J]."""
         self._sums: Matrix = np.zeros((0, 0))
-        """By place; [Q + 1, 5R]."""
+        """The sums by position; [Q + 1, 5R]."""
 
     def by_queue(self, queues: int) -> QueueDemand:
-        """The sums as they are, of this many rows of queues; the caller's own."""
+        """A copy of the present sums, for this many rows of queues."""
         table = self._table
         changed = table.take_changed()
         r = table.allocated.shape[1]
@@ -97,7 +97,7 @@ class DemandTracker:
 
 
 def _summed(places: npt.NDArray[np.int64], amounts: Matrix, count: int) -> Matrix:
-    """Sums of amounts by place, of so many places."""
+    """Sums of quantities by position, for `count` positions."""
     out: Matrix = np.empty((count, amounts.shape[1]))
     for r, column in enumerate(amounts.T):
         out[:, r] = np.bincount(places, weights=column, minlength=count)

@@ -1,7 +1,7 @@
-"""Affinity, anti-affinity and topology spread between pods: exact, one pod at a time, on per-node counts.
+"""Pod affinity, anti-affinity and topology spread: exact, one pod at a time, on per-node counts.
 
-Counts are kept per term that somebody asked about, and changed as pods come to nodes and leave them, so that asking
-again costs no walk over pods. Rules: kube-scheduler's InterPodAffinity and PodTopologySpread plugins (1.36).
+Counts are kept per term in use and updated as pods are added to nodes and removed, so that a repeated check reads no
+pods. Rules: kube-scheduler's InterPodAffinity and PodTopologySpread plugins (1.36).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SPREAD = "node(s) didn't match pod topology spread constraints"
 SPREAD_LABEL = "node(s) didn't match pod topology spread constraints (missing required label)"
 
 REQUIRED_AFFINITY_WEIGHT = 1
-"""What an existing pod's required affinity adds to a node's score (kube-scheduler's hardPodAffinityWeight)."""
+"""The weight of an existing pod's required affinity in a node's score (kube-scheduler's hardPodAffinityWeight)."""
 
 
 class EligibleNodes(Protocol):
@@ -38,8 +38,8 @@ class EligibleNodes(Protocol):
 
 
 class _Counter:
-    """How many pods on each node match; `leaving` says whether pods that are ending count, `by_namespace` whether it
-    goes by labels of namespaces."""
+    """The number of matching pods on each node; `leaving` says whether terminating pods count, `by_namespace` whether
+    the match depends on labels of namespaces."""
 
     __slots__ = ("by_namespace", "counts", "leaving", "match")
 
@@ -61,16 +61,16 @@ class InterPodIndex:
         self._namespaces: Mapping[str, Labels] = {}
 
     def set_namespaces(self, labels: Mapping[str, Labels]) -> None:
-        """The labels of namespaces changed: what is counted by them is counted again when asked."""
+        """Set the labels of namespaces; counts that depend on them are recomputed on the next use."""
         self._namespaces = labels
         self._counters = {key: held for key, held in self._counters.items() if not held.by_namespace}
 
     def means(self, term: PodTerm, task: Task) -> bool:
-        """Whether the task is one of the pods that the term is about."""
+        """Whether the term selects the task."""
         return term.matches(task.namespace, task.labels, self._namespaces)
 
     def relay(self, infos: list[NodeInfo]) -> None:
-        """The nodes were laid out anew, or their labels changed: count again when asked."""
+        """The node table was rearranged, or labels of nodes changed: counts are recomputed on the next use."""
         self._infos = infos
         self._counters.clear()
         self._domains.clear()
@@ -91,7 +91,7 @@ class InterPodIndex:
         return bool(self._counters)
 
     def moved(self, task: Task, row: int, step: int) -> None:
-        """A task came to (`step` 1) or left (-1) the node at `row`, with the status it has at this moment."""
+        """A task was added to (`step` 1) or removed from (-1) the node at `row`, with its present status."""
         if task.cls.inter_pod.any:
             counts = self._holder(task.cls)
             counts[row] += step
@@ -102,13 +102,13 @@ class InterPodIndex:
                 counter.counts[row] += step
 
     def couples(self, task: Task) -> bool:
-        """Whether where this task may go, or is best put, depends on which pods are where."""
+        """Whether the nodes that this task may use, or their scores, depend on the pods on them."""
         if task.cls.inter_pod.any:
             return True
         return any(self.means(term, task) for cls in self._holders for term in _all_terms(cls))
 
     def total(self, terms: tuple[PodTerm, ...]) -> int:
-        """How many pods on nodes all the terms are about."""
+        """How many pods on nodes all the terms select."""
         return int(self._count(terms).sum())
 
     def domains(self, key: str) -> Domains:
@@ -116,8 +116,8 @@ class InterPodIndex:
         return self._domain(key)[0]
 
     def affinity_rejections(self, task: Task) -> list[tuple[str, Mask]]:
-        """The nodes that affinity and anti-affinity refuse, of the task and of pods that are there, with the reason;
-        in kube-scheduler's order, since a node counts for the first."""
+        """The nodes that affinity and anti-affinity reject, of the task and of existing pods, with the reason; in
+        kube-scheduler's order, since a node counts for the first reason."""
         rules = task.cls.inter_pod
         out: list[tuple[str, Mask]] = []
         if rules.affinity:
@@ -131,8 +131,8 @@ class InterPodIndex:
         return out
 
     def affinity_score(self, task: Task) -> Counts | None:
-        """Signed weights of preferred terms, the task's own and those of pods that are there, and the required
-        affinity of the latter; None where nobody has any. Not normalised; shape [N]."""
+        """The sum of weights of preferred terms, the task's own and those of existing pods, and of the latter's
+        required affinity; None if there are no such terms. Not normalised; shape [N]."""
         total: Counts | None = None
         for weight, term in task.cls.inter_pod.preferred:
             total = self._added(total, term.topology_key, self._matching(term), weight)
@@ -146,8 +146,8 @@ class InterPodIndex:
         return total
 
     def spread_score(self, task: Task, candidates: Domains, eligible: EligibleNodes) -> tuple[Counts, Mask] | None:
-        """The spread penalty of each candidate row and which of them lack a topology label, or None where the task
-        has no soft constraint. Not normalised; the lower the better."""
+        """The spread penalty of each candidate row and which of them lack a topology label, or None if the task has no
+        soft constraint. Not normalised; the lower the better."""
         soft = [s for s in task.cls.inter_pod.spreads if not s.hard]
         if not soft:
             return None
@@ -172,7 +172,7 @@ class InterPodIndex:
         return counts
 
     def _count(self, terms: tuple[PodTerm, ...], *, leaving: bool = True) -> Counts:
-        """Per node, the pods that all the terms mean."""
+        """Per node, the number of pods that all the terms select."""
         known = self._counters.get((terms, leaving))
         if known is None:
 
@@ -193,7 +193,7 @@ class InterPodIndex:
         return self._count((term,), leaving=leaving)
 
     def _domain(self, key: str) -> tuple[Domains, int]:
-        """The number of each node's domain under a topology key, -1 without the label, and how many there are."""
+        """The number of each node's domain under a topology key, -1 without the label, and the number of domains."""
         known = self._domains.get(key)
         if known is None:
             numbers: dict[str, int] = {}
@@ -229,8 +229,9 @@ class InterPodIndex:
         return refused
 
     def _affinity(self, task: Task) -> Mask:
-        """Each term's domain has a pod that matches all terms. Where no such pod is in a domain of any term, the first
-        of a group that matches its own terms may go to any node that has the labels."""
+        """The nodes rejected by required affinity. Each term's domain must have a pod that matches all terms. If no
+        such pod is in a domain of any term, the first pod of a group that matches its own terms may use any node that
+        has the labels."""
         terms = task.cls.inter_pod.affinity
         counts = self._count(terms)
         refused = np.zeros(len(self._infos), dtype=bool)
@@ -243,8 +244,8 @@ class InterPodIndex:
         return refused
 
     def spread_rejections(self, task: Task, eligible: EligibleNodes) -> Iterable[tuple[str, Mask]]:
-        """The nodes that hard spread constraints refuse, with the reason. `eligible` says over which nodes domains
-        are counted."""
+        """The nodes that hard spread constraints reject, with the reason. `eligible` returns the nodes over which
+        domains are counted."""
         hard = [s for s in task.cls.inter_pod.spreads if s.hard]
         labelled = np.ones(len(self._infos), dtype=bool)
         for spread in hard:

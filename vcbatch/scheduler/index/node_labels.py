@@ -1,4 +1,4 @@
-"""The labels of all nodes, asked value by value instead of node by node."""
+"""The labels of all nodes, matched value by value instead of node by node."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vcbatch.scheduler.model.selectors import NAME_FIELD, NodeAffinity, NodeTerm
 
 
 class _Column:
-    """One label: the number of its value on each node, 0 where it has none, and the values by number."""
+    """One label: the number of its value on each node, 0 without it, and the values by number."""
 
     __slots__ = ("ids", "numbers")
 
@@ -38,7 +38,7 @@ class _Column:
 
 
 class NodeLabels:
-    """Masks over the node table, shape [N]; columns are made when a label is asked for first."""
+    """Masks over the node table, shape [N]; columns are created when a label is first used."""
 
     def __init__(self, infos: Sequence[NodeInfo]) -> None:
         self.count = len(infos)
@@ -51,7 +51,7 @@ class NodeLabels:
         return self._rows.get(name)
 
     def named(self, name: str) -> Mask:
-        """The node of this name alone."""
+        """A mask of the node of this name alone."""
         mask = np.zeros(self.count, dtype=bool)
         row = self._rows.get(name)
         if row is not None:
@@ -59,7 +59,7 @@ class NodeLabels:
         return mask
 
     def matching(self, requirement: Requirement) -> Mask:
-        """The nodes whose labels meet the requirement."""
+        """The nodes whose labels match the requirement."""
         column = self._columns.get(requirement.key)
         if column is None:
             values = [info.labels.get(requirement.key) for info in self._infos]
@@ -67,7 +67,7 @@ class NodeLabels:
         return column.matching(requirement)
 
     def admitted(self, affinity: NodeAffinity) -> Mask:
-        """The nodes that meet one of the required terms; all where there are none."""
+        """The nodes that match one of the required terms; all if there are none."""
         if affinity.required is None:
             return np.ones(self.count, dtype=bool)
         mask = np.zeros(self.count, dtype=bool)

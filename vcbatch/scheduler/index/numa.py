@@ -1,7 +1,7 @@
-"""Which cpus of a node a container would get of its own, as the kubelet's cpu and topology managers would choose.
+"""The exclusive cpus of a node that a container would get, as chosen by the kubelet's cpu and topology managers.
 
-A hint is a set of NUMA nodes that have enough free cpus for a container; it is preferred where no smaller set of the
-node's cpus, free or not, would be enough. The policy says which hints are good enough.
+A hint is a set of NUMA nodes with enough free cpus for a container; it is preferred if no smaller set of the node's
+NUMA nodes has enough cpus, free or not. The policy decides which hints are admitted.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class TopologyPolicy(StrEnum):
 
 
 class Place(NamedTuple):
-    """Where a cpu is."""
+    """The location of a cpu."""
 
     numa: int
     socket: int
@@ -38,7 +38,7 @@ class Place(NamedTuple):
 
 
 class Hint(NamedTuple):
-    """NUMA nodes in ascending order; all of the node's where nothing in particular is wanted."""
+    """NUMA nodes in ascending order; all of the node's if there is no particular requirement."""
 
     numa: tuple[int, ...]
     preferred: bool
@@ -59,15 +59,15 @@ def parse_cpus(text: str) -> Cpus:
 
 @dataclass(frozen=True)
 class Layout:
-    """The cpus of a node. Equal layouts are one and the same to whoever caches by them."""
+    """The cpus of a node. Equal layouts are interchangeable as cache keys."""
 
     places: tuple[tuple[int, Place], ...]
     reserved: int = 0
-    """How many cpus the kubelet keeps for the system: the first by topology."""
+    """How many cpus the kubelet reserves for the system: the first by topology."""
 
     @staticmethod
     def of(places: Mapping[int, Place], reserved: int = 0) -> Layout:
-        """Raises ValueError where there are no cpus, or more NUMA nodes than the kubelet handles."""
+        """Raises ValueError if there are no cpus, or more NUMA nodes than the kubelet supports."""
         layout = Layout(tuple(sorted(places.items())), reserved)
         if not places or len(layout.numa_nodes()) > MOST_NUMA_NODES:
             raise ValueError(f"a node has between 1 and {MOST_NUMA_NODES} NUMA nodes")
@@ -82,15 +82,15 @@ class Layout:
         return frozenset(cpu for cpu, place in self.places if place.numa in numa)
 
     def unreserved(self, free: Cpus) -> Cpus:
-        """The free cpus that aren't kept for the system."""
+        """The free cpus that aren't reserved for the system."""
         known = frozenset(cpu for cpu, _ in self.places)
         kept = take(self, known, min(self.reserved, len(known))) or frozenset()
         return free & known - kept
 
 
 def take(layout: Layout, free: Cpus, count: int) -> Cpus | None:
-    """So many of the free cpus, None where there are fewer: whole sockets first, then whole cores, those in the fullest
-    sockets first, then single threads, near what was taken and where least is left."""
+    """`count` of the free cpus, None if there are fewer: whole sockets first, then whole cores, those in the fullest
+    sockets first, then single threads, near those taken and where the fewest are left."""
     if len(free) < count:
         return None
     taker = _Taker(layout, free, count)
@@ -127,7 +127,7 @@ class _Taker:
         return Counter(self._places[cpu].socket for cpu in cpus)
 
     def groups(self, key: Callable[[Place], tuple[int, ...]]) -> None:
-        """Whole groups, as long as they are needed."""
+        """Take whole groups, as long as they are needed."""
         size = Counter(key(place) for place in self._places.values())
         free = Counter(key(self._places[cpu]) for cpu in self._free)
         in_sockets = self._in_sockets(self._free)
@@ -137,7 +137,7 @@ class _Taker:
                 self._pick(cpu for cpu in list(self._free) if key(self._places[cpu]) == group)
 
     def threads(self) -> None:
-        """One by one, as many as are still needed."""
+        """Take single cpus, as many as are still needed."""
         while self._left > 0:
             near, left = self._in_sockets(self.taken), self._in_sockets(self._free)
             in_core = Counter(_core(self._places[cpu]) for cpu in self._free)
@@ -146,7 +146,7 @@ class _Taker:
 
 
 def hints(layout: Layout, free: Cpus, count: int) -> list[Hint]:
-    """Every set of NUMA nodes with so many free cpus."""
+    """Every set of NUMA nodes with that many free cpus."""
     nodes = layout.numa_nodes()
     there = Counter(place.numa for _, place in layout.places)
     places = dict(layout.places)
@@ -163,7 +163,7 @@ def hints(layout: Layout, free: Cpus, count: int) -> list[Hint]:
 
 
 def merged(layout: Layout, found: Sequence[Hint] | None, policy: TopologyPolicy) -> tuple[Hint, bool]:
-    """The best hint, and whether the policy admits it. `found` is None where the container wants no cpus of its own."""
+    """The best hint, and whether the policy admits it. `found` is None if the container needs no exclusive cpus."""
     everywhere = layout.numa_nodes()
     if policy is TopologyPolicy.NONE:
         return Hint(everywhere, preferred=False), True
@@ -181,7 +181,7 @@ def _bits(numa: Iterable[int]) -> int:
 
 
 def assign(layout: Layout, free: Cpus, counts: Sequence[int], policy: TopologyPolicy) -> Cpus | None:
-    """The cpus that the containers of a pod would get, which want so many each (0: none of their own); None where the
+    """The cpus that the containers of a pod would get, which need these numbers (0: no exclusive cpus); None if the
     policy doesn't admit the pod. A container for which too few are left gets none."""
     free = layout.unreserved(free)
     given: frozenset[int] = frozenset()

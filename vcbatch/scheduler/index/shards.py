@@ -1,4 +1,4 @@
-"""The nodes of this scheduler's shard, as rows of the node table, and what is to be said of them."""
+"""The nodes of this scheduler's shard, as rows of the node table, and the updates of the shard's status."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OUTSIDE: Final = "node(s) weren't in the shard of this scheduler"
 
 
 class Shards:
-    """Which nodes are in the shard. `share` is what this scheduler looks after."""
+    """Which nodes are in the shard. `share` is this scheduler's part of the cluster."""
 
     def __init__(self, facts: Facts) -> None:
         self.share: Share = WHOLE
@@ -30,7 +30,7 @@ class Shards:
         self._written: tuple[str, frozenset[str]] | None = None
 
     def mask(self, infos: Sequence[NodeInfo], stamp: int) -> Mask | None:
-        """The nodes of the shard, shape [N]; None where nothing is divided. `stamp` is that of the nodes."""
+        """The nodes of the shard, shape [N]; None if the cluster isn't divided. `stamp` is that of the nodes."""
         if self.share.mode is ShardingMode.NONE:
             return None
         if self._mask is None or stamp != self._stamp or len(self._mask) != len(infos):
@@ -40,7 +40,7 @@ class Shards:
         return self._mask
 
     def update(self, now: datetime) -> NodeShardUpdate | None:
-        """What is to be written to the shard's status; None where that says so already, or was told to."""
+        """The update of the shard's status; None if the status is correct, or an update was sent."""
         if self.share.mode is ShardingMode.NONE:
             return None
         own = self._facts.of(NodeShardView).get(self.share.shard)
@@ -66,6 +66,6 @@ class Shards:
         )
 
     def write_failed(self, uid: str) -> None:
-        """What was to be written wasn't stored: it is to be said again."""
+        """Send the update again, because it wasn't stored."""
         if self._written is not None and self._written[0] == uid:
             self._written = None

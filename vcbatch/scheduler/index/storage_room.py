@@ -1,6 +1,6 @@
-"""How large a volume can still be made where, by what storage drivers publish (CSIStorageCapacity).
+"""The largest volume that can be provisioned per node, as storage drivers publish (CSIStorageCapacity).
 
-Rules: kube-scheduler's VolumeBinding (1.36). A driver that publishes nothing has room everywhere.
+Rules: kube-scheduler's VolumeBinding (1.36). A driver that publishes nothing has capacity everywhere.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ Bytes = npt.NDArray[np.float64]
 
 
 class Room(NamedTuple):
-    """For each node, in bytes, the largest volume that can be made there, -1 where none can, and how much storage it
-    would be taken from; both [N]."""
+    """For each node, in bytes, the largest volume that can be provisioned there, -1 if none can, and the capacity that
+    it is taken from; both [N]."""
 
     largest: Bytes
     capacity: Bytes
 
 
 class StorageRoom:
-    """What is left to make volumes of, by storage class."""
+    """The capacity for provisioning volumes, by storage class."""
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
@@ -38,12 +38,12 @@ class StorageRoom:
         self._stamp = (0, 0)
 
     def relay(self, labels: NodeLabels) -> None:
-        """The nodes were laid out anew, or their labels changed."""
+        """The node table was rearranged, or labels of nodes changed."""
         self._labels = labels
         self._known.clear()
 
     def of(self, made: StorageClass) -> Room | None:
-        """The room for volumes of this class; None where its driver doesn't say."""
+        """The capacity for volumes of this class; None if its driver doesn't publish any."""
         driver = self._facts.of(CsiDriver).get(made.provisioner)
         if driver is None or not driver.spec.storage_capacity:
             return None

@@ -1,7 +1,7 @@
-"""PodGroups that another scheduler of the cluster judges.
+"""PodGroups that another scheduler of the cluster handles.
 
-Volcano's schedulers judge every PodGroup, so that two of them on one cluster overwrite each other's phases and
-conditions. A PodGroup belongs to who is to place its pods; before it has any, to whom its annotation names.
+Volcano's schedulers handle every PodGroup, so two of them on one cluster overwrite each other's phases and conditions.
+Here a PodGroup belongs to the scheduler of its pods; before it has any, to the one that its annotation names.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from vcbatch.api.scheduling import PodGroupView
 
 
 class Strangers:
-    """Which pods of which gangs are others', and the PodGroups that are left to them, by `namespace/name`."""
+    """The pods of other schedulers by gang, and the PodGroups that are left to these, by `namespace/name`."""
 
     def __init__(self, own: AbstractSet[str]) -> None:
-        """`own` are the `schedulerName`s that are ours."""
+        """`own` are the `schedulerName`s of this scheduler."""
         self._own = own
         self._pods: dict[str, str] = {}
         self._counts: Counter[str] = Counter()
         self.groups: dict[str, PodGroupView] = {}
 
     def pod(self, uid: str, key: str) -> str:
-        """This pod of a gang is another's (an empty key: of none, or not another's any more). The gang whose PodGroup
-        may have changed hands by that; empty for none."""
+        """Record that this pod of a gang belongs to another scheduler (an empty key: to no gang, or not any more).
+        Returns the gang whose PodGroup may have changed its scheduler by that; empty for none."""
         before = self._pods.get(uid, "")
         if before == key:
             return ""
@@ -40,7 +40,8 @@ class Strangers:
         return key or before
 
     def judge(self, group: PodGroupView, *, own_pods: bool) -> bool:
-        """Whether others judge the PodGroup: its pods are theirs and none is ours, or it has none and names others."""
+        """Whether another scheduler handles the PodGroup: all its pods are others', or it has none and its annotation
+        names others."""
         if own_pods:
             return False
         if self._counts[group.metadata.key] > 0:

@@ -1,7 +1,7 @@
-"""Who could be evicted, in arrays: the pods of gangs that hold a place on a node, kept up by deltas.
+"""The pods that may be evicted, in arrays: the pods of gangs on nodes, updated by events.
 
-An action that evicts asks first which nodes could help at all, by sums over these arrays; only for nodes that could
-are the plugins asked about single pods. Kept only where the policy has an action that evicts.
+An action that evicts first determines which nodes could help at all, by sums over these arrays; only for those are
+plugins called for single pods. Maintained only if the scheduler configuration has an action that evicts.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from vcbatch.scheduler.model.resources import Mask
 Ints = npt.NDArray[np.int64]
 
 VICTIM_STATUSES = frozenset({TaskStatus.BOUND, TaskStatus.RUNNING})
-"""Statuses of pods that may be evicted (reclaim takes running ones only)."""
+"""Statuses of pods that may be evicted (reclaim evicts running ones only)."""
 _FIRST_SIZE = 64
 _FORGET_ABOVE = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
-    """Some pods of the table, K of them, with what rules about many at once go by; all [K].
+    """K pods of the table, with the inputs of rules about many pods at once; all [K].
 
-    `nodes` are rows of the node table, `jobs` of the gang table, `classes` of `requests` ([C, R]), which says what a
-    pod of the class takes.
+    `nodes` are rows of the node table, `jobs` of the gang table, `classes` of `requests` ([C, R]), the request of a pod
+    of the class.
     """
 
     seats: Rows
@@ -42,7 +42,7 @@ class Candidates:
     requests: Floats
 
     def only(self, mask: Mask) -> Candidates:
-        """Those for which the mask, [K], is true."""
+        """The candidates for which the mask, [K], is true."""
         return Candidates(
             seats=self.seats[mask],
             nodes=self.nodes[mask],
@@ -53,7 +53,7 @@ class Candidates:
         )
 
     def amounts(self, resources: Rows, count: int) -> Floats:
-        """What they take of these resources on each of `count` nodes; [K, N]."""
+        """The sum of their requests for these resources on each of `count` nodes; [K, N]."""
         out = np.zeros((len(resources), count))
         for i, resource in enumerate(resources):
             out[i] = np.bincount(self.nodes, weights=self.requests[self.classes, resource], minlength=count)
@@ -67,11 +67,11 @@ class Candidates:
 
 
 class VictimTable:
-    """Every pod of a gang that is bound or runs has a seat: its row in these arrays.
+    """Every pod of a gang that is bound or running has a seat: its row in these arrays.
 
     Attributes:
-        tasks: by seat; None where it is free.
-        stamp: grows whenever somebody comes who might be evicted.
+        tasks: by seat; None if it is free.
+        stamp: grows whenever a pod is added that might be evicted.
     """
 
     def __init__(self) -> None:
@@ -98,10 +98,10 @@ class VictimTable:
     def __len__(self) -> int:
         return int(self._live.sum())
 
-    # Deltas ----------------------------------------------------------------------------------------------------------
+    # Updates ---------------------------------------------------------------------------------------------------------
 
     def enter(self, task: Task) -> None:
-        """A pod is on a node, with the status it has now."""
+        """Add a pod on a node, with its present status."""
         if task.job is None or task.status not in VICTIM_STATUSES:
             return
         seat = task.seat = self._free.pop() if self._free else self._append()
@@ -116,17 +116,17 @@ class VictimTable:
         self.stamp += 1
 
     def hide(self, task: Task) -> None:
-        """A pod is evicted, for now."""
+        """Exclude a pod that is evicted on the snapshot."""
         if task.seat >= 0:
             self._live[task.seat] = False
 
     def show(self, task: Task) -> None:
-        """Its eviction is taken back."""
+        """Include a pod again whose eviction was rolled back."""
         if task.seat >= 0:
             self._live[task.seat] = True
 
     def leave(self, task: Task) -> None:
-        """A pod leaves its node, or goes on to another status there."""
+        """Remove a pod that leaves its node or changes its status."""
         seat = task.seat
         if seat < 0:
             return
@@ -160,7 +160,7 @@ class VictimTable:
         return known
 
     def fill(self, tasks: Iterable[Task]) -> None:
-        """Take in the pods that are there."""
+        """Add the pods that exist."""
         for task in tasks:
             task.seat = -1
             if task.node:
@@ -169,7 +169,7 @@ class VictimTable:
     # Before a cycle --------------------------------------------------------------------------------------------------
 
     def settle(self, infos: list[NodeInfo], dims: int) -> None:
-        """Learn the rows of the nodes and what classes take, shape [C, R]."""
+        """Update the rows of the nodes and the requests of classes, shape [C, R]."""
         if len(self._node_ids) > _FORGET_ABOVE + 2 * len(infos) or len(self._classes) > _FORGET_ABOVE + 2 * len(self):
             self._compact()
         if len(self._requests) != len(self._classes) or self._requests.shape[1] != dims:
@@ -188,7 +188,7 @@ class VictimTable:
         self._row_of_id = rows
 
     def _compact(self) -> None:
-        """Forget the nodes and classes that nobody here has any more."""
+        """Remove the nodes and classes that no pod in the table has any more."""
         stamp, tasks = self.stamp, [task for task in self.tasks if task is not None]
         self._reset()
         self.fill(tasks)
@@ -197,8 +197,8 @@ class VictimTable:
     # In a cycle ------------------------------------------------------------------------------------------------------
 
     def candidates(self, *, running: bool, jobs: Mask) -> Candidates:
-        """The pods that may be evicted as such, of the gangs whose rows are true in `jobs`, on nodes that are there;
-        `running` where those that are merely bound are left alone."""
+        """The pods that may be evicted, of the gangs whose rows are true in `jobs`, on existing nodes; with `running`,
+        without pods that are merely bound."""
         mask = self._live & self._preemptable
         if running:
             mask &= self._running
@@ -217,5 +217,5 @@ class VictimTable:
         )
 
     def best_effort(self) -> Mask:
-        """Which classes of `Candidates.requests` ask for nothing; [C]."""
+        """Which classes of `Candidates.requests` are best-effort; [C]."""
         return np.array([cls.best_effort for cls in self._classes], dtype=bool)

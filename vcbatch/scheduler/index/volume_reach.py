@@ -1,4 +1,4 @@
-"""From which nodes a volume can be reached, and for which one can be made: by what nodes are, whoever runs there."""
+"""The nodes from which a volume can be reached, or for which one can be provisioned: by properties of nodes alone."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class VolumeReach:
         self._reached: dict[str, Mask] = {}  # by the volume's name
 
     def relay(self, infos: Sequence[NodeInfo]) -> None:
-        """The nodes were laid out anew, or their labels changed."""
+        """The node table was rearranged, or labels of nodes changed."""
         self.labels = NodeLabels(infos)
         self._room.relay(self.labels)
         self._reached.clear()
 
     def forget(self, volume: str) -> None:
-        """The volume of this name changed, or is gone."""
+        """The volume of this name changed or was deleted."""
         self._reached.pop(volume, None)
 
     def all(self) -> Mask:
@@ -43,7 +43,7 @@ class VolumeReach:
         return np.ones(self.labels.count, dtype=bool)
 
     def reached(self, volume: PersistentVolume) -> Mask:
-        """The nodes that the volume's node affinity admits. Kept; not to be written to."""
+        """The nodes that the volume's node affinity admits. Cached; must not be modified."""
         name = volume.metadata.name
         known = self._reached.get(name)
         if known is None:
@@ -56,7 +56,7 @@ class VolumeReach:
         return known
 
     def in_zone(self, volume: PersistentVolume) -> Mask:
-        """The nodes in the zone and region that the volume's labels name; a node that names none is in all."""
+        """The nodes in the zone and region of the volume's labels; all nodes if it has none of these labels."""
         labels = volume.metadata.labels or {}
         wanted = [
             (pair, key, frozenset(labels[key].split(_ZONE_SEPARATOR)))
@@ -78,7 +78,7 @@ class VolumeReach:
         return mask | unnamed
 
     def makeable(self, made: StorageClass | None) -> Mask:
-        """The nodes for which volumes of this class can be made, whether or not there is storage left."""
+        """The nodes for which volumes of this class can be provisioned, regardless of storage capacity."""
         if made is None or made.provisioner in ("", NO_PROVISIONER):
             return np.zeros(self.labels.count, dtype=bool)
         if not made.allowed_topologies:
@@ -93,10 +93,10 @@ class VolumeReach:
         return mask
 
     def room(self, made: StorageClass | None) -> Room | None:
-        """What is left to make volumes of this class from; None where its driver doesn't say."""
+        """The capacity for provisioning volumes of this class; None if its driver doesn't publish any."""
         return None if made is None else self._room.of(made)
 
     def spacious(self, made: StorageClass | None, size: int) -> Mask:
-        """The nodes for which there is storage enough for a volume of so many bytes, as far as the driver says."""
+        """The nodes with enough storage capacity for a volume of `size` bytes, as far as the driver publishes it."""
         room = self.room(made)
         return self.all() if room is None else room.largest >= size

@@ -1,14 +1,14 @@
-"""Where pods with claims may go: bound volumes, volumes that are there to be bound, and those that are yet to be made.
+"""The nodes for pods with volume claims: with bound volumes, volumes to be bound, and volumes to be provisioned.
 
 The rules are those of kube-scheduler's VolumeBinding, VolumeZone, VolumeRestrictions and NodeVolumeLimits (1.36), in
-its words. Bound claims decide by what nodes are, so their pods are placed like any others. Claims that are bound where
-their first consumer runs, that one pod may use at a time, or whose driver limits what a node attaches, depend on which
-pods are where: such pods are placed one at a time.
+its words. Bound claims depend on properties of nodes alone, so their pods are placed like any others. Claims that are
+bound on the node of their first consumer, that one pod at a time may use, or whose driver has volume limits, depend on
+the pods on nodes: such pods are placed one at a time.
 
-One rule differs: members of a gang that share a claim which is yet to be made, and which many nodes may mount, go
-wherever their class allows, not only to the node that the claim is made for. A gang starts as a whole, so nobody could
-wait for the volume first, and a gang larger than a node would never start. Who binds finds out whether the volume that
-came reaches them all (`admits`).
+One rule differs: members of a gang that share a claim whose volume is to be provisioned, and which many nodes may
+mount, may use every node that their class allows, not only the node that it is provisioned for. A gang starts as a
+whole, so no member could wait for the volume first, and a gang larger than a node would never start. Whether the
+provisioned volume is reached from all nodes is checked when it is bound (`admits`).
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ UNBOUND: Final = "pod has unbound immediate PersistentVolumeClaims"
 
 _SHARED: Final = frozenset({AccessMode.READ_WRITE_MANY, AccessMode.READ_ONLY_MANY})
 _PROVISIONED: Final = ""
-"""Chosen for a claim whose volume is yet to be made."""
+"""Chosen for a claim whose volume is to be provisioned."""
 
 
 class VolumeRejection(NamedTuple):
-    """Nodes that a rule about volumes refuses, shape [N]; `word` is the reason of a gang that waits for it."""
+    """Nodes that a volume rule rejects, shape [N]; `word` is the pending reason of a gang that waits for it."""
 
     reason: str
     nodes: Mask
@@ -65,9 +65,9 @@ class VolumeRejection(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VolumeRules:
-    """Which of the rules hold: `binding` whether unbound claims are bound here and bound ones decide by where their
-    volume is, `zones` by its labels, `limits` what drivers attach. `timeout` is how many seconds a volume may take to
-    come."""
+    """Which rules are enabled: `binding` whether unbound claims are bound here and bound ones restrict nodes by their
+    volume, `zones` by its labels, `limits` the volume limits of drivers. `timeout` is how many seconds provisioning may
+    take."""
 
     binding: bool = True
     zones: bool = True
@@ -76,7 +76,7 @@ class VolumeRules:
 
 
 class VolumeIndex:
-    """Which pods use which claim on which node, and so where pods with claims may go.
+    """Which pods use which claim on which node, and so the nodes for pods with claims.
 
     `stamp` grows with every change of an object.
     """
@@ -89,13 +89,13 @@ class VolumeIndex:
         self._volumes = self._objects.volumes
         self._reach = VolumeReach(facts)
         self._users: dict[str, dict[str, str]] = {}  # claim -> pod UID -> node
-        self._chosen: dict[str, str] = {}  # unbound claim -> the volume that it is to have
+        self._chosen: dict[str, str] = {}  # unbound claim -> its chosen volume
         self._candidates: dict[str, list[str]] = {}
 
-    # What there is ----------------------------------------------------------------------------------------------------
+    # Objects ----------------------------------------------------------------------------------------------------------
 
     def put(self, obj: StorageObject) -> bool:
-        """An object is there, or changed; whether that may change a decision."""
+        """Add or update an object; returns whether that may change a decision."""
         if not self._objects.put(obj):
             return False
         if isinstance(obj, Claim) and is_bound(obj):
@@ -104,7 +104,7 @@ class VolumeIndex:
         return True
 
     def drop(self, obj: StorageObject) -> bool:
-        """An object is gone; whether that may change a decision."""
+        """Remove a deleted object; returns whether that may change a decision."""
         if not self._objects.drop(obj):
             return False
         if isinstance(obj, Claim):
@@ -119,13 +119,13 @@ class VolumeIndex:
             self._reach.forget(obj.metadata.name)
 
     def relay(self, infos: Sequence[NodeInfo]) -> None:
-        """The nodes were laid out anew, or their labels changed."""
+        """The node table was rearranged, or labels of nodes changed."""
         self._reach.relay(infos)
 
-    # Who uses what ----------------------------------------------------------------------------------------------------
+    # Usage ------------------------------------------------------------------------------------------------------------
 
     def moved(self, task: Task, node: str, step: int) -> None:
-        """A pod came to (`step` 1) or left (-1) a node."""
+        """A pod was added to (`step` 1) or removed from (-1) a node."""
         for key in task.cls.profile.claims:
             users = self._users.setdefault(key, {})
             if step > 0:
@@ -137,7 +137,7 @@ class VolumeIndex:
                     self._chosen.pop(key, None)
 
     def choose(self, task: Task, row: int) -> None:
-        """A pod is placed on the node at `row`: from now on its unbound claims have their volumes."""
+        """A pod is placed on the node at `row`: choose the volumes of its unbound claims."""
         open_ = self._to_match(task.cls.profile.claims)
         _, picks = self._match(open_, rows=np.array([row]))
         names = {key: self._candidate_names(key) for key in open_}
@@ -147,7 +147,7 @@ class VolumeIndex:
                 self._chosen[key] = names[key][int(picks[key][0])] if found else _PROVISIONED
 
     def couples(self, claims: Sequence[str]) -> bool:
-        """Whether where a pod with these claims may go depends on which pods are where."""
+        """Whether the nodes for a pod with these claims depend on the pods on nodes."""
         return any(self._couples(key) for key in claims)
 
     def _couples(self, key: str) -> bool:
@@ -158,7 +158,7 @@ class VolumeIndex:
         return is_exclusive(claim) or (self.rules.binding and not is_bound(claim)) or limited
 
     def bindings(self, task: Task, node: str) -> list[ClaimBinding]:
-        """What is to be bound before this pod is, which has a place."""
+        """The claims to be bound before this placed pod is."""
         out: list[ClaimBinding] = []
         for key in self._waiting(task.cls.profile.claims):
             meta = self._claims[key].metadata
@@ -167,10 +167,10 @@ class VolumeIndex:
             out.append(ClaimBinding(meta.namespace, meta.name, meta.uid, chosen, place, self.rules.timeout))
         return out
 
-    # Answers ----------------------------------------------------------------------------------------------------------
+    # Results ----------------------------------------------------------------------------------------------------------
 
     def error(self, claims: Sequence[str]) -> str:
-        """Why no pod with these claims can run anywhere now, in kube-scheduler's words for each claim; empty where one
+        """Why no pod with these claims can run anywhere now, in kube-scheduler's words for each claim; empty if one
         may."""
         return "; ".join(filter(None, map(self._error, dict.fromkeys(claims))))
 
@@ -191,7 +191,7 @@ class VolumeIndex:
         return "" if waits and not claim.spec.volume_name else UNBOUND
 
     def rejections(self, claims: Sequence[str]) -> list[VolumeRejection]:
-        """The nodes from which the bound claims can't be reached; what is to be said once for the whole class."""
+        """The nodes from which the bound claims can't be reached; the same for the whole class."""
         out: list[VolumeRejection] = []
         error = self.error(claims)
         if error:
@@ -211,7 +211,7 @@ class VolumeIndex:
         return [rejection for rejection in out if rejection.nodes.any()]
 
     def task_rejections(self, task: Task) -> list[VolumeRejection]:
-        """The nodes that are refused because of where pods are now."""
+        """The nodes that are rejected because of the pods on nodes."""
         claims = task.cls.profile.claims
         if self.error(claims):
             return []
@@ -230,7 +230,7 @@ class VolumeIndex:
         return [rejection for rejection in out if rejection.nodes.any()]
 
     def admits(self, task: Task) -> str:
-        """Why the node of a placed pod doesn't reach its claims as they are bound by now; empty where it does."""
+        """Why the node of a placed pod doesn't reach its claims as they are bound by now; empty if it does."""
         error = self.error(task.cls.profile.claims)
         if error:
             return error
@@ -241,21 +241,21 @@ class VolumeIndex:
     # Unbound claims ---------------------------------------------------------------------------------------------------
 
     def _waiting(self, claims: Sequence[str]) -> list[str]:
-        """Those that are bound where their first consumer runs, and aren't yet."""
+        """The claims that are bound on the node of their first consumer, and aren't bound yet."""
         if not self.rules.binding:
             return []
         return [key for key in claims if key in self._claims and not is_bound(self._claims[key])]
 
     def _to_match(self, claims: Sequence[str]) -> list[str]:
-        """The waiting ones for which nothing is chosen yet, smallest first, as kube-scheduler takes them."""
+        """The waiting claims without a chosen volume, the smallest first, as in kube-scheduler."""
         open_ = [
             key for key in self._waiting(claims) if key not in self._chosen and not selected_node(self._claims[key])
         ]
         return sorted(open_, key=lambda key: (size_of(self._claims[key]), key))
 
     def _bindable(self, waiting: list[str], *, anywhere: bool) -> Mask:
-        """The nodes on which all of these can be bound; `anywhere` whether or not there is storage left for those that
-        are yet to be made."""
+        """The nodes on which all of these can be bound; `anywhere` ignores storage capacity for volumes to be
+        provisioned."""
         mask = self._reach.all()
         for key in waiting:
             claim = self._claims[key]
@@ -272,9 +272,8 @@ class VolumeIndex:
     def _match(
         self, keys: list[str], *, rows: npt.NDArray[np.intp] | None = None, anywhere: bool = False
     ) -> tuple[Mask, dict[str, npt.NDArray[np.intp]]]:
-        """On which nodes (all, or `rows`) each of these claims finds a volume of its own, or can have one made; and
-        which volume that is on each of them, by its place among the candidates, -1 where one is made or none is there.
-        """
+        """On which nodes (all, or `rows`) each of these claims finds a volume of its own, or can have one provisioned;
+        and the volume on each of them, by its index among the candidates, -1 if one is provisioned or none exists."""
         rows = np.arange(self._reach.labels.count, dtype=np.intp) if rows is None else rows
         fits = np.ones(len(rows), dtype=bool)
         taken: dict[str, Mask] = {}
@@ -293,7 +292,7 @@ class VolumeIndex:
         return fits, picks
 
     def _candidate_names(self, key: str) -> list[str]:
-        """The volumes that a claim may be bound to, the best first: one that is kept for it, else the smallest."""
+        """The volumes that a claim may be bound to, the best first: one that is reserved for it, else the smallest."""
         known = self._candidates.get(key)
         if known is None:
             claim = self._claims[key]
@@ -305,15 +304,15 @@ class VolumeIndex:
         return [name for name in known if name not in others] if others else known
 
     def _makeable(self, claim: Claim, *, anywhere: bool) -> Mask:
-        """The nodes for which a volume can be made for the claim; `anywhere` as for `_bindable`."""
+        """The nodes for which a volume can be provisioned for the claim; `anywhere` as for `_bindable`."""
         made = self._objects.class_of(claim)
         mask = self._reach.makeable(made)
         return mask if anywhere else mask & self._reach.spacious(made, size_of(claim))
 
     def utilisation(self, task: Task, rows: npt.NDArray[np.intp]) -> list[tuple[Amounts, Amounts]]:
-        """Of each storage class, how much the task's unbound claims ask for on these nodes, and how large the volumes
-        are that they would get, or the storage that these would be made of; both [M], 0 where nothing is asked for.
-        A node with volumes to give goes by these alone."""
+        """By storage class, the size requested by the task's unbound claims on these nodes, and the size of the volumes
+        that they would get or the capacity that these would be provisioned from; both [M], 0 without a request. A node
+        with existing volumes for the claims counts these alone."""
         keys = self._to_match(self._waiting(task.cls.profile.claims))
         _, picks = self._match(keys, rows=rows)
         given: dict[str, tuple[Amounts, Amounts]] = {}
@@ -338,11 +337,11 @@ class VolumeIndex:
             *((np.where(static, 0.0, asked), held) for asked, held in made.values()),
         ]
 
-    # What drivers attach ----------------------------------------------------------------------------------------------
+    # Volume limits ----------------------------------------------------------------------------------------------------
 
     def _full(self, claims: Sequence[str]) -> Mask:
-        """The nodes that a driver attaches too many volumes to, were these added. A claim is attached once for all the
-        pods of a node."""
+        """The nodes on which a driver's volume limit would be exceeded with these claims. A claim counts once for all
+        the pods of a node."""
         over = np.zeros(self._reach.labels.count, dtype=bool)
         for driver in {self._objects.driver_of(self._claims[key]) for key in claims} & self._objects.limits.keys():
             attached = np.zeros(self._reach.labels.count)

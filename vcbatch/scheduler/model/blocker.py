@@ -17,11 +17,11 @@ POD: Final = "{pod}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocker:
-    """What kept a gang from starting (or a started one from growing).
+    """Why a gang didn't start (or a started one didn't grow).
 
-    `text` is a sentence for people, in which `{pod}` stands for the pod it happened to, so that gangs of the same kind
-    share it. `task` is that pod, empty where it concerns the gang as a whole; `placed` counts the gang's tasks that had
-    found a node by then; `nodes` counts nodes per reason.
+    `text` is a sentence for users, in which `{pod}` stands for the pod that failed, so that gangs of the same kind
+    share it. `task` is that pod, empty if the blocker is about the gang as a whole; `placed` counts the gang's tasks
+    that had found a node by then; `nodes` counts nodes per reason.
     """
 
     reason: WaitReason

@@ -97,7 +97,7 @@ class Figures:
 
 @dataclass(slots=True)
 class Measured:
-    """What plugins and the snapshot say in a cycle; rows are those of `names`, which is the same list as long as no
+    """What plugins and the snapshot record in a cycle; rows are those of `names`, which is the same list as long as no
     queue changes."""
 
     amounts: dict[Amount, tuple[Sequence[str], Matrix]] = field(

@@ -10,7 +10,8 @@ from vcbatch.scheduler.model.objects import Job
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """What a gang was when it was promised places, until when they are kept at most, and since when it lacks pods."""
+    """The gang's properties when nodes were reserved for it, until when they are at most, and since when it lacks
+    pods."""
 
     uid: str
     queue: str

@@ -85,7 +85,7 @@ class Held(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Eviction:
-    """Delete this pod, after its conditions say why. `reason` is the name of the action that took the decision."""
+    """Delete this pod, after setting its condition with the reason. `reason` is the name of the deciding action."""
 
     namespace: str
     name: str
@@ -247,8 +247,8 @@ AHEAD_SHOWN = 5
 class CycleResult:
     """All decisions of one cycle, already assumed in the scheduler's own snapshot.
 
-    `binds` come gang by gang, a gang's pods together. `explain` has the gangs that waited and were looked at in this
-    cycle. `requeue_at` is set when time alone changes something (a message that may be refreshed then); otherwise
+    `binds` are ordered gang by gang, a gang's pods together. `explain` has the pending gangs that were checked in this
+    cycle. `requeue_at` is set if time alone changes something (such as a message that may be refreshed then); otherwise
     the next cycle is due when something changed.
     """
 

@@ -53,13 +53,13 @@ def _hash(text: str) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """What of a cluster is looked after.
+    """A scheduler's part of a cluster.
 
     Attributes:
         node_labels: pairs of which a node must have one; empty for all nodes.
-        ring: divides nodes, and pods and PodGroups by who made them, between instances; None for one instance.
+        ring: divides nodes, and pods and PodGroups by their owner, between instances; None for one instance.
         instance: this one's name on the ring.
-        mode: what the NodeShard named `shard` means.
+        mode: the meaning of the NodeShard named `shard`.
     """
 
     node_labels: frozenset[tuple[str, str]] = frozenset()

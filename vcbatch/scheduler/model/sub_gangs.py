@@ -20,7 +20,7 @@ SubKey = tuple[int, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class SubGangRule:
-    """One entry of the policy."""
+    """One entry of `spec.subGroupPolicy`."""
 
     name: str
     selector: LabelSelector

@@ -78,7 +78,8 @@ class NetworkTopologyAware(Plugin):
     def domain_order(
         self, job: Job, sub: SubKey | None, groups: Sequence[Rows], *, evicting: bool
     ) -> Sequence[Rows] | None:
-        """For evictions, wide domains first, and at most `maxDomains` of them; otherwise no opinion."""
+        """For evictions, wide domains first, and at most `hypernode.gradient.evict.max-hypernodes` of them; otherwise
+        no opinion."""
         if not evicting:
             return None
         left = int(self.arguments[_MOST_EVICTED])

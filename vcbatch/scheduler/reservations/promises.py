@@ -147,7 +147,7 @@ class Promises:
                 statement.nominate()
         self._session.exhausted.clear()
 
-    # Holding ----------------------------------------------------------------------------------------------------------
+    # Placing nominated pods -------------------------------------------------------------------------------------------
 
     def _hold(self, job: Job) -> None:
         """Place the gang's pods on their nominated nodes: on free resources or, where victims haven't ended yet, on
@@ -201,7 +201,7 @@ class Promises:
             _put(statement, here[first : int(min(len(here), max(then, first)))], row, free=False)
         placer.returned(rows.tolist())
 
-    # When it ends -----------------------------------------------------------------------------------------------------
+    # End of a cycle ---------------------------------------------------------------------------------------------------
 
     def settle(self) -> bool:
         """End the cycle: keep the statements of gangs that can start by them or have started, and discard the others.

@@ -117,7 +117,7 @@ class Simulation:
             del known[obj.metadata.uid]
         self.scheduler.apply(resource, event, obj)
 
-    # What follows from decisions -------------------------------------------------------------------------------------
+    # Effects of decisions --------------------------------------------------------------------------------------------
 
     def _happen(self, result: CycleResult) -> None:
         for eviction in result.evictions:

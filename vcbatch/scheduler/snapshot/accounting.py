@@ -93,7 +93,7 @@ class Accounting:
         self._namespace_stamp = 0
         self._width = len(self.dims)
 
-    # What there is ----------------------------------------------------------------------------------------------------
+    # Reading ----------------------------------------------------------------------------------------------------------
 
     def node(self, name: str) -> NodeInfo | None:
         """The node of this name, as far as it is known; None if neither the node nor pods on it are known."""
@@ -241,7 +241,7 @@ class Accounting:
             self.jobs_table.ready_count[job.row] = job.ready_count
             self.jobs_table.pending_best_effort[job.row] = job.pending_best_effort
 
-    # What is kept -----------------------------------------------------------------------------------------------------
+    # Optional tables --------------------------------------------------------------------------------------------------
 
     def count_devices(self, *, capacity: bool) -> QueueDevices:
         """Track what queues use of devices by ResourceClaim from now on; `capacity` as in `QueueDevices`."""

@@ -74,7 +74,7 @@ class CardUsage:
         table.lay(cards, self._rows)
         return table.slots(asks, count, np.arange(count, dtype=np.intp), promising=False)
 
-    # What the cluster says --------------------------------------------------------------------------------------------
+    # Observed state ---------------------------------------------------------------------------------------------------
 
     def refresh(self, state: Snapshot) -> None:
         """Apply the changes since the last cycle."""
@@ -123,7 +123,7 @@ class CardUsage:
         found = self.family.held(notes, self.asks(task.cls), cards)
         return self.assumed.get(task.uid) if found is None else found
 
-    # What the cycle decides -------------------------------------------------------------------------------------------
+    # Decisions --------------------------------------------------------------------------------------------------------
 
     def place(self, task: Task, node: str, asks: PodAsks, *, barred: Collection[int]) -> None:
         """Assign cards to a task that was placed on the node, on free cards or, if it is pipelined, on those being

@@ -40,7 +40,7 @@ class Snapshot(Accounting):
         self.promised: dict[str, Promise | None] = {}
         """The gangs with nominated pods, by `namespace/name`; None if no cycle has checked the nomination yet."""
 
-    # What there is ----------------------------------------------------------------------------------------------------
+    # Gangs and pods ---------------------------------------------------------------------------------------------------
 
     def set_phase(self, job: Job, phase: Phase) -> None:
         """Set the gang's phase, here and in the job table."""

@@ -1,1 +1,1 @@
-"""Cards of nodes that pods share: what they are, who holds how much of which, and where another pod fits."""
+"""Device cards of nodes that pods share: their properties, their usage, and where another pod fits."""

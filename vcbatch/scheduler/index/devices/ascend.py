@@ -1,4 +1,4 @@
-"""NPUs of one chip model, as HAMi's device plugin for Ascend chips speaks of them."""
+"""NPUs of one chip model, in the annotations of HAMi's device plugin for Ascend chips."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from vcbatch.scheduler.index.devices.cards import Assignment, Card, Piece, whole
 from vcbatch.scheduler.index.devices.npu import Chip
 
 _NETWORKED: Final = "Ascend910"
-"""Chips whose names begin so are joined by networks within a node."""
+"""Chips whose names start with this are connected by networks within a node."""
 _SOFT_SLICES: Final = "hami-core"
 _MOST_CARDS: Final = 1024
 
@@ -27,8 +27,8 @@ class _Custom(msgspec.Struct, frozen=True):
 
 
 class _Registered(msgspec.Struct, frozen=True):
-    """One chip of a node's register; `devmem` is in MiB, `count` how many parts it may be cut into. What is false or 0
-    is left out there."""
+    """One chip in a node's register; `devmem` is in MiB, `count` how many parts it may be split into. Values that are
+    false or 0 are left out in the annotation."""
 
     id: str
     count: int = 0
@@ -64,14 +64,14 @@ class Npus:
     # Nodes ------------------------------------------------------------------------------------------------------------
 
     def cards(self, node: Node) -> tuple[Card, ...]:
-        """Those of the node's register. A node that offers none of the resource has none, as its device plugin is away;
-        one whose register isn't understood has none either."""
+        """The cards in the node's register. Empty if the node has none of the resource, because its device plugin isn't
+        running, and if the register is invalid."""
         text = (node.metadata.annotations or {}).get(names.NPU_REGISTER + self.chip.word)
         if text is None or not whole_of((node.status.allocatable or {}).get(self.chip.resource)):
             return ()
         try:
             entries = msgspec.json.decode(text, type=list[_Registered])
-        except msgspec.DecodeError:  # also what decodes and isn't such a list
+        except msgspec.DecodeError:  # also for valid JSON that isn't such a list
             return ()
         known = list({entry.id: entry for entry in entries[:_MOST_CARDS]}.values())
         joined = self.chip.word.startswith(_NETWORKED) and all(e.custominfo.network is not None for e in known)
@@ -92,7 +92,8 @@ class Npus:
     # Pods -------------------------------------------------------------------------------------------------------------
 
     def asks(self, spec: PodSpec, notes: Mapping[str, str]) -> PodAsks | None:
-        """What the containers ask, no two of one chip: the device plugin finds a container by its chips."""
+        """The requests of the containers, with different chips for each: the device plugin identifies a container by
+        its chips."""
         asks = tuple(ask for container in spec.side_by_side if (ask := self._ask(container)) is not None)
         if not asks:
             return None
@@ -106,8 +107,8 @@ class Npus:
         )
 
     def _ask(self, container: Container) -> Ask | None:
-        """A container that says how much memory and not how many chips wants one; without memory it wants them
-        whole. A part is taken in the size of its template."""
+        """A container that requests memory and no number of chips gets one; without memory it gets whole chips. A part
+        has the size of its template."""
         count, memory = limit_of(container, self.chip.resource), limit_of(container, self.chip.memory_resource)
         if count == 0 or (count is None and memory is None):
             return None
@@ -147,7 +148,7 @@ class Npus:
         }
 
     def _parts(self, assignment: Assignment, cards: Sequence[Card]) -> Iterator[dict[str, str]]:
-        """Each chip with the template of its part, which a whole chip has none of."""
+        """Each chip with the template of its part; a whole chip has none."""
         for pieces in assignment:
             for piece in pieces:
                 part = self.chip.part(piece.memory) or self.chip.whole

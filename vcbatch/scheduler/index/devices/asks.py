@@ -1,4 +1,4 @@
-"""What a pod asks of the cards of its node, by its containers' limits and its annotations."""
+"""The card requests of a pod, from its containers' limits and its annotations."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from vcbatch.api.pod import Container, PodSpec
 from vcbatch.api.quantity import MalformedQuantity, parse_quantity
 
 WHOLE = 100
-"""All cores of a GPU, in per cent."""
+"""All cores of a GPU, in percent."""
 
 
 class Sharing(StrEnum):
-    """How cards are handed out; a policy chooses one."""
+    """How cards are shared; the scheduler configuration selects one way."""
 
     MEMORY = "memory"
-    """So much memory of one card (`volcano.sh/gpu-memory`)."""
+    """A quantity of memory of one card (`volcano.sh/gpu-memory`)."""
     NUMBER = "number"
-    """Cards that nobody else uses (`volcano.sh/gpu-number`)."""
+    """Exclusive cards (`volcano.sh/gpu-number`)."""
     VGPU = "vgpu"
     """Memory and cores of several cards, container by container (`volcano.sh/vgpu-*`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What one container wants: `count` cards with so much free each.
+    """The request of one container: `count` cards with these free quantities each.
 
-    `memory` is in MiB; where `percent` is given it is that share of the card's memory instead. `cores` is in the unit
-    of the card's: per cent, or AI cores of an NPU. `alone` asks for cards that nobody uses.
+    `memory` is in MiB; if `percent` is given, it is that share of the card's memory instead. `cores` is in the unit of
+    the card's: percent, or AI cores of an NPU. `alone` requests cards without other users.
     """
 
     count: int
@@ -40,15 +40,15 @@ class Ask:
     alone: bool = False
 
     def memory_of(self, card: int) -> int:
-        """What it takes of a card with so much memory."""
+        """The memory used on a card with `card` MiB."""
         return self.memory if self.percent is None else card * self.percent // 100
 
 
 @dataclass(frozen=True, slots=True)
 class PodAsks:
-    """What a pod asks, container by container, and which cards it may have: of these UUIDs and none of those, of types
-    that contain one of these words and none of those, of nodes in this mode. `apart` keeps members of a gang off each
-    other's cards, `distinct` containers of the pod. Where there is a `error`, no card will do, as it says."""
+    """The requests of a pod, container by container, and filters of cards: these UUIDs and none of those, types that
+    contain one of these words and none of those, nodes in this mode. `apart` keeps members of a gang from sharing
+    cards, `distinct` containers of the pod. If `error` is set, no card can serve the pod, for that reason."""
 
     asks: tuple[Ask, ...]
     uuids: frozenset[str] = frozenset()
@@ -62,11 +62,11 @@ class PodAsks:
 
     @property
     def simple(self) -> bool:
-        """Whether it wants one card, so that how many of its kind a node takes is the sum over its cards."""
+        """Whether it requests one card, so that the number of slots of a node is the sum over its cards."""
         return len(self.asks) == 1 and self.asks[0].count == 1
 
     def admits(self, uuid: str, kind: str) -> bool:
-        """Whether a card of that UUID and type may be its own."""
+        """Whether a card of that UUID and type may be assigned."""
         if (self.uuids and uuid not in self.uuids) or uuid in self.not_uuids:
             return False
         upper = kind.upper()
@@ -76,7 +76,7 @@ class PodAsks:
 
 
 def asks_of(spec: PodSpec, notes: Mapping[str, str], sharing: Sharing) -> PodAsks | None:
-    """What a pod with that spec and those annotations asks under that way of sharing; None where that is nothing."""
+    """The requests of a pod with that spec and those annotations in this way of sharing; None if it has none."""
     match sharing:
         case Sharing.MEMORY:
             amount = _peak(spec, names.GPU_MEMORY)
@@ -90,8 +90,8 @@ def asks_of(spec: PodSpec, notes: Mapping[str, str], sharing: Sharing) -> PodAsk
 
 
 def _peak(spec: PodSpec, name: str) -> int:
-    """What the containers and side-cars take together, or more where an init container beside the side-cars that were
-    started before it takes more."""
+    """The sum for containers and side-cars, or the peak of an init container together with the side-cars started before
+    it, if that is larger."""
     beside = most = 0
     for container in spec.init_containers or ():
         amount = limit_of(container, name) or 0
@@ -102,8 +102,8 @@ def _peak(spec: PodSpec, name: str) -> int:
 
 
 def _vgpu(container: Container) -> Ask | None:
-    """A container that says how much memory and not how many cards wants one; without either amount it wants them
-    whole."""
+    """A container that requests memory and no number of cards gets one; without memory and percentage it gets whole
+    cards."""
     count = limit_of(container, names.VGPU_NUMBER)
     memory = limit_of(container, names.VGPU_MEMORY)
     if count is None and memory is None:
@@ -133,12 +133,12 @@ def _filtered(asks: tuple[Ask, ...], notes: Mapping[str, str]) -> PodAsks:
 
 
 def words_of(text: str | None) -> list[str]:
-    """The words of a list with commas."""
+    """The items of a comma-separated list."""
     return [word.strip() for word in (text or "").split(",") if word.strip()]
 
 
 def amount_of(container: Container, name: str) -> int | None:
-    """What the container says of that resource in its limits, else in its requests; None where it says nothing."""
+    """The container's limit of that resource, else its request; None without either."""
     limit = limit_of(container, name)
     if limit is not None or container.resources is None:
         return limit
@@ -146,7 +146,7 @@ def amount_of(container: Container, name: str) -> int | None:
 
 
 def limit_of(container: Container, name: str) -> int | None:
-    """What the container says of that resource in its limits; None where it says nothing."""
+    """The container's limit of that resource; None without one."""
     return None if container.resources is None else _whole((container.resources.limits or {}).get(name))
 
 

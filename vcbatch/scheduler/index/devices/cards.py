@@ -1,4 +1,4 @@
-"""The cards of a node, and the annotations in which nodes and pods speak of cards."""
+"""The cards of a node, and the annotations of nodes and pods about cards."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _VENDOR = "NVIDIA"
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One card: `number` is its index on the node, `memory` in MiB, `places` how many may use it at once, `mode` how
-    it is shared, `cores` in the unit of what pods ask of it (0 where nobody counts them). `geometries` are the ways to
-    cut it; empty where it isn't cut. `network` is the network that it shares with others of its node, where all of them
-    are in one and those of one network had better be used together."""
+    """One card: `number` is its index on the node, `memory` in MiB, `places` how many may use it at once, `mode` how it
+    is shared, `cores` in the unit of requests (0 if cores aren't counted). `geometries` are the ways to partition it;
+    empty if it isn't partitioned. `network` is the network that it shares with other cards of its node; None unless
+    every card is in one. Cards of one network are preferred together."""
 
     number: int
     uuid: str
@@ -39,7 +39,7 @@ class Card:
 
 
 class Piece(NamedTuple):
-    """What one container holds of a card; `place` is the part of a card that is cut."""
+    """The part of a card that one container uses; `place` is the partition of a partitioned card."""
 
     card: int
     memory: int
@@ -48,11 +48,11 @@ class Piece(NamedTuple):
 
 
 Assignment = tuple[tuple[Piece, ...], ...]
-"""What a pod holds, container by container; `card` counts on its node."""
+"""The pieces of a pod, container by container; `card` is the index on its node."""
 
 
 def cards_of(node: Node, sharing: Sharing, config: DeviceConfig) -> tuple[Card, ...]:
-    """The cards that the node says it has."""
+    """The cards that the node reports."""
     if sharing is Sharing.VGPU:
         return _registered((node.metadata.annotations or {}).get(names.VGPU_REGISTER, ""), config)
     capacity = node.status.capacity or {}
@@ -64,8 +64,8 @@ def cards_of(node: Node, sharing: Sharing, config: DeviceConfig) -> tuple[Card, 
 
 
 def _registered(text: str, config: DeviceConfig) -> tuple[Card, ...]:
-    """Records `uuid,places,memory,type,health,mode`, each ended by a colon. What is none makes the node one without
-    cards: nothing is placed on cards that are half understood."""
+    """Reads records `uuid,places,memory,type,health,mode`, each terminated by a colon. An invalid record makes the node
+    one without cards: nothing is placed on cards that are partly understood."""
     cards: list[Card] = []
     for record in text.split(":"):
         if not record.strip():
@@ -76,7 +76,7 @@ def _registered(text: str, config: DeviceConfig) -> tuple[Card, ...]:
         uuid, places, memory, kind, health, mode = fields[:6]
         geometries = config.geometries(kind) if mode == MIG else ()
         if mode == MIG and not geometries:
-            mode = HAMI_CORE  # cards that nobody knows how to cut are shared without it (Volcano)
+            mode = HAMI_CORE  # cards without known geometries are shared unpartitioned (Volcano)
         if mode not in (MIG, MPS):
             mode = HAMI_CORE
         healthy = health in ("1", "t", "T", "true", "TRUE", "True")
@@ -85,7 +85,7 @@ def _registered(text: str, config: DeviceConfig) -> tuple[Card, ...]:
 
 
 def whole_of(given: str | float | None) -> int:
-    """The amount as a whole number; 0 where there is none."""
+    """The quantity as an integer; 0 without one."""
     try:
         return 0 if given is None else max(parse_quantity(given).value(), 0)
     except MalformedQuantity:
@@ -102,7 +102,7 @@ def _numbers(text: str) -> set[int]:
 def recorded(
     assignment: Assignment, cards: Sequence[Card], sharing: Sharing, *, node: str, now: float
 ) -> dict[str, str]:
-    """The annotations by which the node's device plugin learns what a pod gets. `now` is in seconds since 1970."""
+    """The annotations that tell the node's device plugin what the pod gets. `now` is in seconds since 1970."""
     if sharing is not Sharing.VGPU:
         numbers = ",".join(str(piece.card) for pieces in assignment for piece in pieces)
         return {names.GPU_INDEX: numbers, names.GPU_PREDICATE_TIME: str(int(now * 1_000_000_000))}
@@ -125,7 +125,7 @@ def _record(piece: Piece, cards: Sequence[Card]) -> str:
 
 
 def held(notes: Mapping[str, str], asks: PodAsks | None, cards: Sequence[Card], sharing: Sharing) -> Assignment | None:
-    """What a pod holds by its annotations; None where it says nothing that these cards know."""
+    """The assignment in a pod's annotations; None if they have none for these cards."""
     if sharing is Sharing.VGPU:
         text = notes.get(names.VGPU_IDS)
         return None if text is None else _decoded(text, {card.uuid: card.number for card in cards})

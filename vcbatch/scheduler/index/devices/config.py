@@ -11,18 +11,18 @@ from vcbatch.scheduler.index.devices.mig import Geometry, Part
 from vcbatch.scheduler.index.devices.npu import DEFAULT_CHIPS, Chip, read_chips
 
 DEVICE_CONFIG: Final = "device-config.yaml"
-"""The key of the ConfigMap that has it."""
+"""The key in the ConfigMap."""
 
 
 class DeviceConfig(NamedTuple):
-    """What is known of devices, and what of that isn't understood.
+    """The device configuration, and the errors in it.
 
     Attributes:
-        models: how card models may be cut, by words in their type.
-        factor: by how much memory that pods ask of a cut card is multiplied.
+        models: how card models may be partitioned, by words in their type.
+        factor: the factor for memory that pods request of a partitioned card.
         chips: the models of NPUs.
-        error: why cards can't be used; empty where all is understood.
-        npu_fault: why NPUs can't be used.
+        error: why cards can't be used; empty if the configuration is valid.
+        npu_error: why NPUs can't be used.
     """
 
     models: tuple[tuple[tuple[str, ...], tuple[Geometry, ...]], ...] = ()
@@ -32,7 +32,7 @@ class DeviceConfig(NamedTuple):
     npu_error: str = ""
 
     def geometries(self, kind: str) -> tuple[Geometry, ...]:
-        """How a card of that type may be cut; empty where nobody says."""
+        """How a card of that type may be partitioned; empty if that isn't configured."""
         for words, found in self.models:
             if any(word in kind for word in words):
                 return found
@@ -40,8 +40,8 @@ class DeviceConfig(NamedTuple):
 
 
 def read_config(text: str, *, resources: Mapping[str, str]) -> DeviceConfig:
-    """The ConfigMap's text. `resources` has the names of vGPUs' amounts that are supported, by the key that would
-    rename them."""
+    """Read the ConfigMap's text. `resources` has the supported names of vGPU resources, by the key that would rename
+    them."""
     try:
         document = mapping(only(text).value)
     except (YamlError, TypeError) as error:

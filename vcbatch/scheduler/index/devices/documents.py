@@ -7,7 +7,7 @@ from typing import Any, cast
 
 
 def mapping(value: object) -> Mapping[str, Any]:
-    """The mapping; an empty one for what isn't there. Raises `TypeError`."""
+    """The mapping; empty if the value is None. Raises `TypeError`."""
     if value is None:
         return {}
     if not isinstance(value, Mapping):
@@ -16,7 +16,7 @@ def mapping(value: object) -> Mapping[str, Any]:
 
 
 def listing(value: object) -> Sequence[Any]:
-    """The list; an empty one for what isn't there. Raises `TypeError`."""
+    """The list; empty if the value is None. Raises `TypeError`."""
     if value is None:
         return ()
     if not isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Devices of one kind: what nodes say that they have of them, what pods ask for, and what pods are told."""
+"""The interface of one kind of devices: what nodes report, what pods request, and the annotations of pods."""
 
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ class Family(Protocol):
 
     @property
     def key(self) -> str:
-        """Its name, by which what pods hold of it is remembered."""
+        """Its name, the key of its usage between cycles."""
         ...
 
     @property
     def error(self) -> str:
-        """Why none of it can be used; empty where it can."""
+        """Why its devices can't be used; empty if they can."""
         ...
 
     @property
     def factor(self) -> int:
-        """By how much the memory that pods ask of a cut card is multiplied."""
+        """The factor for memory that pods request of a partitioned card."""
         ...
 
     @property
     def lock(self) -> str:
-        """The annotation by which a node is locked while a pod gets its devices."""
+        """The annotation that locks a node while a pod gets its devices."""
         ...
 
     def cards(self, node: Node) -> tuple[Card, ...]:
-        """Those that the node says it has."""
+        """The cards that the node reports."""
         ...
 
     def asks(self, spec: PodSpec, notes: Mapping[str, str]) -> PodAsks | None:
-        """What a pod with that spec and those annotations asks; None where that is nothing."""
+        """The requests of a pod with that spec and those annotations; None if it has none."""
         ...
 
     def recorded(self, assignment: Assignment, cards: Sequence[Card], *, node: str, now: float) -> dict[str, str]:
-        """The annotations by which the node's device plugin learns what a pod gets. `now` is in seconds since 1970."""
+        """The annotations that tell the node's device plugin what the pod gets. `now` is in seconds since 1970."""
         ...
 
     def held(self, notes: Mapping[str, str], asks: PodAsks | None, cards: Sequence[Card]) -> Assignment | None:
-        """What a pod holds by its annotations; None where they say nothing that these cards know."""
+        """The assignment in a pod's annotations; None if they have none for these cards."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Which pods with devices are on which node, and which nodes have to be looked at again."""
+"""The nodes whose pods with devices have to be read again."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from vcbatch.scheduler.model.objects import NodeInfo, Task
 
 
 class DeviceHolders:
-    """Kept only where somebody shares devices (`active`): other clusters pay nothing for it.
+    """Maintained only while devices are shared (`active`), so that other clusters have no cost.
 
-    `dirty` names the nodes whose pods or annotations changed since somebody last looked; `moved` whether nodes came or
-    went.
+    `dirty` has the names of nodes whose pods or annotations changed since `seen`, `gone` the pods that left their node.
     """
 
     def __init__(self) -> None:
@@ -21,29 +20,29 @@ class DeviceHolders:
         """UIDs of pods that left their node."""
 
     def start(self, infos: Iterable[NodeInfo]) -> None:
-        """From now on changes are followed; every node is new."""
+        """Track changes from now on; every node counts as changed."""
         self.active = True
         self.dirty = {info.name for info in infos}
         self.gone.clear()
 
     def seen(self) -> None:
-        """Whoever follows changes has seen all so far."""
+        """Clear the changes, which have been processed."""
         self.dirty.clear()
         self.gone.clear()
 
     def stop(self) -> None:
-        """Nobody follows changes any more."""
+        """Stop tracking changes."""
         self.active = False
         self.seen()
 
     def changed(self, task: Task, step: int) -> None:
-        """A pod came to a node or left it, by what the cluster says."""
+        """A pod was added to a node or removed from it (`step` -1), as observed in the cluster."""
         if self.active:
             self.dirty.add(task.node)
             if step < 0:
                 self.gone.add(task.uid)
 
     def node_changed(self, name: str) -> None:
-        """A node came, went, or says something else of its cards."""
+        """A node was added, removed, or reports other cards."""
         if self.active:
             self.dirty.add(name)

@@ -1,4 +1,4 @@
-"""Cards that are cut into fixed parts (MIG): which ways of cutting there are, and which part a request gets."""
+"""Cards that are partitioned (MIG): the possible geometries, and the partition for a request."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """So many parts of a card with so much memory each, in MiB."""
+    """`count` equal partitions of a card, with `memory` MiB each."""
 
     name: str
     memory: int
@@ -17,13 +17,13 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """One way to cut a card: parts are counted through, from 0."""
+    """One way to partition a card: partitions are numbered from 0."""
 
     group: str
     parts: tuple[Part, ...]
 
     def places(self) -> Iterator[tuple[int, Part]]:
-        """Every part with its number."""
+        """Every partition with its number."""
         number = 0
         for part in self.parts:
             for _ in range(part.count):
@@ -31,17 +31,17 @@ class Geometry:
                 number += 1
 
     def memory(self, place: int) -> int:
-        """The memory of the part of that number; 0 where there is none."""
+        """The memory of the partition with that number; 0 without one."""
         return next((part.memory for number, part in self.places() if number == place), 0)
 
 
 Place = tuple[str, int]
-"""A part in use: the group of its geometry, and its number."""
+"""A partition in use: the group of its geometry, and its number."""
 
 
 def pick(geometries: Sequence[Geometry], taken: Collection[Place], memory: int) -> Place | None:
-    """The smallest free part with so much memory. A card that is in use is cut in one way already; else the first way
-    that has such a part."""
+    """The smallest free partition with at least this memory. A card in use has its geometry already; otherwise the
+    first geometry with such a partition is used."""
     groups = {group for group, _ in taken}
     for geometry in geometries:
         if groups and geometry.group not in groups:
@@ -54,12 +54,12 @@ def pick(geometries: Sequence[Geometry], taken: Collection[Place], memory: int) 
 
 
 def encoded(uuid: str, place: Place) -> str:
-    """The UUID of a part, as the device plugin reads it."""
+    """The UUID of a partition, in the device plugin's format."""
     return f"{uuid}[{place[0]}-{place[1]}]"
 
 
 def decoded(text: str) -> tuple[str, Place | None]:
-    """The card's UUID and the part of it that a UUID means."""
+    """The card's UUID and the partition that a UUID denotes."""
     uuid, bracket, rest = text.partition("[")
     group, dash, number = rest.rstrip("]").rpartition("-")
     if not bracket or not dash or not number.isdecimal():

@@ -1,4 +1,4 @@
-"""Ascend chips: the fixed parts that they may be cut into, and the ConfigMap that says which there are."""
+"""Ascend chips: the fixed parts that they may be split into, and the ConfigMap that defines them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from vcbatch.scheduler.index.devices.documents import listing, mapping
 
 
 class Template(NamedTuple):
-    """A part that a chip may be cut into: its memory in MiB and its AI cores. Without a name it is the whole chip."""
+    """A part that a chip may be split into: its memory in MiB and its AI cores. Without a name it is the whole chip."""
 
     memory: int
     cores: int = 0
@@ -22,12 +22,12 @@ class Chip:
     """One model of chips.
 
     Attributes:
-        word: what annotations call it.
+        word: its name in annotations.
         resource: the extended resource that counts its parts.
-        memory_resource: the name by which containers say how much memory a part is to have, in MiB.
-        allocatable: the memory of a whole chip that pods may have, in MiB.
-        capacity: all of its memory; who asks for more than `allocatable` and not for more than this gets all there is.
-        cores: its AI cores; 0 where nobody says.
+        memory_resource: the resource name by which containers request the memory of a part, in MiB.
+        allocatable: the memory of a whole chip that pods may use, in MiB.
+        capacity: all of its memory; a request above `allocatable` and not above this gets the whole chip.
+        cores: its AI cores; 0 if not configured.
         templates: the parts, the smallest memory first.
     """
 
@@ -41,11 +41,11 @@ class Chip:
 
     @property
     def whole(self) -> Template:
-        """All of a chip."""
+        """The whole chip."""
         return Template(self.allocatable, self.cores)
 
     def part(self, memory: int) -> Template | None:
-        """The smallest part with so much memory, else the whole chip; None where not even that has so much."""
+        """The smallest part with at least this memory, else the whole chip; None if that hasn't enough either."""
         found = next((part for part in self.templates if memory <= part.memory), None)
         return found or (self.whole if memory <= self.capacity else None)
 
@@ -61,12 +61,12 @@ DEFAULT_CHIPS: Final = (
         templates=(Template(3072, 1, "vir01"), Template(6144, 2, "vir02"), Template(12288, 4, "vir04")),
     ),
 )
-"""What Volcano knows without a ConfigMap."""
+"""The chips that Volcano defines without a ConfigMap."""
 
 
 def read_chips(given: object) -> tuple[Chip, ...]:
-    """The chips under `vnpus` of the ConfigMap: a list, or a mapping that has it under `configs`. Raises `ValueError`
-    or `TypeError` for what can't be used."""
+    """The chips under `vnpus` of the ConfigMap: a list, or a mapping with the list under `configs`. Raises `ValueError`
+    or `TypeError` for invalid values."""
     entries = listing(mapping(cast("object", given)).get("configs") if isinstance(given, Mapping) else given)
     chips = tuple(_chip(mapping(entry), f"vnpus[{index}]") for index, entry in enumerate(entries))
     for key, values in (("commonWord", [c.word for c in chips]), ("resourceName", [c.resource for c in chips])):

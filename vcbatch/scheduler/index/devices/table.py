@@ -1,7 +1,7 @@
-"""All cards of all nodes in arrays, who holds what of them, and where a pod fits.
+"""The cards of all nodes in arrays, their usage, and where a pod fits.
 
-Three layers: what is held, the part of it that is leaving with pods that are ending, and what is promised to pods that
-wait for those. Every hold is written down with the cards it is of, so that giving it back restores each number.
+There are three layers: what is used, the part of it that terminating pods release, and what pods are pipelined on.
+Every assignment is stored with its cards, so that releasing it restores each number.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ Floats = npt.NDArray[np.float64]
 MEMORY, CORES, USERS = 0, 1, 2
 BINPACK, SPREAD = "binpack", "spread"
 LOWEST = "lowest"
-"""Cards are asked in the order of their index."""
+"""Cards are tried in the order of their index."""
 _NETWORK_POINTS: Final = 10
-"""What cards that all share a network are worth."""
+"""The score of cards that all share a network."""
 _MOST_PODS = 4096
-"""How many pods of a kind are looked at on one node, at most."""
+"""The most pods of a kind that are tried on one node."""
 
 
 class Layer(Enum):
-    """How a pod holds cards. What is leaving counts as held until it is gone."""
+    """How a pod uses cards. Cards of a terminating pod count as used until it has ended."""
 
     HELD = auto()
     LEAVING = auto()
-    """Held by a pod that is ending."""
+    """Used by a terminating pod."""
     PROMISED = auto()
-    """For a pod that is placed on what is leaving."""
+    """For a pipelined pod, on cards that terminating pods release."""
 
 
 class Hold(NamedTuple):
-    """What one pod holds of a node's cards."""
+    """The cards that one pod uses on its node."""
 
     node: str
     assignment: Assignment
@@ -53,8 +53,8 @@ class Hold(NamedTuple):
 
 @dataclass(slots=True)
 class NodeCards:
-    """The cards of one node, and where they stand in the arrays. `places` has the parts of cut cards in use, by card
-    and part, with their layer; `holders` the pods that hold some of a card."""
+    """The cards of one node, and their position in the arrays. `places` has the used partitions of partitioned cards,
+    by card and partition, with their layer; `holders` the pods that use each card."""
 
     node: str
     cards: tuple[Card, ...]
@@ -68,7 +68,7 @@ class NodeCards:
 
 
 class Try:
-    """A node's cards as one pod after the other is put on them, without changing anything."""
+    """The cards of a node in a trial that assigns them to one pod after the other, without changing anything."""
 
     def __init__(self, cards: Sequence[Card], taken: Counts, places: Sequence[Collection[Place]], factor: int) -> None:
         """`taken` is [3, C]: memory, cores and users of each card."""
@@ -80,8 +80,8 @@ class Try:
         self._factor = factor
 
     def put(self, asks: PodAsks, policy: str, barred: Collection[int] = ()) -> tuple[Assignment, float] | None:
-        """Put one more pod there: what each container gets, and the points of the cards that were chosen. None where
-        not all of its containers fit; what is tried then is worth nothing."""
+        """Assign cards to one more pod: the pieces of each container, and the score of the chosen cards. None if not
+        all of its containers fit; the trial can't be used after that."""
         if asks.mode and any(card.mode != asks.mode for card in self._cards):
             return None
         out: list[tuple[Piece, ...]] = []
@@ -100,8 +100,8 @@ class Try:
         return tuple(out), points + self._together(out)
 
     def _chosen(self, ask: Ask, asks: PodAsks, policy: str, barred: Collection[int]) -> tuple[Piece, ...]:
-        """What the container gets: of the first cards that do, as far as there are enough; where the cards are in
-        networks, of those of the network that has most that do."""
+        """The pieces of the container: of the first fitting cards, as far as there are enough; if the cards are in
+        networks, of the network with most fitting cards first."""
         order = self._order(policy)
         fitting = (piece for i in order if i not in barred and (piece := self._piece(i, ask, asks)) is not None)
         if not self._networked:
@@ -116,14 +116,14 @@ class Try:
         return all(card.network is not None for card in self._cards)
 
     def _together(self, out: Sequence[Sequence[Piece]]) -> float:
-        """Points for cards of one network: by how many of them are in the one that has most of them."""
+        """The score of cards of one network: by the share of the cards in the network that has most of them."""
         if not self._networked:
             return 0.0
         sizes = Counter(self._cards[piece.card].network for pieces in out for piece in pieces)
         return _NETWORK_POINTS * max(sizes.values()) / sizes.total() if sizes else 0.0
 
     def _order(self, policy: str) -> list[int]:
-        """The cards in the order in which they are asked; the highest index first among equals."""
+        """The cards in the order in which they are tried; the highest index first among equals."""
         indexes = range(len(self._cards) - 1, -1, -1)
         if policy == LOWEST:
             return list(reversed(indexes))
@@ -134,7 +134,7 @@ class Try:
         return list(indexes)
 
     def _piece(self, index: int, ask: Ask, asks: PodAsks) -> Piece | None:
-        """What the container would get of the card; None where the card doesn't do."""
+        """The piece of the card for the container; None if the card doesn't fit."""
         card = self._cards[index]
         memory = ask.memory_of(card.memory)
         users, cores = self._users[index], self._cores[index]
@@ -170,7 +170,7 @@ class Try:
 
 
 def cost(card: Card, piece: Piece, factor: int) -> int:
-    """The memory that a piece takes of its card: a part of a cut card is taken whole."""
+    """The memory that a piece uses of its card: a partition is used as a whole."""
     if piece.place is None:
         return piece.memory
     group, number = piece.place
@@ -179,7 +179,7 @@ def cost(card: Card, piece: Piece, factor: int) -> int:
 
 
 class CardTable:
-    """The cards of all nodes. `row` of a card's node is -1 while the node has none in the node table."""
+    """The cards of all nodes. `row` of a card's node is -1 while the node isn't in the node table."""
 
     def __init__(self, *, policy: str, factor: int) -> None:
         self.policy = policy
@@ -193,10 +193,10 @@ class CardTable:
         self._layers: dict[Layer, Counts] = {layer: np.zeros((3, 0), dtype=np.int64) for layer in Layer}
         self._known: dict[tuple[object, ...], tuple[int, tuple[float, ...]]] = {}
 
-    # What there is ----------------------------------------------------------------------------------------------------
+    # Cards ------------------------------------------------------------------------------------------------------------
 
     def lay(self, cards: Mapping[str, tuple[Card, ...]], rows: Mapping[str, int]) -> None:
-        """These are the nodes' cards; nobody holds any."""
+        """Set the nodes' cards, without any assignments."""
         self.holds.clear()
         self.nodes.clear()
         every = [(name, card) for name in sorted(cards) for card in cards[name]]
@@ -214,22 +214,22 @@ class CardTable:
         self._layers = {layer: np.zeros((3, len(every)), dtype=np.int64) for layer in Layer}
         self._known.clear()
 
-    # Who holds what ---------------------------------------------------------------------------------------------------
+    # Assignments ------------------------------------------------------------------------------------------------------
 
     def hold(self, uid: str, hold: Hold) -> None:
-        """The pod holds this from now on."""
+        """Add the pod's assignment."""
         self.holds[uid] = hold
         self._book(uid, hold, 1)
 
     def release(self, uid: str) -> Hold | None:
-        """The pod holds nothing any more; what it held."""
+        """Remove the pod's assignment; returns it, None if there was none."""
         hold = self.holds.pop(uid, None)
         if hold is not None:
             self._book(uid, hold, -1)
         return hold
 
     def turn(self, uid: str, layer: Layer) -> None:
-        """What the pod holds is leaving, or stays after all."""
+        """Move the pod's assignment to this layer."""
         hold = self.release(uid)
         if hold is not None:
             self.hold(uid, hold._replace(layer=layer))
@@ -240,7 +240,7 @@ class CardTable:
             return
         layers = [self._layers[hold.layer]]
         if hold.layer is Layer.LEAVING:
-            layers.append(self._layers[Layer.HELD])  # it is held until it is gone
+            layers.append(self._layers[Layer.HELD])  # it counts as used until the pod has ended
         for piece in _pieces(hold.assignment):
             card = node.cards[piece.card]
             amounts = (cost(card, piece, self.factor), piece.cores, 1)
@@ -253,18 +253,19 @@ class CardTable:
                     del node.places[piece.card][piece.place]
             (node.holders[piece.card].add if step > 0 else node.holders[piece.card].discard)(uid)
 
-    # Where a pod fits -------------------------------------------------------------------------------------------------
+    # Slots ------------------------------------------------------------------------------------------------------------
 
     def assign(
         self, node: str, asks: PodAsks, *, promising: bool, barred: Collection[int] = ()
     ) -> tuple[Assignment, float] | None:
-        """What one more pod gets of the node's cards, on what is free or on what will be; None where it doesn't fit.
-        `barred` cards are left out."""
+        """The assignment of one more pod on the node's free cards or, with `promising`, also on those being released;
+        None if it doesn't fit. `barred` cards are left out."""
         cards = self.nodes.get(node)
         return None if cards is None else self._try(cards, promising=promising).put(asks, self.policy, barred)
 
     def slots(self, asks: PodAsks, count: int, rows: npt.NDArray[np.intp], *, promising: bool) -> Floats:
-        """How many pods of this kind the nodes of these rows take; [len(rows)]. `count` is how many nodes there are."""
+        """How many pods of this kind the nodes of these rows have slots for; [len(rows)]. `count` is the number of
+        nodes."""
         if asks.simple and bool(self._plain.all()):
             return self._sums(asks, count, promising=promising)[rows]
         return np.array([float(s) for s, _ in self.runs(asks, rows, promising=promising)])
@@ -272,8 +273,8 @@ class CardTable:
     def runs(
         self, asks: PodAsks, rows: npt.NDArray[np.intp], *, promising: bool
     ) -> Iterator[tuple[int, tuple[float, ...]]]:
-        """For each of the rows, how many pods of this kind fit and the points of the first, the second … of them. Cards
-        of one make in one state are tried once."""
+        """For each of the rows, how many pods of this kind fit, and the scores of the first, the second … of them.
+        Equal cards in equal states are tried once."""
         by_row = {int(self._rows[node.start]): node for node in self.nodes.values()}
         taken = self._taken(promising=promising)
         for row in rows:
@@ -301,12 +302,12 @@ class CardTable:
         return len(points), tuple(points)
 
     def barred(self, node: str, minds: Callable[[str], bool]) -> set[int]:
-        """The node's cards that a pod holds which is minded."""
+        """The node's cards that are used by a pod for which `minds` returns true."""
         cards = self.nodes.get(node)
         return set() if cards is None else {i for i, uids in enumerate(cards.holders) if any(map(minds, uids))}
 
     def _sums(self, asks: PodAsks, count: int, *, promising: bool) -> Floats:
-        """For pods that want one card: over each node's cards, how many each takes; [N]."""
+        """For pods that request one card: the sum over each node's cards of the pods that each takes; [N]."""
         ask = asks.asks[0]
         size, cores, places = self._size
         taken = self._taken(promising=promising)
@@ -326,7 +327,7 @@ class CardTable:
         )
 
     def _admitted(self, asks: PodAsks) -> npt.NDArray[np.bool_]:
-        """The cards that the pod's own filters leave."""
+        """The cards that pass the pod's own filters."""
         if not (asks.uuids or asks.not_uuids or asks.types or asks.not_types or asks.mode):
             return np.ones(len(self._rows), dtype=bool)
         found: list[bool] = []
@@ -336,7 +337,8 @@ class CardTable:
         return np.array(found, dtype=bool)
 
     def _taken(self, *, promising: bool) -> Counts:
-        """What counts as taken, [3, C]. For pods that start now, promises beyond what is leaving are taken as well."""
+        """The used quantities, [3, C]. For pods that start now, pipelined quantities beyond those being released count
+        as well."""
         held, leaving, promised = (self._layers[layer] for layer in Layer)
         return held - leaving + promised if promising else held + np.maximum(promised - leaving, 0)
 
@@ -351,7 +353,7 @@ class CardTable:
         return Try(node.cards, self._taken(promising=promising)[:, node.span], places, self.factor)
 
     def totals(self) -> Mapping[str, tuple[tuple[int, ...], ...]]:
-        """For each node, memory, cores and users held of each of its cards; for comparison."""
+        """By node, the memory, cores and users of each of its cards; for comparison."""
         held = self._layers[Layer.HELD]
         return {
             name: tuple(tuple(int(a) for a in held[:, node.start + i]) for i in range(len(node.cards)))

@@ -1,1 +1,2 @@
-"""Devices by claim (dynamic resource allocation): which there are, who has which, and which a pod would get."""
+"""Dynamic resource allocation (DRA), devices by ResourceClaim: the devices, their allocations, and those a pod would
+get."""

@@ -1,4 +1,4 @@
-"""What a claim's status says that it was given (`status.allocation`, resource.k8s.io/v1)."""
+"""The allocation in a claim's status (`status.allocation`, resource.k8s.io/v1)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHARES: Final = uuid.UUID("f0a1b6f6-5b53-5b0c-9c55-5d8b5e7d1d0a")
 def allocation_of(
     claim: ResourceClaim, picks: Sequence[Picked], node: str, classes: Mapping[str, DeviceClass]
 ) -> dict[str, Any]:
-    """The allocation of a claim whose pod goes to this node. The same claim and devices always make the same one."""
+    """The allocation of a claim for a pod on this node. It is the same for the same claim and devices."""
     devices: dict[str, Any] = {"results": [_result(claim, at, pick) for at, pick in enumerate(picks)]}
     config = [*_of_classes(claim, picks, classes), *_of_claim(claim, picks)]
     if config:
@@ -50,7 +50,7 @@ def _result(claim: ResourceClaim, at: int, pick: Picked) -> dict[str, Any]:
 def _of_classes(
     claim: ResourceClaim, picks: Sequence[Picked], classes: Mapping[str, DeviceClass]
 ) -> Iterator[dict[str, Any]]:
-    """What drivers are told for the classes of devices, once for each class."""
+    """The driver configuration of the device classes, once per class."""
     chosen = {pick.request for pick in picks}
     requests: dict[str, list[str]] = {}
     for name, way in ways_of(claim):
@@ -63,7 +63,7 @@ def _of_classes(
 
 
 def _of_claim(claim: ResourceClaim, picks: Sequence[Picked]) -> Iterator[dict[str, Any]]:
-    """What the claim tells drivers, but for alternatives that weren't taken."""
+    """The driver configuration of the claim, without that of alternatives that weren't chosen."""
     chosen = {name for pick in picks for name in (pick.request, pick.request.partition("/")[0])}
     for entry in claim.spec.devices.config or ():
         requests = entry.get("requests")
@@ -72,7 +72,7 @@ def _of_claim(claim: ResourceClaim, picks: Sequence[Picked]) -> Iterator[dict[st
 
 
 def _node_selector(picks: Sequence[Picked], node: str) -> dict[str, Any] | None:
-    """The nodes that reach all of the devices; None where all nodes do."""
+    """The selector of the nodes that reach all of the devices; None if all nodes do."""
     if any(pick.device.local or pick.device.stays for pick in picks):
         only = {"key": "metadata.name", "operator": "In", "values": [node]}
         return {"nodeSelectorTerms": [{"matchFields": [only]}]}

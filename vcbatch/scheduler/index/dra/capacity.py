@@ -1,4 +1,4 @@
-"""Capacity of devices that are given to several at once: how much of each one share takes. Source: KEP-5075 (consumable
+"""Capacity of devices that are allocated to several claims: the part of each share. Source: KEP-5075 (consumable
 capacity)."""
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from vcbatch.api.dra import Amount, CapacityRequestPolicy, SliceDevice
 from vcbatch.api.quantity import MalformedQuantity, Quantity, parse_quantity
 
 Share = Mapping[str, Quantity]
-"""What somebody takes of a device's capacity, by fully qualified name."""
+"""The consumed capacity of a device, by fully qualified name."""
 
 
 class Dimension(NamedTuple):
-    """One capacity of a device, `name` as its slice has it. A share takes one of `values` where there are any, else
-    `least` and whole steps more, `most` at most; who asks for nothing takes `default`."""
+    """One capacity of a device, with its name in the slice. A share consumes one of `values` if there are any, else
+    `least` plus whole steps, up to `most`; without a request it consumes `default`."""
 
     name: str
     value: Quantity
@@ -26,7 +26,7 @@ class Dimension(NamedTuple):
     step: Quantity | None = None
 
     def taken(self, wanted: Quantity | None) -> Quantity | None:
-        """What a share takes that wants this much, or says nothing; None where no share is that large."""
+        """The capacity that a share with this request (None: without one) consumes; None if no share is that large."""
         amount = self.default if wanted is None else self._up(wanted)
         return amount if amount is not None and amount <= self.value else None
 
@@ -46,12 +46,12 @@ Capacity = Mapping[str, Dimension]
 
 
 def qualified(name: str, driver: str) -> str:
-    """The name with its domain, which is the driver's where it says none."""
+    """The name with its domain, by default the driver's."""
     return name if "/" in name else f"{driver}/{name}"
 
 
 def capacity_of(driver: str, device: SliceDevice) -> Capacity | None:
-    """None where an amount can't be read, so that nobody can tell what is left of it."""
+    """The capacities of a device; None if a quantity is invalid, so that its remaining capacity isn't known."""
     found: dict[str, Dimension] = {}
     try:
         for name, given in sorted((device.capacity or {}).items()):
@@ -75,12 +75,12 @@ def _dimension(name: str, value: Quantity, policy: CapacityRequestPolicy | None)
 
 
 def wanted_of(asked: Mapping[str, Amount] | None) -> Mapping[str, Quantity]:
-    """What a request asks for, by name as it has it. Raises `MalformedQuantity`."""
+    """The requested capacity, by unqualified or qualified name as given. Raises `MalformedQuantity`."""
     return {name: parse_quantity(amount) for name, amount in (asked or {}).items()}
 
 
 def share_of(capacity: Capacity, driver: str, wanted: Mapping[str, Quantity]) -> Share | None:
-    """What a share takes for which somebody wants this; None where the device has no such share."""
+    """The share for a request; None if the device has no such share."""
     full = {qualified(name, driver): amount for name, amount in wanted.items()}
     if any(name not in capacity for name in full):
         return None
@@ -94,12 +94,12 @@ def share_of(capacity: Capacity, driver: str, wanted: Mapping[str, Quantity]) ->
 
 
 def written(capacity: Capacity, share: Share) -> dict[str, str]:
-    """The share as a result has it: names as the slice has them."""
+    """The share as in an allocation result, with the names of the slice."""
     return {capacity[name].name: amount.format() for name, amount in share.items()}
 
 
 def read_share(driver: str, consumed: Mapping[str, Amount] | None) -> Share:
-    """The share that a result tells of. What can't be read takes nothing."""
+    """The share in an allocation result. Invalid quantities are left out."""
     return dict(_readable(driver, (consumed or {}).items()))
 
 

@@ -1,7 +1,7 @@
-"""What claims for devices count for against the quotas of queues: devices by class, and capacity of them.
+"""What ResourceClaims count for in the quotas of queues: devices by class, and capacity of devices.
 
 A queue's quota names `deviceclass/<class>` for a number of devices and `<dimension>.deviceclass/<class>` for capacity
-that devices are shared by. Amounts are integers in thousandths.
+of shared devices. Quantities are integers in thousandths.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ _CLASS: Final = "deviceclass/"
 WHOLE: Final = 1000
 """One device."""
 UNKNOWN: Final = 1 << 80
-"""Charged for all the devices of a node before it is known how many those are: more than any limit."""
+"""The charge for all devices of a node before their number is known: more than any limit."""
 
 
 def is_count(key: str) -> bool:
-    """Whether the key is about a number of devices."""
+    """Whether the key is a number of devices."""
     return key.startswith(_CLASS)
 
 
 def is_capacity(key: str) -> bool:
-    """Whether the key is about capacity of devices."""
+    """Whether the key is a capacity of devices."""
     return f".{_CLASS}" in key
 
 
 def shown(amount: int) -> str:
-    """The amount as a quantity."""
+    """The charge as a quantity."""
     return of_milli(amount).format()
 
 
 def known(amount: int) -> int:
-    """The part of an amount that is known."""
+    """The known part of a charge."""
     return amount % UNKNOWN
 
 
 def milli(quantity: object) -> int:
-    """The amount in thousandths; what is no quantity is nothing."""
+    """The quantity in thousandths; an invalid one is zero."""
     try:
         return parse_quantity(quantity).milli() if isinstance(quantity, (str, int, float)) else 0
     except MalformedQuantity:
@@ -53,9 +53,8 @@ def milli(quantity: object) -> int:
 
 
 def charge_of(claim: ResourceClaim, *, capacity: bool) -> Charge:
-    """What the claim counts for: what it was given, else what it asks for. Of several ways to serve a request each key
-    counts with the most that a way takes. Access for administration takes no device from anybody. `capacity`: whether
-    capacity counts as well."""
+    """The charge of the claim: by its allocation, else by its requests. Of several alternatives of a request, each key
+    counts with the largest. Administrative access uses no devices. `capacity`: whether capacity counts as well."""
     allocation = claim.status.allocation
     return _given(claim, capacity=capacity) if allocation is not None else _asked(claim, capacity=capacity)
 
@@ -104,7 +103,7 @@ def _add(charge: dict[str, int], device_class: str, devices: int, capacity: Mapp
 
 
 def claims_of(task: Task) -> tuple[list[str], str]:
-    """The claims of a pod as `namespace/name`, and the name by which the pod has one that isn't made yet, if any."""
+    """The claims of a pod as `namespace/name`, and the pod's name of one that doesn't exist yet, if any."""
     keys: list[str] = []
     made = {s.get("name"): s.get("resourceClaimName") for s in task.pod.status.resource_claim_statuses or ()}
     for entry in task.pod.spec.resource_claims or ():

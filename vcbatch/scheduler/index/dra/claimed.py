@@ -1,8 +1,7 @@
-"""Which devices are given to which claims, by the cluster and by decisions that it hasn't seen yet, and where a pod
-with claims may go.
+"""The allocations of devices to claims, observed or decided and not observed yet, and the nodes for pods with claims.
 
-A claim gets its devices with the first pod that is placed; the pods after that go where these are reached. Nodes that
-have alike devices in alike states are tried once.
+A claim gets its devices with the first pod that is placed; further pods are placed where these are reached. Of nodes
+with equal devices in equal states one is tried.
 """
 
 from __future__ import annotations
@@ -50,23 +49,24 @@ MOST_CONSUMERS: Final = 256
 
 
 class DeviceRejection(NamedTuple):
-    """Nodes that a rule about devices refuses, shape [N]."""
+    """Nodes that a device rule rejects, shape [N]."""
 
     reason: str
     nodes: Mask
 
 
 class ClaimedDevices:
-    """`enabled` where the policy has devices by claim; else what pods ask of them counts for nothing, as in Volcano."""
+    """`enabled` if the scheduler configuration handles device claims; otherwise the device claims of pods are ignored,
+    as in Volcano."""
 
     def __init__(self, facts: Facts) -> None:
         self.enabled = False
         self.seconds = 10
-        """How much work a search for devices may be, in seconds of `STEPS_PER_SECOND`."""
+        """The budget of a search for devices, in seconds of `STEPS_PER_SECOND`."""
         self.patience = 600
-        """Seconds that devices may take to be ready once they are given to somebody."""
+        """The seconds that devices may take to become ready after their allocation."""
         self.served = ServedResources(facts)
-        """What pods get of devices without a claim of their own."""
+        """The devices of pods without a claim of their own."""
         self._facts = facts
         self._infos: Sequence[NodeInfo] = ()
         self._labels = NodeLabels([])
@@ -81,21 +81,21 @@ class ClaimedDevices:
         self._key_of: npt.NDArray[np.intp] = np.zeros(0, dtype=np.intp)
         self._answers: dict[tuple[bytes, int], str] = {}
 
-    # What there is ----------------------------------------------------------------------------------------------------
+    # Observed state ---------------------------------------------------------------------------------------------------
 
     def relay(self, infos: Sequence[NodeInfo]) -> None:
-        """The nodes were laid out anew, or their labels changed."""
+        """The node table was rearranged, or labels of nodes changed."""
         self._infos = infos
         self._labels = NodeLabels(infos)
         self._stamps = None
         self.served.changed()
 
     def offer(self, dims: Dimensions) -> list[NodeInfo]:
-        """Find out what nodes serve by devices without a claim. Returns the nodes that now serve otherwise."""
+        """Compute the extended resources that nodes provide by devices. Returns the nodes for which they changed."""
         return self.served.offer(self._infos, self._take_inventory, dims, enabled=self.enabled)
 
     def open(self, tasks: Mapping[str, Task]) -> None:
-        """A cycle begins: what the cluster says by now needn't be remembered."""
+        """Begin a cycle: drop the decisions that are observed by now."""
         claims = self._facts.of(ResourceClaim)
         for key, given in list(self._given.items()):
             claim = claims.get(key)
@@ -141,7 +141,7 @@ class ClaimedDevices:
         self._key_of = np.array([self._key(info) for info in self._infos], dtype=np.intp)
 
     def _key(self, info: NodeInfo) -> int:
-        """The number of the node's devices and their states: nodes with the same serve the same claims."""
+        """The number of the node's devices and their states: nodes with equal numbers serve the same claims."""
         state = (self._nodes.state(info, self._ledger), *info.served)
         return self._keys.setdefault(state, len(self._keys))
 
@@ -149,22 +149,22 @@ class ClaimedDevices:
     def _steps(self) -> int:
         return self.seconds * STEPS_PER_SECOND
 
-    # Where a pod may go -----------------------------------------------------------------------------------------------
+    # Nodes for pods ---------------------------------------------------------------------------------------------------
 
     def couples(self, task: Task) -> bool:
-        """Whether where the task may go depends on who has which device."""
+        """Whether the placement of the task depends on the allocations of devices."""
         return self.asked(task.cls)
 
     def asked(self, cls: TaskClass) -> bool:
-        """Whether pods of the class get devices by claim: by those that they name, or for extended resources."""
+        """Whether pods of the class get devices by claim: by claims that they name, or for extended resources."""
         return self.enabled and self.concerns(cls)
 
     def concerns(self, cls: TaskClass) -> bool:
-        """The same, whether or not the policy has devices by claim."""
+        """As `asked`, whether or not the scheduler configuration handles device claims."""
         return bool(cls.spec.resource_claims) or self.served.asked(cls)
 
     def rejections(self, task: Task) -> list[DeviceRejection]:
-        """The nodes on which the pod's claims can't be served."""
+        """The nodes on which the pod's claims can't be allocated."""
         every = np.ones(len(self._infos), dtype=bool)
         keys, error = self._claims_of(task)
         if error:
@@ -184,14 +184,14 @@ class ClaimedDevices:
         return out
 
     def kind_of(self, task: Task) -> Hashable:
-        """The same for pods whose claims ask for the same, if they get any yet."""
+        """A key that is equal for pods whose claims have the same requests."""
         claims = self._facts.of(ResourceClaim)
         reported = tuple(msgspec.json.encode(claims[key].spec) for key in self._claims_of(task)[0])
         return (*reported, task.cls.id) if self.served.asked(task.cls) else reported
 
     def points(self, task: Task, rows: Rows) -> Floats | None:
-        """The more, 100 at most, the earlier the alternatives are in their lists that the pod's claims would get on
-        these nodes; None where that makes no difference. Source: kube-scheduler's DynamicResources, Score."""
+        """A score up to 100, the higher the earlier the alternatives are in their lists that the pod's claims would get
+        on these nodes; None if that makes no difference. Source: kube-scheduler's DynamicResources, Score."""
         keys, _ = self._claims_of(task)
         claims = [self._facts.of(ResourceClaim)[key] for key in keys]
         waiting = [claim for key, claim in zip(keys, claims, strict=True) if not self._allocated(key, claim)]
@@ -208,7 +208,7 @@ class ClaimedDevices:
         return np.floor(found[of] * 100.0 / found.max()) if found.any() else None
 
     def alike(self, task: Task, row: int) -> Mask:
-        """The nodes whose devices are like those of the node of this row to the pod's gang, which is one of them."""
+        """The nodes whose devices are equivalent to those of this row's node for the pod's gang, this node included."""
         loose = set(self._loose.get(self._gang_of(task), {}).values())
         alike = self._key_of == self._key_of[row] if row not in loose else np.zeros(len(self._key_of), dtype=bool)
         alike[sorted(loose)] = False
@@ -216,17 +216,17 @@ class ClaimedDevices:
         return alike
 
     def error(self, task: Task) -> str:
-        """Why the pod can't have its devices anywhere now; empty where it might."""
+        """Why the pod can't have its devices anywhere now; empty if it might."""
         return self._claims_of(task)[1] if self.couples(task) else ""
 
     def lacking(self, task: Task) -> Mask | None:
-        """The nodes that couldn't serve the pod's claims if nobody had any device; None where it has no claims."""
+        """The nodes that couldn't serve the pod's claims even without other allocations; None if it has no claims."""
         if not self.couples(task):
             return None
         found = [rejection.nodes for rejection in self.rejections(task) if rejection.reason == LACKING]
         if not found:
             return np.zeros(len(self._infos), dtype=bool)
-        # What a node has too little of is told as any other amount is.
+        # Shortages of a node are reported like those of other resources.
         return found[0] & ~np.fromiter((self.served.short(task.cls, info) for info in self._infos), dtype=bool)
 
     def _claims_of(self, task: Task) -> tuple[list[str], str]:
@@ -245,7 +245,7 @@ class ClaimedDevices:
                     return keys, f'resourceclaim "{entry.get("name")}" of the pod isn\'t made yet'
                 name = made[entry.get("name")]
                 if not name:
-                    continue  # the pod needs none after all
+                    continue  # the pod needs none
             key = f"{task.namespace}/{name}"
             claim = self._facts.of(ResourceClaim).get(key)
             if claim is None:
@@ -268,23 +268,23 @@ class ClaimedDevices:
         return claim.status.allocation is not None or key in self._given
 
     def _selector(self, key: str, claim: ResourceClaim) -> Mapping[str, Any] | None:
-        """That of the nodes which reach what the claim has; None where all do, or it has nothing."""
+        """The selector of the nodes that reach the claim's devices; None if all do, or it has none."""
         if claim.status.allocation is not None:
             return claim.status.allocation.node_selector
         return self._given[key].allocation.get("nodeSelector") if key in self._given else None
 
     def _with_unmade(self, task: Task, claims: Sequence[ResourceClaim], info: NodeInfo) -> Sequence[ResourceClaim]:
-        """These claims and the one for the pod's extended resources, if it needs one on the node."""
+        """These claims with that for the pod's extended resources, if it needs one on the node."""
         unmade = self.served.claim(task, info)
         return claims if unmade is None else [*claims, unmade]
 
     def _claim(self, key: str) -> ResourceClaim:
-        """A claim that is there, or is still to be made for somebody who was given its devices."""
+        """An existing claim, or one that is to be created and has devices allocated by a decision."""
         given = self._given.get(key)
         return given.unmade if given is not None and given.unmade is not None else self._facts.of(ResourceClaim)[key]
 
     def _unserved(self, task: Task, named: Sequence[ResourceClaim], asked: Mask) -> list[DeviceRejection]:
-        """The nodes of those asked that lack the devices for these claims and the pod's extended resources."""
+        """The nodes among `asked` that lack the devices for these claims and the pod's extended resources."""
         reasons: dict[str, Mask] = {}
         for number in np.unique(self._key_of[asked]):
             alike = self._key_of == number
@@ -307,8 +307,8 @@ class ClaimedDevices:
     def _rearranged(
         self, task: Task, named: Sequence[ResourceClaim], found: list[DeviceRejection]
     ) -> list[DeviceRejection]:
-        """The same without the nodes on which the claims are served if others of the gang, about which nobody was told
-        yet, change their devices there."""
+        """The rejections without the nodes on which the claims fit if members of the gang whose allocations haven't
+        been sent yet change their devices there."""
         gang = self._gang_of(task)
         for row in sorted(set(self._loose.get(gang, {}).values())):
             for rejection in found:
@@ -321,8 +321,8 @@ class ClaimedDevices:
         return [rejection for rejection in found if rejection.nodes.any()]
 
     def _together(self, gang: str, claims: Sequence[ResourceClaim], row: int) -> Found | None:
-        """Devices for these claims and those that the gang has on the node already; None where they can't all have
-        some. They are looked for within few steps, as it is done often in vain."""
+        """Devices for these claims together with those that the gang was given on the node; None if not all fit. The
+        search has few steps, because it often fails."""
         info = self._infos[row]
         loose = [key for key, at in self._loose.get(gang, {}).items() if at == row]
         order = {device.id: nth for nth, device in enumerate(self._nodes.on(info))}
@@ -346,13 +346,13 @@ class ClaimedDevices:
     def _gang_of(task: Task) -> str:
         return task.job.key if task.job is not None else task.uid
 
-    # What is decided --------------------------------------------------------------------------------------------------
+    # Decisions --------------------------------------------------------------------------------------------------------
 
     def place(self, task: Task, row: int) -> None:
-        """The pod is placed on the node of this row: its claims get their devices, as far as they have none."""
+        """Place the pod on the node of this row: its claims without devices get them."""
         keys, error = self._claims_of(task)
         if error:
-            return  # it waits for more than devices; nothing that is bound gets here
+            return  # it waits for more than devices; pods to be bound don't get here
         info, named = self._infos[row], [self._claim(key) for key in keys]
         waiting = self._with_unmade(
             task, [claim for key, claim in zip(keys, named, strict=True) if not self._allocated(key, claim)], info
@@ -386,7 +386,7 @@ class ClaimedDevices:
                 self._given[key].users.add(task.uid)
 
     def take_back(self, task: Task, row: int) -> None:
-        """The pod was taken back: devices that nobody else was given them for are free again."""
+        """Roll back the pod's placement: devices that no other pod's claims use are free again."""
         for key, given in list(self._given.items()):
             if task.uid in given.users:
                 given.users.discard(task.uid)
@@ -397,15 +397,15 @@ class ClaimedDevices:
                     self._changed(given.picks, row)
 
     def _changed(self, picks: Sequence[Picked], row: int) -> None:
-        self._seen = None  # what is given now may be forgotten before the next cycle
+        self._seen = None  # what is allocated now may be dropped before the next cycle
         if all(self._inventory.concerns_one_node(pick.device) for pick in picks):
             self._key_of[row] = self._key(self._infos[row])
         else:
             self._key_of = np.array([self._key(info) for info in self._infos], dtype=np.intp)
 
     def bindings(self, task: Task) -> tuple[DeviceBinding, ...]:
-        """What is to be written to the claims of a pod that has its place, before it is bound. From now on they keep
-        their devices."""
+        """What is to be written to the claims of a placed pod before it is bound. From now on they keep their
+        devices."""
         if not self.couples(task):
             return ()
         keys, error = self._claims_of(task)

@@ -1,8 +1,8 @@
-"""Counters that the devices of a pool share: while a device is given to somebody it takes its part of each that it
-names, such as the slices of memory of a GPU that can be cut in several ways. Source: KEP-4815 (partitionable devices).
+"""Counters that the devices of a pool share: an allocated device consumes its part of each counter that it names, such
+as the memory slices of a GPU that can be partitioned in several ways. Source: KEP-4815 (partitionable devices).
 
-Devices that take from one set of counters may have to be of a common group to be given away at the same time. Source:
-KEP-5963 (device compatibility groups).
+Devices that consume one set of counters may need a common group to be allocated at the same time. Source: KEP-5963
+(device compatibility groups).
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ class CounterSetId(NamedTuple):
 
 
 Groups = tuple[tuple[CounterSetId, frozenset[str]], ...]
-"""Of which groups a device is, by set of counters. One without any is of the group without a name, and no other one is.
-"""
+"""The groups of a device, by set of counters. A device without any is in the unnamed group, which no other device is
+in."""
 
 Draws = tuple[tuple[CounterId, int], ...]
-"""What a device takes of which counters, in thousandths."""
+"""The quantities of counters that a device consumes, in thousandths."""
 
 
 def sizes(slices: Iterable[ResourceSlice]) -> Mapping[CounterId, int]:
-    """How much there is of each counter, in thousandths. One whose amount can't be read isn't there."""
+    """The quantity of each counter, in thousandths. A counter with an invalid quantity is left out."""
     found: dict[CounterId, int] = {}
     for made in slices:
         for counters in made.spec.shared_counters or ():
@@ -50,8 +50,8 @@ def sizes(slices: Iterable[ResourceSlice]) -> Mapping[CounterId, int]:
 
 
 def draws_of(made: ResourceSlice, device: SliceDevice, there: Mapping[CounterId, int]) -> Draws | None:
-    """What the device takes; None where it names counters that aren't there, or amounts that can't be read, so that
-    nobody can tell whether it can be given away."""
+    """The consumption of the device; None if it names counters that don't exist or invalid quantities, so that it isn't
+    known whether it can be allocated."""
     found: dict[CounterId, int] = {}
     for consumed in device.consumes_counters or ():
         for name, counter in (consumed.counters or {}).items():
@@ -67,7 +67,7 @@ def draws_of(made: ResourceSlice, device: SliceDevice, there: Mapping[CounterId,
 
 
 def grouped_sets(slices: Iterable[ResourceSlice]) -> frozenset[CounterSetId]:
-    """The sets of counters of which some device names groups: those of the others need not be looked at."""
+    """The sets of counters for which some device names groups; other sets need no check."""
     return frozenset(
         _set_of(made, consumed)
         for made in slices
@@ -78,7 +78,7 @@ def grouped_sets(slices: Iterable[ResourceSlice]) -> frozenset[CounterSetId]:
 
 
 def groups_of(made: ResourceSlice, device: SliceDevice, grouped: frozenset[CounterSetId]) -> Groups:
-    """Of which groups the device is, for sets of which some device names any."""
+    """The groups of the device, for sets for which some device names any."""
     return tuple(
         (_set_of(made, consumed), frozenset(consumed.compatibility_groups or ("",)))
         for consumed in device.consumes_counters or ()

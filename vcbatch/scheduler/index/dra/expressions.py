@@ -1,8 +1,8 @@
-"""Expressions by which devices are chosen (CEL).
+"""CEL expressions that select devices.
 
-The expression sees `device` with `driver`, `allowMultipleAllocations`, and by domain and name `attributes` and
-`capacity`. Quantities are whole thousandths and versions are marked texts in it. What an expression may cost is
-bounded.
+The expression has the variable `device` with `driver`, `allowMultipleAllocations`, and by domain and name `attributes`
+and `capacity`. Quantities are integers in thousandths and versions are marked strings in it. The cost of an evaluation
+is bounded.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _VERSION = "\x00semver:"
 
 
 def error(expression: str) -> str:
-    """Why an expression can't be used; empty where it can."""
+    """Why an expression can't be used; empty if it can."""
     if len(expression) > _LONGEST:
         return f"the expression has {len(expression)} characters; it may have {_LONGEST}"
     try:
@@ -40,8 +40,8 @@ def error(expression: str) -> str:
 
 
 def holds(expression: str, device: Mapping[str, Any]) -> bool:
-    """Whether the device is chosen. One that lacks what the expression looks at isn't, nor one on which the expression
-    costs more than it may."""
+    """Whether the expression selects the device. A device without a field that the expression reads isn't selected, nor
+    one for which the evaluation exceeds its cost."""
     try:
         return _compiled(expression).run({"device": device}, cel.Budget(_MOST_COST)) is True
     except (cel.CelError, cel.CelSyntaxError):
@@ -54,7 +54,7 @@ def _compiled(expression: str) -> cel.Program:
 
 
 def quantity(text: str | float) -> int:
-    """In thousandths. Raises ValueError for what is none."""
+    """The quantity in thousandths. Raises ValueError if it is invalid."""
     try:
         return parse_quantity(text).milli()
     except MalformedQuantity as error:
@@ -62,7 +62,7 @@ def quantity(text: str | float) -> int:
 
 
 def version(text: str) -> str:
-    """A semantic version, as the expression sees it."""
+    """A semantic version, in the form that expressions use."""
     return _VERSION + text
 
 
@@ -76,7 +76,7 @@ def _order(left: Any, right: Any) -> int:
 
 
 def _parts(text: str) -> tuple[tuple[int, ...], bool, tuple[tuple[bool, int, str], ...]]:
-    """A key that orders versions: a pre-release comes before its release, numbers before words in it."""
+    """A key that orders versions: a pre-release precedes its release, and numbers precede words in it."""
     core, dash, pre = text.removeprefix(_VERSION).partition("+")[0].partition("-")
     numbers = tuple(int(part) for part in core.split("."))
     words = tuple((not w.isdecimal(), int(w) if w.isdecimal() else 0, w) for w in pre.split(".")) if dash else ()
@@ -108,7 +108,7 @@ def _below(left: Any, right: Any) -> bool:
 
 
 def values_of(attribute: Any) -> Sequence[Any]:
-    """The values of an attribute, of which a list has several; none without one."""
+    """The values of an attribute, of which a list has several; empty without one."""
     if isinstance(attribute, list):
         return cast("list[Any]", attribute)
     return () if attribute is None else (attribute,)

@@ -1,6 +1,6 @@
-"""Extended resources that device classes back: what a claim for them asks for. Source: KEP-5004 (DRAExtendedResource).
+"""Extended resources backed by device classes: the requests of claims for them. Source: KEP-5004 (DRAExtendedResource).
 
-A pod's request for such a resource is served by devices on nodes that have none of it to offer themselves.
+A pod's request for such a resource is served by devices on nodes that don't report the resource themselves.
 """
 
 from __future__ import annotations
@@ -17,34 +17,34 @@ _NATIVE = "kubernetes.io/"
 
 
 class Mapped(NamedTuple):
-    """The devices of this request of the claim are what the container asked for by the name of the resource."""
+    """The devices of this request of the claim serve the container's request for the resource."""
 
     container: str
     resource: str
     request: str
 
     def wire(self) -> Mapping[str, str]:
-        """As the status of the pod has it."""
+        """The entry in the form of the pod's status."""
         return {"containerName": self.container, "resourceName": self.resource, "requestName": self.request}
 
 
 class Wanted(NamedTuple):
-    """What the claim of a pod asks for, and for which containers."""
+    """The requests of a pod's claim, and the containers that they are for."""
 
     requests: Sequence[ClaimRequest]
     mapped: Sequence[Mapped]
 
 
 class _Part(NamedTuple):
-    """What one container asks for besides what it may use of others; None for nothing more."""
+    """The request of one container beyond the devices of others that it may use; None if it needs no more."""
 
     request: ClaimRequest | None
     mapped: list[Mapped]
 
 
 def backing(classes: Iterable[DeviceClass]) -> Mapping[str, str]:
-    """The device class of each extended resource that one backs. Of several that name the same the newest counts, of
-    these the one whose name comes first; every class backs its own implicit name besides."""
+    """The device class of each extended resource that is backed by one. Among several with the same resource the newest
+    counts, then the first by name; every class also backs its own implicit name."""
     found: dict[str, str] = {}
     known = sorted(classes, key=lambda made: made.metadata.name)
     for made in sorted(known, key=lambda made: made.metadata.creation_timestamp or "", reverse=True):
@@ -55,9 +55,8 @@ def backing(classes: Iterable[DeviceClass]) -> Mapping[str, str]:
 
 
 def wanted_of(spec: PodSpec, resources: Collection[str], classes: Mapping[str, str]) -> Wanted:
-    """What the pod's claim asks for of these resources, each of which has a class. Init containers that end use the
-    devices of the containers after them first; what they need beyond these is asked for once, for the one that needs
-    most."""
+    """The requests of the pod's claim for these resources, each of which has a class. Init containers that end use the
+    devices of later containers first; what they need beyond these is requested once, for the one that needs most."""
     inits = spec.init_containers or []
     containers = [*inits, *spec.containers]
     ends = [at < len(inits) and one.restart_policy != "Always" for at, one in enumerate(containers)]
@@ -86,7 +85,7 @@ def wanted_of(spec: PodSpec, resources: Collection[str], classes: Mapping[str, s
 
 
 def requests_of(claim: ResourceClaim) -> Sequence[Mapping[str, Any]]:
-    """The requests of such a claim as the API has them."""
+    """The requests of such a claim in the form of the API."""
     return [
         {
             "name": request.name,
@@ -102,8 +101,8 @@ def requests_of(claim: ResourceClaim) -> Sequence[Mapping[str, Any]]:
 
 
 def _part(at: int, container: Container, resource: str, device_class: str, others: Sequence[ClaimRequest]) -> _Part:
-    """`others` are requests whose devices the container may use. The request is numbered by the container, init
-    containers first, and by the resource among all that the container asks for."""
+    """`others` are requests whose devices the container may use. The name of the request has the index of the
+    container, init containers first, and of the resource among all requests of the container."""
     asked = _asked(container)
     left = _whole(asked.get(resource, 0))
     mapped: list[Mapped] = []
@@ -120,7 +119,7 @@ def _part(at: int, container: Container, resource: str, device_class: str, other
 
 
 def _asked(container: Container) -> Mapping[str, str | int | float]:
-    """A limit without a request is a request, as the API server defaults it."""
+    """The requests; a limit without a request counts as one, as the API server defaults it."""
     resources = container.resources
     return {} if resources is None else {**(resources.limits or {}), **(resources.requests or {})}
 

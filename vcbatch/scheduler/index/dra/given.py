@@ -1,4 +1,4 @@
-"""What claims were given by decisions that the cluster hasn't seen yet, and what is to be written for it."""
+"""Allocations of claims that are decided and not observed yet, and what is to be written for them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from vcbatch.scheduler.model.result import DeviceBinding, ExtendedClaim
 
 @dataclass(slots=True)
 class Given:
-    """What one claim was given; `users` are UIDs of pods. `unmade` is the claim itself where the cluster doesn't have
-    it, as it is for the extended resources of a pod, and `mapped` says which container gets what of it."""
+    """The allocation of one claim; `users` are UIDs of pods. `unmade` is the claim itself if it doesn't exist yet, as
+    for the extended resources of a pod, and `mapped` assigns its devices to containers."""
 
     uid: str
     picks: Sequence[Picked] = ()
@@ -31,8 +31,8 @@ class Given:
 
 
 def binding_of(task: Task, claim: ResourceClaim, given: Given | None, patience: float) -> DeviceBinding:
-    """What is to be written to a claim of a pod before the pod is bound; `given` is None where the cluster knows what
-    the claim has."""
+    """What is to be written to a claim of a pod before the pod is bound; `given` is None if the claim's allocation is
+    observed."""
     allocation = given.allocation if given is not None else None
     namespace, name, uid = claim.metadata.namespace, claim.metadata.name, claim.metadata.uid
     made = None
@@ -43,21 +43,21 @@ def binding_of(task: Task, claim: ResourceClaim, given: Given | None, patience: 
 
 
 def count(ledger: DeviceLedger, picks: Sequence[Picked]) -> None:
-    """Somebody has these devices from now on."""
+    """Count these devices as allocated."""
     for pick in picks:
         if not pick.admin:
             ledger.take(pick.device.id, pick.share)
 
 
 def uncount(ledger: DeviceLedger, picks: Sequence[Picked]) -> None:
-    """Nobody has these devices any more, who had them."""
+    """Count these devices, which were allocated, as free."""
     for pick in picks:
         if not pick.admin:
             ledger.give_back(pick.device.id, pick.share)
 
 
 def count_theirs(ledger: DeviceLedger, result: AllocatedDevice) -> None:
-    """Somebody has what the cluster says of a claim."""
+    """Count an allocation result in a claim's status."""
     device = DeviceId(result.driver, result.pool, result.device)
     share = read_share(result.driver, result.consumed_capacity) if result.share_id else None
     if not result.admin_access and (share is not None or not ledger.is_whole(device)):

@@ -1,4 +1,4 @@
-"""The devices of a cluster, from the slices in which drivers publish them."""
+"""The devices of a cluster, from the ResourceSlices that drivers publish."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from vcbatch.scheduler.model.resources import Mask
 from vcbatch.scheduler.model.selectors import HARD_EFFECTS, NodeAffinity, tolerates
 
 _KINDS: Final = ("string", "bool", "int", "strings", "bools", "ints")
-"""What attributes are; several of a kind with the feature gate DRAListTypeAttributes (KEP-5491)."""
+"""The types of attributes; lists with the feature gate DRAListTypeAttributes (KEP-5491)."""
 
 
 class DeviceId(NamedTuple):
@@ -35,11 +35,11 @@ class DeviceId(NamedTuple):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Device:
-    """One device. `view` is what expressions see of it, `kind` the number of those that look the same; `selector` is
-    that of the nodes that reach it, None where it is on one node or reached from all. `draws` is what it takes of
-    counters, `groups` with which others it may do so; `shared` where it is given to several at once, each of whom takes
+    """One device. `view` is its form in expressions, `kind` a number that is equal for devices with equal views;
+    `selector` is that of the nodes that reach it, None if it is on one node or reached from all. `draws` is its
+    consumption of counters, `groups` its compatibility groups; `shared` if it can be allocated several times, each with
     a share of `capacity`. Pods that get it are bound when all of its `conditions` are true, and not while one of
-    `failures` is; `stays` where it is reached from one node only once it was given to somebody there."""
+    `failures` is; `stays` if it is reached only from the node of its first pod once it is allocated."""
 
     id: DeviceId
     kind: int
@@ -56,21 +56,21 @@ class Device:
     stays: bool = False
 
     def attribute(self, name: str) -> frozenset[tuple[str, Any]]:
-        """The values of a fully qualified attribute, of which a list has several; none without it."""
+        """The values of a fully qualified attribute, of which a list has several; empty without it."""
         domain, _, bare = name.rpartition("/")
         value = self.view["attributes"].get(domain, {}).get(bare)
         return frozenset((type(one).__name__, one) for one in expressions.values_of(value))  # True is no 1
 
     def untolerated(self, tolerations: Sequence[Toleration]) -> Taint | None:
-        """The first taint that keeps those from the device who tolerate no more than this; None where none does."""
+        """The first taint that these tolerations don't tolerate; None without one."""
         hard = (taint for taint in self.taints if taint.effect in HARD_EFFECTS)
         return next((taint for taint in hard if not tolerates(tolerations, taint)), None)
 
 
 @dataclass(slots=True)
 class _Places:
-    """Devices by the one node that they are on, and those that several reach (all where there is no mask);
-    `conditional` where some wait for conditions once they are given to somebody."""
+    """Devices by the one node that they are on, and those that several nodes reach (all if there is no mask);
+    `conditional` if some have binding conditions."""
 
     local: dict[str, list[Device]] = field(default_factory=dict[str, list[Device]])
     shared: list[tuple[Device, Mask | None]] = field(default_factory=list[tuple[Device, Mask | None]])
@@ -82,13 +82,13 @@ class _Places:
 
 
 class Inventory:
-    """Devices by the nodes that reach them. Only pools count of which every slice of the newest generation is seen.
-    Devices of which nobody can tell what they take are given to nobody, and kept apart."""
+    """Devices by the nodes that reach them. Only pools count of which every slice of the newest generation is observed.
+    Devices whose consumption isn't known are never allocated, and kept apart."""
 
     def __init__(
         self, slices: Iterable[ResourceSlice], labels: NodeLabels, rules: Iterable[DeviceTaintRule] = ()
     ) -> None:
-        """`rules` put taints on devices, after those that the slices tell of."""
+        """`rules` add taints to devices, after those in the slices."""
         self._labels = labels
         self._rules = sorted(rules, key=lambda rule: rule.metadata.name)
         self._kinds: dict[str, int] = {}
@@ -100,7 +100,7 @@ class Inventory:
         self._homes: dict[tuple[str, str], set[str]] = {}
         complete = sorted(_complete(slices), key=lambda s: s.metadata.name)
         self.counters: Mapping[CounterId, int] = sizes(complete)
-        """How much there is of each, in thousandths."""
+        """The quantity of each counter, in thousandths."""
         self._grouped = grouped_sets(complete)
         for made in complete:
             for device in made.spec.devices or ():
@@ -150,27 +150,27 @@ class Inventory:
         return (*(device.taints or ()), *ruled)
 
     def on(self, node: str, row: int) -> list[Device]:
-        """The devices that the node reaches: those first that are ready at once, and of these its own."""
+        """The devices that the node reaches: those without binding conditions first, and among these its own first."""
         return self._given.on(node, row)
 
     def refused(self, node: str, row: int) -> list[Device]:
-        """The devices that the node reaches and nobody gets, as nobody can tell what they take."""
+        """The devices that the node reaches and that are never allocated, because their consumption isn't known."""
         return self._refused.on(node, row)
 
     def draws(self, device: DeviceId) -> Draws:
-        """What the device takes of counters while it is given to somebody."""
+        """The device's consumption of counters while it is allocated."""
         return self._draws.get(device, ())
 
     def groups(self, device: DeviceId) -> Groups:
-        """Of which groups the device is, where that matters."""
+        """The device's compatibility groups, where they matter."""
         return self._groups.get(device, ())
 
     def concerns_one_node(self, device: Device) -> bool:
-        """Whether it makes no difference on any other node to whom the device is given."""
+        """Whether an allocation of the device makes no difference on any other node."""
         return device.local and len(self._homes.get(device.id[:2], ())) < 2
 
     def chosen(self, selectors: Sequence[DeviceSelector], device: Device) -> bool:
-        """Whether all the selectors choose the device."""
+        """Whether all the selectors select the device."""
         for selector in selectors:
             if selector.cel is None:
                 return False
@@ -184,7 +184,7 @@ class Inventory:
 
 
 def _selects(selector: DeviceTaintSelector | None, spec: ResourceSliceSpec, device: SliceDevice) -> bool:
-    """Whether a rule's taint is for the device. Source: DeviceTaintRule of resource.k8s.io/v1beta2."""
+    """Whether a rule's taint applies to the device. Source: DeviceTaintRule of resource.k8s.io/v1beta2."""
     return (
         selector is not None
         and selector.driver in (None, spec.driver)
@@ -194,13 +194,13 @@ def _selects(selector: DeviceTaintSelector | None, spec: ResourceSliceSpec, devi
 
 
 def reached(labels: NodeLabels, selector: Mapping[str, Any]) -> Mask:
-    """The nodes that a node selector chooses."""
+    """The nodes that a node selector matches."""
     required = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": selector}}
     return labels.admitted(NodeAffinity.parse(None, required))
 
 
 def _complete(slices: Iterable[ResourceSlice]) -> Iterable[ResourceSlice]:
-    """The slices of the newest generation of each pool, where all of these are there."""
+    """The slices of the newest generation of each pool, if all of these are observed."""
     pools: dict[tuple[str, str], list[ResourceSlice]] = {}
     for made in slices:
         pools.setdefault((made.spec.driver, made.spec.pool.name), []).append(made)

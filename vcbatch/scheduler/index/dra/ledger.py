@@ -1,5 +1,5 @@
-"""What is given away of devices: them whole, shares of their capacity, and what both take of counters. Giving back
-undoes taking exactly."""
+"""Accounting of allocated devices: whole devices, shares of their capacity, and the counters that both consume.
+Releasing undoes an allocation exactly."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 
 class DeviceLedger:
-    """Amounts of capacity are in billionths, those of counters in thousandths."""
+    """Quantities of capacity are in billionths, those of counters in thousandths."""
 
     def __init__(self, inventory: Inventory) -> None:
         self._inventory = inventory
@@ -25,7 +25,8 @@ class DeviceLedger:
         self._together: dict[CounterSetId, dict[frozenset[str], int]] = {}
 
     def take(self, device: DeviceId, share: Share | None) -> None:
-        """Somebody gets the device, or this share of it. A device takes its counters once, however many share it."""
+        """Count an allocation of the device, or of this share. A device consumes its counters once, however many shares
+        it has."""
         self._move(device, share, 1)
 
     def give_back(self, device: DeviceId, share: Share | None) -> None:
@@ -51,11 +52,11 @@ class DeviceLedger:
         return self._whole.get(device, 0) + self._shares.get(device, 0)
 
     def is_whole(self, device: DeviceId) -> bool:
-        """Whether somebody has the device for himself."""
+        """Whether the device is allocated as a whole."""
         return device in self._whole
 
     def free(self, device: Device, share: Share | None) -> bool:
-        """Whether the device, or this share of it, can be given to somebody now."""
+        """Whether the device, or this share of it, can be allocated now."""
         if share is None:
             return not self._uses(device.id) and self._counted(device)
         if device.id in self._whole:
@@ -68,21 +69,21 @@ class DeviceLedger:
         return device.id in self._shares or self._counted(device)
 
     def _counted(self, device: Device) -> bool:
-        """Whether there is enough of what the device takes of counters, and nobody has one that it doesn't go with."""
+        """Whether counters suffice for the device, and no allocated device is incompatible with it."""
         if not all(self.left(counter) >= amount for counter, amount in device.draws):
             return False
         return all(groups.intersection(*self.together(counter_set)) for counter_set, groups in device.groups)
 
     def together(self, counter_set: CounterSetId) -> Collection[frozenset[str]]:
-        """The groups of each device that somebody has and that takes from these counters."""
+        """The groups of each allocated device that consumes these counters."""
         return self._together.get(counter_set, {}).keys()
 
     def left(self, counter: CounterId) -> int:
-        """What is left of a counter; less than nothing where more was given away than there is."""
+        """The remaining quantity of a counter; negative if more was allocated than there is."""
         return self._inventory.counters.get(counter, 0) - self._drawn.get(counter, 0)
 
     def state(self, device: Device) -> Hashable:
-        """What decides, besides counters, what can be had of the device: devices that are alike and in the same state
+        """The state that decides, besides counters, what can be allocated of the device: equal devices in equal states
         serve the same requests."""
         if not device.shared:
             return self._uses(device.id) > 0
@@ -92,7 +93,7 @@ class DeviceLedger:
 
 
 def _add(amounts: dict[_Key, int], key: _Key, amount: int) -> None:
-    """What comes to nothing is forgotten, so that equal ledgers are equal."""
+    """Add a quantity; zeros are removed, so that equal ledgers compare equal."""
     left = amounts.get(key, 0) + amount
     if left:
         amounts[key] = left

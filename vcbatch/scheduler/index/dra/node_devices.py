@@ -1,4 +1,4 @@
-"""What the nodes would give for claims, and why one gives nothing."""
+"""The devices that nodes would give to claims, and why a node can't serve them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GIVEN_UP: Final = "node(s) on which the search for devices was given up"
 
 
 class NodeDevices:
-    """The devices of nodes, as claims of these `classes` find them."""
+    """The devices of nodes, for claims of these `classes`."""
 
     def __init__(self, inventory: Inventory, classes: Mapping[str, DeviceClass]) -> None:
         self._inventory = inventory
@@ -36,7 +36,7 @@ class NodeDevices:
         return self._inventory.on(info.name, info.row)
 
     def state(self, info: NodeInfo, ledger: DeviceLedger) -> Hashable:
-        """Nodes with the same serve the same claims."""
+        """A key that is equal for nodes which serve the same claims."""
         number: dict[CounterId | CounterSetId, int] = {}
         free = tuple(
             (
@@ -58,14 +58,14 @@ class NodeDevices:
         steps: int,
         tolerant: bool = False,
     ) -> Found | None:
-        """Devices of the node for all of the claims; None where there aren't. Raises `OutOfSteps`. `tolerant` where
-        taints keep nobody from a device."""
+        """Devices of the node for all of the claims; None if there aren't enough. Raises `OutOfSteps`. `tolerant`
+        ignores taints."""
         devices = self.on(info)
         return Search(self._inventory, devices, ledger, self._classes, steps=steps, tolerant=tolerant).run(claims)
 
     def rank(self, info: NodeInfo, claims: Sequence[ResourceClaim], ledger: DeviceLedger, *, steps: int) -> int:
-        """The sum over the requests with alternatives: 8 for the first one, 7 for the second, and so on; 0 where the
-        node doesn't serve the claims."""
+        """The sum over the requests with alternatives: 8 for the first one, 7 for the second, and so on; 0 if the node
+        doesn't serve the claims."""
         try:
             found = self.search(info, claims, ledger, steps=steps) or {}
         except OutOfSteps:
@@ -82,7 +82,7 @@ class NodeDevices:
     def answer(
         self, info: NodeInfo, claims: Sequence[ResourceClaim], reported: bytes, ledger: DeviceLedger, *, steps: int
     ) -> str:
-        """Why the node doesn't serve the claims, which `reported` tells of; empty where it does."""
+        """Why the node doesn't serve the claims, which `reported` encodes; empty if it does."""
         try:
             if self.search(info, claims, ledger, steps=steps) is not None:
                 return ""
@@ -94,8 +94,8 @@ class NodeDevices:
             return GIVEN_UP
 
     def _lacks(self, info: NodeInfo, claims: Sequence[ResourceClaim], reported: bytes, steps: int) -> str:
-        """Why the node couldn't serve the claims if nobody had any device of it; empty where it could. Told once for
-        alike nodes."""
+        """Why the node couldn't serve the claims even without any allocation; empty if it could. Computed once for
+        equivalent nodes."""
         nobody = DeviceLedger(self._inventory)
         key = (reported, self.state(info, nobody))
         known = self._lacking.get(key)
@@ -105,7 +105,7 @@ class NodeDevices:
         return known
 
     def _lack(self, info: NodeInfo, claims: Sequence[ResourceClaim], nobody: DeviceLedger, steps: int) -> str:
-        """Whether the node has no such devices, or they have taints, of which the first is named."""
+        """The message for a node that lacks such devices, or whose devices have taints, naming the first one."""
         wanted = self._wanted(self.on(info), claims)
         taints = [taint for device, way in wanted if (taint := device.untolerated(tolerations_of(way))) is not None]
         if not taints or self.search(info, claims, nobody, steps=steps, tolerant=True) is None:
@@ -115,7 +115,7 @@ class NodeDevices:
     def _wanted(
         self, devices: Sequence[Device], claims: Sequence[ResourceClaim]
     ) -> Iterator[tuple[Device, DeviceRequest]]:
-        """Those of the devices that requests of the claims would take, taints and what is given away apart."""
+        """The devices that match requests of the claims, regardless of taints and allocations."""
         for claim in claims:
             for _, way in ways_of(claim):
                 made = self._classes.get(way.device_class_name)

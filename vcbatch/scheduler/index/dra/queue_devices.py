@@ -1,7 +1,7 @@
-"""Which claims for devices each queue holds with its placed pods, and what they count for: exact after every placement
-and every change of the cluster, without looking at other pods.
+"""The device claims of each queue's placed pods, and their charges: exact after every placement and every change of the
+cluster, without reading other pods.
 
-A claim counts once in a queue, however many of the queue's pods share it, and once in each queue above.
+A claim counts once in a queue, however many of the queue's pods share it, and once in each ancestor.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _NOTHING: Charge = {}
 
 @dataclass(slots=True)
 class Held:
-    """What one queue holds: by claim how many pods use it, and by quota key the amount."""
+    """The usage of one queue: by claim how many pods use it, and by quota key the charge."""
 
     users: dict[str, int] = field(default_factory=dict[str, int])
     amounts: dict[str, int] = field(default_factory=dict[str, int])
 
     def use(self, claim: str, charge: Charge, step: int) -> None:
-        """One more pod uses the claim, or one less (-1)."""
+        """Count one more pod that uses the claim, or one less (`step` -1)."""
         before = self.users.get(claim, 0)
         self.users[claim] = before + step
         if not self.users[claim]:
@@ -42,26 +42,26 @@ class Held:
 
 
 class QueueDevices:
-    """The claims that queues hold. `own` has what a queue's own pods use, `whole` what those below it use as well."""
+    """The claims that queues use. `own` has those of a queue's own pods, `whole` also those of its descendants."""
 
     def __init__(
         self, facts: Facts, served: ServedResources, node: Callable[[str], NodeInfo | None], *, capacity: bool
     ) -> None:
-        """`served` are the extended resources that devices serve, `node` knows the nodes by name. `capacity`: whether
-        capacity of devices counts, besides their number."""
+        """`served` are the extended resources that devices provide, `node` returns nodes by name. `capacity`: whether
+        capacity of devices counts besides their number."""
         self.capacity = capacity
         self.served_stamp = served.stamp
-        """What nodes served by devices when this was made: it holds as long as that doesn't change."""
+        """The stamp of `served` when this was created: it is valid as long as that doesn't change."""
         self.own: dict[str, Held] = {}
         self.whole: dict[str, Held] = {}
         self.stamp = 0
-        """Grows whenever some queue's amounts may have changed."""
+        """Grows whenever some queue's charges may have changed."""
         self._facts = facts
         self._served = served
         self._node = node
         self._seen = 0
         self.chains: Mapping[str, tuple[str, ...]] = {}
-        """By queue, it and those above."""
+        """By queue, the queue and its ancestors."""
         self._using: dict[str, tuple[str, tuple[str, ...]]] = {}
         self._charges: dict[str, tuple[ResourceClaim | None, Charge]] = {}
         self._uses: dict[str, int] = {}
@@ -69,7 +69,7 @@ class QueueDevices:
         self._asked: dict[str, Charge] = {}
 
     def claims(self, task: Task) -> tuple[list[str], str]:
-        """The claims of a pod, with that for its extended resources, and the name by which it has one that isn't made
+        """The claims of a pod, including that for its extended resources, and the pod's name of one that doesn't exist
         yet, if any."""
         keys, unmade = claims_of(task)
         charge = self._of_extended(task)
@@ -79,15 +79,15 @@ class QueueDevices:
         return keys, unmade
 
     def _of_extended(self, task: Task) -> Charge:
-        """What a pod counts for that gets devices for extended resources; where it may go to nodes that serve less by
-        devices, with the most that it would get."""
+        """The charge of a pod that gets devices for extended resources; before it is placed, the largest one on any
+        node."""
         if not task.node:
             return self._read(self._served.largest_claim(task))
         made, info = self._served.made(task.uid), self._node(task.node)
         return self._read(self._served.claim(task, info) if made is None and info is not None else made)
 
     def charge(self, claim: str) -> Charge:
-        """What a claim counts for now; nothing where it isn't there."""
+        """The present charge of a claim; empty if it doesn't exist."""
         known = self._charges.get(claim)
         if known is not None:
             return known[1]
@@ -97,7 +97,7 @@ class QueueDevices:
         return _NOTHING if claim is None else charge_of(claim, capacity=self.capacity)
 
     def settle(self, chains: Mapping[str, tuple[str, ...]]) -> None:
-        """A cycle begins, with these queues and those above each, itself first: take in what changed of claims."""
+        """Begin a cycle, with each queue and its ancestors, itself first: apply the changes of claims."""
         self._asked.clear()
         if chains != self.chains:
             self.chains = chains
@@ -132,7 +132,7 @@ class QueueDevices:
         self.stamp += 1
 
     def hold(self, tasks: Iterable[Task]) -> None:
-        """These pods have their places."""
+        """Count these pods as placed."""
         for task in tasks:
             queue = task.job.queue if task.job is not None else None
             if task.uid in self._using or queue is None:
@@ -152,7 +152,7 @@ class QueueDevices:
             self.stamp += 1
 
     def release(self, tasks: Iterable[Task]) -> None:
-        """These pods have their places no longer."""
+        """Count these pods as not placed any more."""
         for task in tasks:
             queue, claims = self._using.pop(task.uid, ("", ()))
             if not claims:

@@ -1,4 +1,4 @@
-"""Whether the devices that a claim was given are ready on their node, so that its pods may be bound. Source: KEP-5007
+"""Whether the devices allocated to a claim are ready on their node, so that its pods may be bound. Source: KEP-5007
 (device binding conditions)."""
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ _TRUE = "True"
 
 
 class Readiness(NamedTuple):
-    """`lacks` names conditions that a device waits for, `failed` says that one can't be made ready. Both are empty
-    where the claim's pods may be bound."""
+    """`lacks` names conditions that a device waits for, `failed` describes one that can't become ready. Both are empty
+    if the claim's pods may be bound."""
 
     lacks: str = ""
     failed: str = ""
 
 
 def readiness_of(claim: ResourceClaim) -> Readiness:
-    """A device is ready while its driver says that all of its conditions are true, and none by which it fails."""
+    """A device is ready while its driver reports all of its binding conditions as true, and none of its failure
+    conditions."""
     allocation = claim.status.allocation
     reported = {_key(status): status for status in claim.status.devices or ()}
     lacks: list[str] = []
@@ -46,8 +47,8 @@ def _key(status: AllocatedDeviceStatus) -> tuple[str, str, str, str | None]:
 
 
 def due(claim: ResourceClaim, timeout: float) -> datetime | None:
-    """When devices that aren't ready by then are given back, `timeout` seconds after they were given; None where nobody
-    knows when that was."""
+    """When devices that aren't ready are released, `timeout` seconds after their allocation; None if that time isn't
+    known."""
     stamp = claim.status.allocation.allocation_timestamp if claim.status.allocation is not None else None
     try:
         return parse_time(stamp) + timedelta(seconds=timeout) if stamp else None

@@ -1,4 +1,4 @@
-"""Which devices of a node a pod's claims would get: depth first, within a bound on the steps taken."""
+"""The search for devices of a node for a pod's claims: depth first, with a limited number of steps."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from vcbatch.scheduler.index.dra.inventory import Device, DeviceId, Inventory
 from vcbatch.scheduler.index.dra.ledger import DeviceLedger
 
 STEPS_PER_SECOND: Final = 20_000
-"""What a second of `dynamicresources.filterTimeoutSeconds` stands for: decisions don't depend on the machine."""
+"""The steps per second of `dynamicresources.filterTimeoutSeconds`, so that decisions don't depend on the machine."""
 
 MOST_DEVICES: Final = 32
-"""How many devices a claim may be given (Kubernetes, AllocationResultsMaxSize)."""
+"""How many devices a claim may be allocated (Kubernetes, AllocationResultsMaxSize)."""
 
 
 class Picked(NamedTuple):
-    """A device for a request (`parent/alternative` where it is one of several), `share` of it where it is shared."""
+    """A device for a request (`parent/alternative` for an alternative), and its `share` if the device is shared."""
 
     request: str
     wanted: DeviceRequest
@@ -30,7 +30,7 @@ class Picked(NamedTuple):
 
     @property
     def admin(self) -> bool:
-        """Whether it is there for administration, which takes nothing from anybody."""
+        """Whether it is for administrative access, which allocates nothing."""
         return bool(self.wanted.admin_access)
 
 
@@ -39,11 +39,11 @@ Found = Mapping[str, Sequence[Picked]]
 
 
 class OutOfSteps(Exception):
-    """The search took too long."""
+    """The search ran out of steps."""
 
 
 def error_of(claim: ResourceClaim, classes: Mapping[str, DeviceClass]) -> str:
-    """Why nobody can get devices for this claim as it is; empty where somebody might."""
+    """Why no devices can be allocated to this claim as it is; empty if some may be."""
     name = claim.metadata.name
     for constraint in claim.spec.devices.constraints or ():
         if (constraint.match_attribute is None) == (constraint.distinct_attribute is None):
@@ -71,14 +71,14 @@ def error_of(claim: ResourceClaim, classes: Mapping[str, DeviceClass]) -> str:
 
 
 def ways_of(claim: ResourceClaim) -> Iterator[tuple[str, DeviceRequest]]:
-    """Every request of a claim, and every alternative of one, by the name that results have for it."""
+    """Every request of a claim, and every alternative of one, by its name in allocation results."""
     for request in claim.spec.devices.requests or ():
         for way in _alternatives(request):
             yield (request.name if request.exactly is not None else f"{request.name}/{way.name}"), way
 
 
 def tolerations_of(wanted: DeviceRequest) -> list[Toleration]:
-    """Taints that a request tolerates in the devices that it gets."""
+    """The device taints that a request tolerates."""
     return [
         Toleration(t.get("key", ""), t.get("operator", ""), t.get("value", ""), t.get("effect", ""))
         for t in wanted.tolerations or ()
@@ -86,8 +86,8 @@ def tolerations_of(wanted: DeviceRequest) -> list[Toleration]:
 
 
 class _Slot(NamedTuple):
-    """One device to be found: of `devices`, by index above the one before it of the same request, with the share that
-    each would give."""
+    """One device to be found: among `devices`, at a higher index than the one before it of the same request, with the
+    share of each."""
 
     request: str
     wanted: DeviceRequest
@@ -96,7 +96,7 @@ class _Slot(NamedTuple):
 
 
 class Search:
-    """For one node: its devices, and what is left of them."""
+    """The search on one node, with its devices and their remaining capacity."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class Search:
         steps: int,
         tolerant: bool = False,
     ) -> None:
-        """`tolerant` where taints of devices keep nobody from them."""
+        """`tolerant` ignores the taints of devices."""
         self._inventory = inventory
         self._devices = devices
         self._ledger = ledger
@@ -120,8 +120,8 @@ class Search:
         self._alike: dict[DeviceId, int] = {}
 
     def run(self, claims: Sequence[ResourceClaim]) -> Found | None:
-        """Devices for all of the claims; None where there aren't. Raises `OutOfSteps`. Whatever comes of it, the ledger
-        is as it was."""
+        """Devices for all of the claims; None if there aren't enough. Raises `OutOfSteps`. The ledger is unchanged
+        afterwards in any case."""
         self._compare(claims)
         found: dict[str, list[Picked]] = {}
         try:
@@ -131,9 +131,9 @@ class Search:
                 self._ledger.give_back(*self._tried.pop())
 
     def _compare(self, claims: Sequence[ResourceClaim]) -> None:
-        """Find the devices for every way to serve a request, and number devices that make no difference to the claims:
-        the same requests would take them, for the same share, they take from the same counters, and have the same
-        values of every attribute that a constraint names."""
+        """Find the devices for every alternative of a request, and number devices that are equivalent for the claims:
+        the same requests would take them, with the same share, they consume the same counters, and have the same values
+        of every attribute that a constraint names."""
         ways = [way for claim in claims for _, way in ways_of(claim)]
         takers: dict[DeviceId, list[Hashable]] = {device.id: [] for device in self._devices}
         for nth, way in enumerate(ways):
@@ -151,7 +151,7 @@ class Search:
             self._alike[device.id] = numbers.setdefault(reconcile, len(numbers))
 
     def _taken_by(self, way: DeviceRequest) -> list[tuple[Device, Share | None]]:
-        """The devices that a request would take, with the share of each that is shared."""
+        """The devices that match a request, with the share of each shared one."""
         made = self._classes[way.device_class_name]
         selectors = [*(made.spec.selectors or ()), *(way.selectors or ())]
         amounts = _wanted(way)
@@ -177,7 +177,7 @@ class Search:
         return False
 
     def _plans(self, claim: ResourceClaim) -> Iterator[list[_Slot]]:
-        """The slots of each way to serve the claim, the preferred first."""
+        """The slots of each combination of alternatives of the claim, the preferred first."""
 
         def extend(requests: Sequence[tuple[str, Sequence[DeviceRequest]]]) -> Iterator[list[_Slot]]:
             if not requests:
@@ -196,7 +196,7 @@ class Search:
                 yield plan
 
     def _slots(self, name: str, wanted: DeviceRequest) -> list[_Slot] | None:
-        """None where some device that is wanted isn't there."""
+        """The slots of a request; None if a required device doesn't exist."""
         bears = tolerations_of(wanted)
         fitting = self._fitting[id(wanted)]
         if wanted.allocation_mode == "All":
@@ -219,8 +219,8 @@ class Search:
         start: int,
         then: Callable[[], bool],
     ) -> bool:
-        """Fill the slots from that of `len(picked)` on, and do what comes after; leaves nothing behind where it fails.
-        `start` is the place from which devices of a slot like the one before are tried."""
+        """Fill the slots from `len(picked)` on, then call `then`; leaves nothing allocated if that fails. `start` is
+        the index from which devices of a slot like the previous one are tried."""
         if len(picked) == len(slots):
             return then()
         slot = slots[len(picked)]
@@ -234,7 +234,7 @@ class Search:
                 continue
             alike = (self._alike[device.id], self._ledger.state(device))
             if alike in tried:
-                continue  # one that looks the same led nowhere
+                continue  # an equivalent one failed
             if not _agree(pick, picked, constraints):
                 continue
             picked.append(pick)
@@ -259,13 +259,13 @@ class Search:
 
 
 def _once(pick: Picked, picked: Sequence[Picked]) -> bool:
-    """Whether the claim doesn't have the device yet, which it may have twice only where it is shared."""
+    """Whether the claim hasn't got the device yet, or it is shared."""
     return pick.share is not None or all(other.device is not pick.device for other in picked)
 
 
 def _agree(pick: Picked, picked: Sequence[Picked], constraints: Sequence[DeviceConstraint]) -> bool:
-    """Whether the device and all those before it have a value in common of every attribute that must match, and it has
-    none in common with any of them of those that must be distinct."""
+    """Whether all picked devices have a common value of every attribute that must match, and the device shares no value
+    with any of them of those that must be distinct."""
     for constraint in constraints:
         if not _covers(constraint, pick.request):
             continue
@@ -286,7 +286,7 @@ def _covers(constraint: DeviceConstraint, request: str) -> bool:
 
 
 def _wanted(request: DeviceRequest) -> Mapping[str, Quantity]:
-    """The capacity that is asked for."""
+    """The requested capacity."""
     return wanted_of(request.capacity.requests if request.capacity is not None else None)
 
 
@@ -295,5 +295,5 @@ def _alternatives(request: ClaimRequest) -> Sequence[DeviceRequest]:
 
 
 def _least(way: DeviceRequest) -> int:
-    """How many devices it takes at least."""
+    """The least number of devices of a request."""
     return 1 if way.allocation_mode == "All" else way.count or 1

@@ -1,8 +1,8 @@
-"""Extended resources that nodes serve by devices: how many each has to offer, and the claims of pods for them.
+"""Extended resources that nodes provide by devices: the number per node, and the claims of pods for them.
 
-A node that offers a resource itself (`status.allocatable`) serves it as ever. To one that doesn't, the devices that it
-reaches of the class that backs the resource count as what it has, so that queues and gangs count with them as with any
-other amount; which of them are free is for the claim to find.
+A node that reports a resource itself (`status.allocatable`) serves it without devices. For other nodes, the reachable
+devices of the class that backs the resource count as allocatable, so that queues and gangs treat them like other
+resources; the claim determines which of them are free.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ from vcbatch.scheduler.model.objects import NodeInfo, Task
 from vcbatch.scheduler.model.resources import Dimensions
 
 MOST_SHARES: Final = 256
-"""What a device counts for that any number of pods may share: more than a node takes pods."""
+"""The count of a device that any number of pods may share: more than the pods of a node."""
 _MILLI: Final = 1000
 _MOST_KEPT: Final = 4096
 _UNMADE: Final = "<extended-resources>"
-"""Begins what the claim of a pod is called before it is made; no name of a claim looks like this."""
+"""The prefix of the key of a pod's claim before it is created; claim names can't have it."""
 _OF_DEVICES: Final = (ResourceSlice, DeviceClass, DeviceTaintRule)
 
 
 def is_unmade(key: str) -> bool:
-    """Whether a claim of this key is one for extended resources that isn't made yet."""
+    """Whether this is the key of a claim for extended resources that doesn't exist yet."""
     return key.partition("/")[2].startswith(_UNMADE)
 
 
 def unmade_key(task: Task) -> str:
-    """Under which the claim for a pod's extended resources is known before it is made."""
+    """The key of the claim for a pod's extended resources before it is created."""
     return f"{task.namespace}/{_UNMADE}{task.uid}"
 
 
 class ServedResources:
-    """`stamp` grows whenever what some node serves by devices changes."""
+    """`stamp` grows whenever the resources that some node provides by devices change."""
 
     def __init__(self, facts: Facts) -> None:
         self.stamp = 0
@@ -60,17 +60,18 @@ class ServedResources:
         self._made: dict[str, ResourceClaim] = {}
         self._claims_seen = 0
 
-    # What nodes offer -------------------------------------------------------------------------------------------------
+    # Resources of nodes -----------------------------------------------------------------------------------------------
 
     def changed(self) -> None:
-        """A node came or went, or something about one changed."""
+        """A node was added, removed or changed."""
         self._seen = None
 
     def offer(
         self, infos: Sequence[NodeInfo], inventory: Callable[[], Inventory], dims: Dimensions, *, enabled: bool
     ) -> list[NodeInfo]:
-        """Find out what nodes serve by devices (`NodeInfo.served`). Returns the nodes that now serve otherwise."""
-        # Names that nobody asks for stay unknown: a class that backs nothing changes nothing.
+        """Compute the resources that nodes provide by devices (`NodeInfo.served`). Returns the nodes for which they
+        changed."""
+        # Names without requests aren't columns: a class that backs none of these changes nothing.
         seen = (enabled, len(dims), dims.ignored, *map(self._facts.stamp, _OF_DEVICES))
         if seen == self._seen:
             return []
@@ -81,7 +82,7 @@ class ServedResources:
             wanted = {name for name in dims.names if name not in dims.ignored}
             known = {name: made for name, made in backing(classes.values()).items() if name in wanted}
         if not known and not self._classes:
-            return []  # as ever in a cluster of which no class backs anything
+            return []  # the usual case: no class backs a resource
         moved = [info for info in infos if self._take_in(info, known, classes, inventory, dims)]
         offered = {name for info in infos for name in info.served}
         if moved or known != self._classes:
@@ -110,22 +111,22 @@ class ServedResources:
         before, info.served = info.served, served
         return served != before
 
-    # What pods ask for ------------------------------------------------------------------------------------------------
+    # Requests of pods -------------------------------------------------------------------------------------------------
 
     def asked(self, cls: TaskClass) -> bool:
-        """Whether pods of the class ask for something that some node serves by devices."""
+        """Whether pods of the class request a resource that some node provides by devices."""
         return any(cls.amounts[column] for column in self._columns.values())
 
     def short(self, cls: TaskClass, info: NodeInfo) -> bool:
-        """Whether a pod of the class asks for more than the node's devices would serve if nobody had any."""
+        """Whether a pod of the class requests more than the node's devices would provide without allocations."""
         return any(count * _MILLI < cls.amounts[self._columns[name]] for name, count in info.served.items())
 
     def claim(self, task: Task, info: NodeInfo) -> ResourceClaim | None:
-        """The claim of the pod on the node, not made yet; None where the node serves all that it asks for itself."""
+        """The claim of the pod on the node, not created yet; None if the node provides no resources by devices."""
         return self._claim(task, tuple(info.served)) if info.served else None
 
     def largest_claim(self, task: Task) -> ResourceClaim | None:
-        """The same on a node that serves all that some node serves by devices."""
+        """The claim of the pod on a node that provides all resources that any node provides by devices."""
         return self._claim(task, tuple(sorted(self._columns)))
 
     def _claim(self, task: Task, resources: tuple[str, ...]) -> ResourceClaim | None:
@@ -145,13 +146,13 @@ class ServedResources:
         return ResourceClaim(metadata=metadata, spec=ResourceClaimSpec(devices=DeviceClaim(requests=[*requests])))
 
     def mapped(self, task: Task, info: NodeInfo) -> Sequence[Mapped]:
-        """Which containers of the pod get what of the claim; those of other pods of its class may have other names."""
+        """The assignment of the claim's requests to the pod's containers, whose names may differ within its class."""
         return wanted_of(task.pod.spec, tuple(info.served), self._classes).mapped
 
-    # What there is ----------------------------------------------------------------------------------------------------
+    # Claims -----------------------------------------------------------------------------------------------------------
 
     def made(self, uid: str) -> ResourceClaim | None:
-        """The claim that was made for the extended resources of the pod with this UID."""
+        """The claim that was created for the extended resources of the pod with this UID."""
         stamp = self._facts.stamp(ResourceClaim)
         if stamp != self._claims_seen:
             self._claims_seen = stamp
@@ -167,14 +168,14 @@ def _owned(claims: Iterable[ResourceClaim]) -> Iterable[tuple[str, ResourceClaim
 
 
 def pod_of(claim: ResourceClaim) -> str:
-    """The UID of the pod for whose extended resources the claim was made; empty for any other claim."""
+    """The UID of the pod for whose extended resources the claim was created; empty for any other claim."""
     if (claim.metadata.annotations or {}).get(names.EXTENDED_RESOURCE_CLAIM) != "true":
         return ""
     return next((o.uid for o in claim.metadata.owner_references or () if o.controller and o.kind == "Pod"), "")
 
 
 def _times(device: Device) -> int:
-    """How often the device can be given to somebody who asks for no capacity."""
+    """How often the device can be allocated to requests without capacity."""
     if not device.shared:
         return 1
     share = share_of(device.capacity, device.id.driver, {})
