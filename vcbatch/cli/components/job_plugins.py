@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 from importlib.metadata import EntryPoint, entry_points
-from typing import Final
+from typing import Any, Final, cast
 
-from vcbatch.core.job.plugins import register
+from vcbatch.core.job.plugins import Factory, register
 
 GROUP: Final = "vcbatch.job_plugins"
 log = logging.getLogger(__name__)
@@ -27,8 +27,8 @@ def add_job_plugins() -> list[str]:
 
 
 def _add(entry: EntryPoint) -> None:
-    plugin = entry.load()
+    plugin: Any = entry.load()
     flags = getattr(plugin, "FLAGS", {})
     if not callable(plugin) or not isinstance(flags, dict):
         raise TypeError(f"{entry.value} must be a class that takes a plan and flags, with a dict FLAGS")
-    register(entry.name, flags=flags, make=plugin)
+    register(entry.name, flags=flags, make=cast("Factory", plugin))

@@ -349,7 +349,7 @@ def _kept(
         return None
     file = options.ca_cert_file
 
-    def wanted() -> Sequence[Mapping[str, Any]]:
+    def wanted() -> Sequence[dict[str, Any]]:
         now = settings.current()
         target = Target(
             service=options.webhook_service_name,

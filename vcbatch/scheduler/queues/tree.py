@@ -31,7 +31,7 @@ class ErrorKind(StrEnum):
     """Its parent doesn't exist."""
     CYCLE = "Cycle"
     """The queue is its own ancestor."""
-    BELOW_ERROR = "BelowFault"
+    BELOW_ERROR = "BelowError"
     """An ancestor's position is invalid."""
     NOT_LEAF = "NotLeaf"
     """The queue has children, so its own gangs wait; its children's don't."""

@@ -115,7 +115,7 @@ def _broken(rule: Rule, values: _Values, node: Node, path: str, costs: expressio
         return None
     variables: dict[str, Any] = {"self": values.typed(old=False)}
     if transition:
-        given = () if old is ABSENT else (values.typed(old=True),)
+        given: tuple[Any, ...] = () if old is ABSENT else (values.typed(old=True),)
         variables["oldSelf"] = Optional(given) if rule.optional_old_self else given[0]
     at = f"{path}{rule.field_path}".removeprefix(".") or "<nil>"
     said = rule.message or f"failed rule: {rule.rule.strip()}"
