@@ -10,13 +10,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 ROOT: Final = Path(__file__).parents[2]
 GLOSSARY: Final = ROOT / "docs" / "glossary.md"
 SOURCES: Final = sorted(path for package in ("vcbatch", "webhooks") for path in (ROOT / package).rglob("*.py"))
 PAGES: Final = [path for path in sorted((ROOT / "docs").rglob("*.md")) if path != GLOSSARY] + [ROOT / "README.md"]
 
 REPLACED: Final = re.compile(
-    r"\b(?:anew|books|faults?(?! injection)|foresees?|pictures?|seams?|steers?|told|wish(?:es)?)\b", re.IGNORECASE
+    r"\b(?:anew|books|(?<!inject )(?<!injected )faults?(?! injection)|foresees?|pictures?|seams?|steers?|told|wish(?:es)?)\b",
+    re.IGNORECASE,
 )
 _PARTS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z]*|[a-z]+")
 _CODE: Final = re.compile(r"```.*?```|`[^`\n]*`|\]\([^)]*\)|<[^>\n]*>", re.DOTALL)
@@ -50,6 +53,16 @@ def _strings(path: Path) -> Iterator[tuple[int, str]]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.lineno, _CODE.sub(" ", node.value)
+
+
+@pytest.mark.parametrize("identifier", ["queue_fault", "QueueFault", "TOLD", "_wishes", "seams"])
+def test_words_are_found_in_identifiers(identifier: str) -> None:
+    assert REPLACED.search(_spoken(identifier))
+
+
+@pytest.mark.parametrize("identifier", ["faulty", "DEFAULTS", "lookup", "faulthandler", "bookmark"])
+def test_other_words_that_contain_them_are_not_found(identifier: str) -> None:
+    assert not REPLACED.search(_spoken(identifier))
 
 
 def test_modules_and_identifiers_use_the_glossary() -> None:

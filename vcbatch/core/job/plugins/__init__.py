@@ -15,7 +15,7 @@ from vcbatch.core.job.plugins import env, hcclrank, mpi, pytorch, ray, ssh, svc,
 from vcbatch.core.job.plugins.framework import Child, JobPlugin, containers
 from vcbatch.core.machine import Json
 
-__all__ = ["KNOWN", "Child", "JobPlugin", "PluginFailedError", "PluginSet", "load", "register"]
+__all__ = ["KNOWN", "Child", "Factory", "JobPlugin", "PluginFailedError", "PluginSet", "load", "register"]
 
 Factory = Callable[[Plan, Flags], JobPlugin]
 
