@@ -18,7 +18,8 @@ SOURCES: Final = sorted(path for package in ("vcbatch", "webhooks") for path in 
 PAGES: Final = [path for path in sorted((ROOT / "docs").rglob("*.md")) if path != GLOSSARY] + [ROOT / "README.md"]
 
 REPLACED: Final = re.compile(
-    r"\b(?:anew|books|(?<!inject )(?<!injected )faults?(?! injection)|foresees?|pictures?|seams?|steers?|told|wish(?:es)?)\b",
+    r"\b(?:anew|books|(?<!inject )(?<!injected )faults?(?! injection)|foresees?|pictures?|seams?|steers?|told"
+    r"|wish(?:es)?)\b",
     re.IGNORECASE,
 )
 _PARTS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z]*|[a-z]+")
