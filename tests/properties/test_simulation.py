@@ -145,7 +145,7 @@ def test_the_same_seed_plays_the_same_story() -> None:
     """Without this a failing seed would be no report."""
 
     async def story() -> list[tuple[str, str]]:
-        errors = by_chance(5, share=0.1, errors=(Fault.BUSY, Fault.LOST))
+        errors = by_chance(5, share=0.1, faults=(Fault.BUSY, Fault.LOST))
         async with simulated(NODES, seed=5, api=lambda api: FaultyApi(api, errors)) as world:
             for job in plan(Random(5)):
                 await world.api.create(JOBS, job.manifest(), namespace=world.namespace)

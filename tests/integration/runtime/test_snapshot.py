@@ -79,7 +79,7 @@ async def test_a_cluster_is_saved_without_its_secrets_and_scheduled_from_the_fil
 
     code, out, err = await vcbatch("replay", file, "--without", "node/n1")
     assert code == 0, err
-    assert "default/g\n  bound: 2 → 0 pods\n  waits: no → " in out
+    assert "default/g\n  bound: 2 → 0 pods\n  pending: no → " in out
 
     code, _, err = await vcbatch("snapshot", file, "--kubeconfig", server.kubeconfig)
     assert code == 0

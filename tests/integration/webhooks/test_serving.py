@@ -58,7 +58,7 @@ class Followed:
     files: FileCertificates
     context: ssl.SSLContext
 
-    def reconcile(self) -> None:
+    def refresh(self) -> None:
         self.files.refresh()
 
 
