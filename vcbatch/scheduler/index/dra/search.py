@@ -147,8 +147,8 @@ class Search:
         for device in self._devices:
             values = tuple(device.attribute(name) for name in sorted(names))
             sizes = tuple((name, one.value) for name, one in device.capacity.items()) if device.shared else ()
-            reconcile = (tuple(takers[device.id]), values, device.draws, device.groups, device.shared, sizes)
-            self._alike[device.id] = numbers.setdefault(reconcile, len(numbers))
+            traits = (tuple(takers[device.id]), values, device.draws, device.groups, device.shared, sizes)
+            self._alike[device.id] = numbers.setdefault(traits, len(numbers))
 
     def _taken_by(self, way: DeviceRequest) -> list[tuple[Device, Share | None]]:
         """The devices that match a request, with the share of each shared one."""
