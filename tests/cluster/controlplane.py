@@ -410,11 +410,11 @@ class ControlPlane:
         which = names or ("--all",)
         self.must_kubectl("delete", "crd", *which, "--wait=false")
         deadline = time.monotonic() + timeout
-        while self.kubectl("wait", "--for=delete", "crd", *which, "--timeout=5s").returncode:
-            remaining = self.must_kubectl("get", "crd", *which, "--ignore-not-found", "-o", "name").split()
+        while remaining := self.must_kubectl("get", "crd", *names, "--ignore-not-found", "-o", "name").split():
             assert time.monotonic() < deadline, f"still there after {timeout:.0f} s: {remaining}"
-            for crd in remaining:  # one that has gone meanwhile is what is waited for
-                self.kubectl("annotate", crd, "--overwrite", f"test.vcbatch.dev/deletion={time.monotonic()}")
+            if self.kubectl("wait", "--for=delete", *remaining, "--timeout=5s").returncode:
+                for crd in remaining:  # some may have been deleted meanwhile
+                    self.kubectl("annotate", crd, "--overwrite", f"test.vcbatch.dev/deletion={time.monotonic()}")
 
     def add_nodes(
         self, count: int, *, prefix: str = "node", cpu: str = "32", memory: str = "256Gi", pods: str = "110",
