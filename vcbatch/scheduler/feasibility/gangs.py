@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from vcbatch.scheduler.feasibility.device_columns import DeviceColumns
 from vcbatch.scheduler.feasibility.empty_nodes import EmptyNodes, ports_conflict
-from vcbatch.scheduler.feasibility.problem import Apart, Domains, Even, Group, Parts, Problem, Together
+from vcbatch.scheduler.feasibility.problem import Apart, Domains, Even, Group, Parts, Problem, Together, slots
 from vcbatch.scheduler.framework.plugin import Eligible, PodRule
 from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.model.gang_counts import enforced_roles
@@ -125,14 +126,17 @@ class GangProblem:
         shape = self._shape
         even = list(self._even()) if self._spread else []
         groups: list[Group] = []
+        devices = DeviceColumns(self._session, shape.samples)
         for task, count in zip(shape.samples, shape.counts, strict=True):
+            wanted = devices.request(task)
             most = np.minimum(self._nodes.most(self._session, task), count)
+            most = np.minimum(most, slots(devices.capacity, wanted))
             for key in self._labels_needed(task):
                 most = np.where(self._domains(key) >= 0, most, 0.0)
             most = np.where(self._kept_off(task), 0.0, most) if self._affinity else most
-            groups.append(Group(count, task.cls.request, most, task.role))
+            groups.append(Group(count, np.concatenate((task.cls.request, wanted)), most, task.role))
         return Problem(
-            capacity=self._nodes.capacity,
+            capacity=np.vstack((self._nodes.capacity, devices.capacity)),
             groups=groups,
             least=shape.least,
             roles=shape.roles,

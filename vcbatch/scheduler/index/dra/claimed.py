@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from vcbatch.api.dra import (
     DeviceClass,
+    DeviceRequest,
     DeviceTaintRule,
     ResourceClaim,
     ResourceSlice,
@@ -228,6 +229,26 @@ class ClaimedDevices:
             return np.zeros(len(self._infos), dtype=bool)
         # Shortages of a node are reported like those of other resources.
         return found[0] & ~np.fromiter((self.served.short(task.cls, info) for info in self._infos), dtype=bool)
+
+    def demands(self, task: Task) -> list[tuple[str, DeviceRequest]]:
+        """The requests for a number of devices in claims of the pod that have no devices yet, each with the key of its
+        claim. Requests with alternatives, for all devices or for administrative access are left out."""
+        if not self.couples(task):
+            return []
+        claims = {key: claim for key in self._claims_of(task)[0] if not self._allocated(key, claim := self._claim(key))}
+        return [
+            (key, request.exactly)
+            for key, claim in claims.items()
+            for request in claim.spec.devices.requests or ()
+            if request.exactly is not None
+            and request.exactly.allocation_mode != "All"
+            and not request.exactly.admin_access
+        ]
+
+    def matching(self, request: DeviceRequest) -> Floats:
+        """How many devices of each node match the request, regardless of taints and allocations; infinite if one of
+        them can be shared; [N]."""
+        return np.array([self._nodes.matching(info, request) for info in self._infos], dtype=np.float64)
 
     def _claims_of(self, task: Task) -> tuple[list[str], str]:
         """The claims of a pod, and why it can't have them now."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from math import inf
 from typing import Final
 
 from vcbatch.api.dra import DeviceClass, DeviceRequest, ResourceClaim
@@ -79,6 +80,13 @@ class NodeDevices:
             if (claim.metadata.key, f"{request.name}/{way.name}") in taken
         )
 
+    def matching(self, info: NodeInfo, request: DeviceRequest) -> float:
+        """How many devices of the node match the request, regardless of taints and allocations; infinite if one of them
+        can be shared."""
+        devices = [*self.on(info), *self._inventory.refused(info.name, info.row)]
+        found = list(self._chosen(devices, request))
+        return inf if any(device.shared for device in found) else float(len(found))
+
     def answer(
         self, info: NodeInfo, claims: Sequence[ResourceClaim], reported: bytes, ledger: DeviceLedger, *, steps: int
     ) -> str:
@@ -118,7 +126,11 @@ class NodeDevices:
         """The devices that match requests of the claims, regardless of taints and allocations."""
         for claim in claims:
             for _, way in ways_of(claim):
-                made = self._classes.get(way.device_class_name)
-                selectors = [*((made.spec.selectors if made is not None else None) or ()), *(way.selectors or ())]
-                chosen = made is not None and self._inventory.chosen
-                yield from ((d, way) for d in devices if chosen and chosen(selectors, d))
+                yield from ((device, way) for device in self._chosen(devices, way))
+
+    def _chosen(self, devices: Sequence[Device], request: DeviceRequest) -> Iterator[Device]:
+        """The devices that the request's class and selectors choose; none if the class doesn't exist."""
+        made = self._classes.get(request.device_class_name)
+        if made is not None:
+            selectors = [*(made.spec.selectors or ()), *(request.selectors or ())]
+            yield from (device for device in devices if self._inventory.chosen(selectors, device))
