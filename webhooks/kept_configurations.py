@@ -244,7 +244,7 @@ class KeptConfigurations:
 
     def _report_once(self, message: str) -> None:
         if message != self._reported:
-            log.error("the webhook configurations aren't kept: %s", message)
+            log.error("the webhook configurations can't be managed: %s", message)
         self._reported = message
 
 

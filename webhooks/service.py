@@ -85,7 +85,7 @@ class AdmissionService:
             async with asyncio.timeout(TIME_LIMIT):
                 answer = await self._answer(path, asked, size)
         except TimeoutError:
-            log.warning("no answer in time", extra=_reported(path, asked))
+            log.warning("no response in time", extra=_reported(path, asked))
             answer = _later(f"{path.url} found no answer within {TIME_LIMIT:g} s; try again")
             self._failed(path, "timeout")
         except Exception:
@@ -142,9 +142,7 @@ class AdmissionService:
             try:
                 read = await self.world.refresh(request)
             except ApiError as error:
-                log.warning(
-                    "what an object names can't be read: %s", error, extra={"resource": request.resource.plural}
-                )
+                log.warning("a referenced object can't be read: %s", error, extra={"resource": request.resource.plural})
                 if not doubtful:
                     return await self._let(request, settings, verdict)
                 reported = verdict.message or f"{request.resource.kind} {request.name} isn't judged yet"
@@ -163,7 +161,9 @@ class AdmissionService:
             refusals = [await access.refusal(request, queue) for queue in submitted] if access else []
             refusals += [await rights.update_refusal(request, queue) for queue in commanded] if rights else []
         except ApiError as error:
-            log.warning("what the user may do can't be asked: %s", error, extra={"resource": request.resource.plural})
+            log.warning(
+                "the permissions of the user can't be checked: %s", error, extra={"resource": request.resource.plural}
+            )
             return _later(f"admission couldn't ask what {request.user.name} may do, since {error}")
         refused = "; ".join(filter(None, refusals))
         return Answer(allowed=False, message=refused, code=403, reason="Forbidden") if refused else _judged(verdict)

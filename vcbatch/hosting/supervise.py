@@ -195,7 +195,7 @@ async def _any(waiting: list[asyncio.Future[Any]]) -> None:
 
 
 async def _pause(name: str, error: Exception | None, delay: float, clock: Clock) -> None:
-    log.error("%s failed, starting it again", name, exc_info=error, extra={"delay": round(delay, 2)})
+    log.error("%s failed, restarting", name, exc_info=error, extra={"delay": round(delay, 2)})
     await clock.sleep(delay)
 
 

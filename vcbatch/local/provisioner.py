@@ -87,7 +87,7 @@ class Provisioner:
                 if not (await self._api.list(STORAGECLASSES)).items:
                     await self._api.create(STORAGECLASSES, body)
             except ApiError as error:
-                log.warning("the default storage class can't be made yet: %s", error)
+                log.warning("the default StorageClass can't be created yet: %s", error)
                 await self._clock.sleep(_RETRY_SECONDS)
             else:
                 return

@@ -27,7 +27,7 @@ async def ensure_queues(api: Api, *, clock: Clock, random: Random) -> None:
                 await api.create(create.resource, create.body)
         except ApiError as error:
             if not error.already_exists:
-                log.warning("the first queues can't be made yet: %s", error.message)
+                log.warning("the default queues can't be created yet: %s", error.message)
             failures += 1
             await clock.sleep(_RETRY.delay(failures, random))
         else:

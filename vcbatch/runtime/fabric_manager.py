@@ -81,11 +81,11 @@ class FabricManager:
             links = await self.links(fabric)
         except FabricError as error:
             if str(error) != self._error:
-                log.warning("what is known of the fabric holds: %s", error)
+                log.warning("keeping the last state of the fabric: %s", error)
             self._error = str(error)
             return False
         if self._error:
-            log.info("the fabric manager answers again")
+            log.info("the fabric manager responds again")
         self._error = ""
         if fabric == self._fabric:
             self._reported(fabric, links)

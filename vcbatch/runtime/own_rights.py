@@ -112,11 +112,13 @@ class OwnRights:
             # A cluster without `system:basic-user`; a missing permission then causes an error where it is used.
             self._answered = self._clock.monotonic()
             if not self._warned:
-                log.warning("the account may not review its own rights, so missing ones show only when they are used")
+                log.warning(
+                    "the account can't review its own permissions; missing permissions show only when they are used"
+                )
             self._warned = True
             self._say("")
         else:
-            log.debug("the review of our rights failed: %s", error.message)
+            log.debug("the review of our permissions failed: %s", error.message)
 
     def _say(self, error: str) -> None:
         if error != self._error and (error or self._error != _NOT_YET):

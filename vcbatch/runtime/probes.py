@@ -82,7 +82,7 @@ class Sockets:
 
     async def ask(self, probe: Probe) -> bool:
         if why := refused(probe.address, local=self._local):
-            log.warning("a probe isn't made: %s", why, extra={"pod": probe.pod_uid, "address": probe.address[:64]})
+            log.warning("a probe wasn't created: %s", why, extra={"pod": probe.pod_uid, "address": probe.address[:64]})
             return False
         try:
             async with asyncio.timeout(TIMEOUT_SECONDS):

@@ -44,7 +44,7 @@ class FileCertificates:
             self._seen = pair
             ends = self._load(pair)
         except CertificateError as error:
-            log.error("the certificate isn't replaced: %s", error)
+            log.error("the certificate couldn't be replaced: %s", error)
             return
         log.info("the certificate was replaced", extra={"expires": ends.isoformat()})
 

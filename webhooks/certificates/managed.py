@@ -83,7 +83,7 @@ class ManagedCertificates:
         self._show(material)
         await self._trust.put(material.bundle, seen=seen)
         if not self._trust.exist and not self.trusted.is_set():
-            log.warning("there is no webhook configuration of ours on this cluster, so nobody will ask")
+            log.warning("this cluster has no webhook configuration of vcbatch, so no webhook is called")
         self.trusted.set()
 
     async def _agreed(self) -> Material:
@@ -103,7 +103,7 @@ class ManagedCertificates:
                 if error.conflict or error.already_exists or error.not_found:
                     continue  # another replica was first
                 raise self._refused(error) from error
-            log.info("certificates were made", extra={"authority": plan.authority, "leaf": plan.leaf})
+            log.info("certificates were created", extra={"authority": plan.authority, "leaf": plan.leaf})
             return made
         raise CertificateError(f"Secret {self._namespace}/{self._secret} is being changed all the time")
 
@@ -162,5 +162,5 @@ class ManagedCertificates:
 
     def _report_once(self, message: str) -> None:
         if message != self._reported:
-            log.error("the certificates aren't kept: %s", message)
+            log.error("the certificates can't be managed: %s", message)
         self._reported = message

@@ -98,7 +98,7 @@ class Trust:
             if error.conflict or error.not_found:
                 return ""  # the watch will report the change
             return f"{resource.kind} {name}: {error}"
-        log.info("the authorities of a webhook configuration were replaced", extra={"configuration": name})
+        log.info("the CA bundle of a webhook configuration was replaced", extra={"configuration": name})
         return ""
 
     def _ours(self) -> Iterator[Seen]:

@@ -233,7 +233,7 @@ async def test_a_configuration_that_cant_be_used_is_told_on_the_lease(cluster: E
         await until(shards, lambda found: found == ["volcano"])
         sharding.write_text("schedulerConfigs: []\n")
         (reported,) = await until(refusals, lambda found: found != [])
-        assert reported.startswith(f"the last good configuration holds: {sharding}: schedulerConfigs: nothing there")
+        assert reported.startswith(f"keeping the last valid configuration: {sharding}: schedulerConfigs: nothing there")
         assert await shards() == ["volcano"]
 
 

@@ -42,12 +42,12 @@ def test_a_policy_that_turns_bad_is_told_and_the_last_good_one_goes_on(tmp_path:
     program.up()
     policy.write_text(BAD)
     message = _reported(program, "PolicyRefused", by="vcbatch-scheduler")
-    assert message.startswith("the last good policy stays in force")
+    assert message.startswith("keeping the last valid configuration")
     assert f"line 4, column 11: {ERROR}" in message
     program.kubectl("apply", "-f", "-", stdin=job("j", "sleep 1", replicas=2)).ok()
     program.kubectl("wait", "vcjob/j", "--for=jsonpath={.status.state.phase}=Completed", "--timeout=60s").ok()
     policy.write_text(GOOD)
-    assert _reported(program, "PolicyApplied", by="vcbatch-scheduler") == "the policy is in force"
+    assert _reported(program, "PolicyApplied", by="vcbatch-scheduler") == "the scheduler configuration is in use"
     program.down()
 
     files = sorted(recordings.glob("cycles-*.jsonl.gz"))
@@ -112,7 +112,7 @@ def test_hyper_nodes_are_made_as_the_controllers_file_says(tmp_path: Path, progr
     assert until(lambda: program.kubectl(*named).ok() or None) == "virtual-0000"
     conf.write_text("networkTopologyDiscovery: 3\n")
     reported = _reported(program, "ConfigurationRefused", by="vcbatch-controllers")
-    assert reported == f"the last good configuration holds: {conf}: networkTopologyDiscovery: want a list"
+    assert reported == f"keeping the last valid configuration: {conf}: networkTopologyDiscovery: want a list"
 
 
 def _reported(program: RunningVcbatch, reason: str, *, by: str) -> str:

@@ -133,7 +133,7 @@ async def test_half_a_pair_is_told_and_not_used(files: Files, caplog: pytest.Log
         shutil.copyfile(second.certificate, files.certificate)  # the key isn't there yet
         for _ in range(3):
             followed.refresh()
-        assert caplog.text.count("the certificate isn't replaced") == 1
+        assert caplog.text.count("the certificate couldn't be replaced") == 1
         assert await shown(port, files) == "CN=first"
         files.put(second)
         followed.refresh()

@@ -125,7 +125,7 @@ def test_a_kept_task_is_restarted_for_as_long_as_it_takes_and_is_unhealthy_meanw
         assert background.health.error() == ""
 
     in_background(check)
-    assert caplog.text.count("shaky failed, starting it again") == failures
+    assert caplog.text.count("shaky failed, restarting") == failures
 
 
 def test_a_kept_task_that_ends_is_started_again() -> None:

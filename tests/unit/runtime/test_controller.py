@@ -169,7 +169,7 @@ def test_what_cant_be_read_is_left_alone_until_it_changes(caplog: pytest.LogCapt
 
     run(main())
     assert reconciles == ["u", "u"]
-    reported = "what is to be decided on can't be read: Job: spec.tasks: Input should be a valid list"
+    reported = "the objects of a decision can't be read: Job: spec.tasks: Input should be a valid list"
     assert caplog.messages == [reported, reported]
 
 

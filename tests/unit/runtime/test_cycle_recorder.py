@@ -130,7 +130,7 @@ def test_a_disk_that_cannot_be_written_ends_the_recording_and_nothing_else(
     assert len(made.cycle().binds) == 1
     made.gang("h", 1)
     assert len(made.cycle().binds) == 1
-    assert caplog.text.count("cycles are recorded no more") == 1
+    assert caplog.text.count("recording of cycles stopped") == 1
 
 
 def test_a_share_by_hashing_cannot_be_recorded(tmp_path: Path):

@@ -88,5 +88,5 @@ def test_a_fault_is_an_event_on_the_lease_where_there_is_one(tmp_path: Path, lea
         running.cancel()
         return [(event["involvedObject"]["name"], event["reason"], event["message"]) for event in api.all(EVENTS)]
 
-    said = f"the last good configuration holds: {tmp_path / 'conf'}: 'two' is no number"
+    said = f"keeping the last valid configuration: {tmp_path / 'conf'}: 'two' is no number"
     assert run(scenario()) == ([("ours", "ConfigurationRefused", said)] if lease else [])

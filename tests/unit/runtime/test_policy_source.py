@@ -87,7 +87,7 @@ def test_a_config_map_is_in_force_within_three_seconds_and_a_bad_one_leaves_the_
             ("ConfigMap", "Warning", "PolicyRefused"),
         ]
         [refused] = [e for e in server.all(EVENTS) if e["reason"] == "PolicyRefused"]
-        assert refused["message"].startswith("the last good policy stays in force: ConfigMap ns/conf: line 2")
+        assert refused["message"].startswith("keeping the last valid configuration: ConfigMap ns/conf: line 2")
         config_map(server, GOOD)
         await asyncio.sleep(3)
         assert (followed.policy.error, followed.metric("policy_refused")) == ("", 0)

@@ -315,7 +315,7 @@ async def test_without_configurations_it_serves_and_says_so(caplog: pytest.LogCa
     one = replica(cluster(configurations=False), SetClock())
     await one.reconcile()
     assert one.managed.trusted.is_set()
-    assert "nobody will ask" in caplog.text
+    assert "no webhook is called" in caplog.text
 
 
 async def test_what_is_left_of_both_is_told() -> None:

@@ -44,7 +44,7 @@ def test_a_broken_file_is_told_once_and_the_last_good_one_holds(
     file.write_text("resourceGroups: 7")
     for _ in range(3):
         settings.refresh()
-    assert caplog.text.count("the last good configuration holds") == 1
+    assert caplog.text.count("keeping the last valid configuration") == 1
     assert [group.name for group in settings.current().resource_groups] == ["gpu"]
 
 

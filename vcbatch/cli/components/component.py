@@ -111,7 +111,7 @@ def run_component(options: ComponentOptions, work: Work, program: Program) -> in
         log.critical("ending: %s", error)
         return 1
     except LeadershipLostError as error:
-        log.error("ending, so that nothing is decided by two: %s", error)
+        log.error("exiting, so that two replicas never decide at once: %s", error)
         return LEADERSHIP_LOST
     return 0
 

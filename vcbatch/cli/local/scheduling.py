@@ -103,7 +103,11 @@ class LocalScheduling:
         try:
             self._leave(self._settings(policy))
         except OSError as error:
-            log.error("commands go by the policy of before: %s: %s", self._options.state.scheduler, error.strerror)
+            log.error(
+                "commands use the previous scheduler configuration: %s: %s",
+                self._options.state.scheduler,
+                error.strerror,
+            )
 
 
 async def ensure_lease(api: Api, name: str) -> OwnObject:

@@ -143,7 +143,7 @@ class Lifecycle:
                 await self._step()
                 await self._engine.store.settled()
             except StatusError as error:
-                log.warning("housekeeping will be tried again: %s", error)
+                log.warning("housekeeping will be retried: %s", error)
                 await clock.sleep(_RETRY_SECONDS)
                 self._wake.set()
 

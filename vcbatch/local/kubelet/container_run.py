@@ -154,7 +154,7 @@ class ContainerRun:
         try:
             return await probes.run_handler(hook, self._target(), timeout=grace, clock=self._node.clock)
         except Exception as error:
-            log.exception("a hook of %s", self._name)
+            log.exception("a lifecycle hook of %s failed", self._name)
             return probes.Outcome(ok=False, message=f"{type(error).__name__}: {error}")
 
     async def open_session(self, argv: Sequence[str], *, stdin: bool, tty: bool) -> Session:

@@ -147,7 +147,7 @@ class HostsFiles:
                 unwritten.append(f"{entry.path}: {error.strerror or error}")
             await asyncio.sleep(0)
         if unwritten:
-            log.warning("%d hosts files can't be written, trying again: %s", len(unwritten), unwritten[0])
+            log.warning("%d hosts files can't be written, retrying: %s", len(unwritten), unwritten[0])
         return not unwritten
 
     def write(self, uid: str) -> None:

@@ -106,4 +106,4 @@ class Informer:
             self.changed(old, new)
         except Exception:
             # An object that can't be processed must not block the others.
-            log.exception("handling a change of %s", self.resource.plural)
+            log.exception("handling a change of %s failed", self.resource.plural)

@@ -176,7 +176,7 @@ class CustomResources:
             if operator.stopped:
                 self._meter.count("kopf_restarts")
                 continue
-            log.warning("kopf ended: %s", why)
+            log.warning("kopf stopped: %s", why)
             health.failed("kopf", why)
             self._blind = True
             failures = 1 if self._clock.monotonic() - started > _AUDIT_SECONDS else failures + 1
@@ -190,7 +190,7 @@ class CustomResources:
         self._missing = operator.unwatched
         if not self._missing or not isinstance(self._api, DiscoveringApi):
             return
-        log.warning("kopf doesn't follow %s, which discovery doesn't list yet", _plurals(self._missing))
+        log.warning("kopf doesn't watch %s: not listed by discovery yet", _plurals(self._missing))
         for reconcile in itertools.count():
             await self._clock.sleep(_DISCOVERY_SECONDS if reconcile < _SOON_CHECKS else _LATER_DISCOVERY_SECONDS)
             try:
@@ -199,7 +199,7 @@ class CustomResources:
                 log.debug("discovery can't be read: %s", error.message)
                 continue
             if found:
-                log.info("kopf is started again to follow %s", _plurals(found))
+                log.info("restarting kopf to watch %s", _plurals(found))
                 operator.stop()
                 return
 

@@ -126,7 +126,7 @@ class Reflector(Generic[T]):
                     self._version = ""
                     if not self._expired:
                         log.warning(
-                            "the history of %s is gone: what exists is compared with what was known",
+                            "the resource version of %s expired, listing again",
                             self.resource.plural,
                             extra={"resource": self.resource.plural},
                         )
@@ -168,7 +168,7 @@ class Reflector(Generic[T]):
                         existing[identity(event.object).uid] = self.cache.held_as(event.object)
         except ApiError as error:
             if not complete and error.code in _NO_STREAMS:
-                log.info("%s are listed, since the server doesn't stream them", self.resource.plural)
+                log.info("listing %s: the server doesn't stream them", self.resource.plural)
                 self._streams = None
                 return
             self._cut = bool(existing)
@@ -200,7 +200,7 @@ class Reflector(Generic[T]):
 
     def _works(self) -> None:
         if self._failures > 1:
-            log.info("following %s again", self.resource.plural, extra={"resource": self.resource.plural})
+            log.info("watching %s again", self.resource.plural, extra={"resource": self.resource.plural})
         self._failures = 0
         self._expired = False
         self._follows()
@@ -227,7 +227,7 @@ class Reflector(Generic[T]):
         if error is not None and self._failures > 1:
             # The first failure in a row is normal: a server restarts, a connection ends.
             log.warning(
-                "following %s failed, trying again",
+                "watch of %s failed, retrying",
                 self.resource.plural,
                 extra={"resource": self.resource.plural, "code": error.code, "error": error.message},
             )

@@ -134,7 +134,7 @@ def decode_item(data: bytes | msgspec.Raw, model: type[T]) -> T | None:
     try:
         return decoder(model).decode(data)
     except msgspec.ValidationError as error:
-        log.warning("an object that doesn't decode is ignored", extra={"model": model.__name__, "error": str(error)})
+        log.warning("ignoring an object that can't be decoded", extra={"model": model.__name__, "error": str(error)})
         return None
 
 

@@ -81,7 +81,7 @@ class FollowedFile(Generic[T]):
             self._refuse(str(error))
             return
         self._error = ""
-        log.info("%s was read again", self.path)
+        log.info("%s was reloaded", self.path)
         for listener in self._listeners:
             listener()
 
@@ -89,7 +89,7 @@ class FollowedFile(Generic[T]):
         if error == self._error:
             return
         self._error = error
-        log.error("the last good configuration holds: %s", error)
+        log.error("keeping the last valid configuration: %s", error)
         for listener in self._error_listeners:
             listener(error)
 

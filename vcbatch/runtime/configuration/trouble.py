@@ -38,7 +38,7 @@ class ConfigurationTrouble:
             if ref is None:
                 continue
             for error in reported:
-                message = f"the last good configuration holds: {error}"
+                message = f"keeping the last valid configuration: {error}"
                 self._recorder.emit(
                     Emit(ref=ref, type=EventType.WARNING, reason=ConfigurationEvent.REFUSED, message=message)
                 )

@@ -115,7 +115,7 @@ class Controller:
         except MalformedObject as error:
             # No decision is possible until the object is changed, and that causes an event.
             log.warning(
-                "what is to be decided on can't be read: %s", error, extra={"controller": self.name, "uid": uid}
+                "the objects of a decision can't be read: %s", error, extra={"controller": self.name, "uid": uid}
             )
             decision = Decision()
         if decision is None:
@@ -124,7 +124,7 @@ class Controller:
         try:
             await self._applier.carry_out(decision)
         except StaleError as stale:
-            log.debug("a decision was out of date: %s", stale, extra={"controller": self.name, "uid": uid})
+            log.debug("a decision was stale: %s", stale, extra={"controller": self.name, "uid": uid})
             return "stale"
         except NotAppliedError as error:
             log.warning("%s", error, extra={"controller": self.name, "uid": uid, "code": error.error.code})

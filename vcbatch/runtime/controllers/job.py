@@ -280,7 +280,7 @@ class JobController:
             log.warning("%s", error, extra={"uid": uid}, exc_info=error.__cause__)
             return plugin_failed(self._jobs.of(stored), error, now=now)
         except MalformedObject as error:
-            log.warning("what is to be decided on can't be read: %s", error, extra={"uid": uid})
+            log.warning("the objects of a decision can't be read: %s", error, extra={"uid": uid})
             return unreadable(stored, metadata_of(stored), str(error))
         new, held_up = not stored.get("status"), self._refusals.last(uid) is not None
         paced = self._pace.paced(uid, decision, new=new, held_up=held_up, now=now)

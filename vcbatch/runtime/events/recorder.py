@@ -112,7 +112,7 @@ class Recorder:
             except ApiError as error:
                 # An event is only informational: the state that it describes is stored already.
                 self._dropped(1)
-                log.debug("an event was not taken", extra={"reason": event.reason, "error": error.message})
+                log.debug("an event was rejected", extra={"reason": event.reason, "error": error.message})
 
     async def _send(self, event: Emit, message: str) -> None:
         now = self._clock.monotonic()

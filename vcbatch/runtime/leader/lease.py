@@ -214,7 +214,7 @@ class LeaderElector:
             return await self._api.replace(LEASES, lease, namespace=self._config.namespace)
         except ApiError as error:
             if error.code in _NOT_TAKEN and self._news():
-                log.warning("the lease doesn't carry what it was to say", extra={"lease": self._config.name})
+                log.warning("the Lease couldn't be annotated", extra={"lease": self._config.name})
                 self._words = {}
             raise
 

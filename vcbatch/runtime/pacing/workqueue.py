@@ -182,7 +182,7 @@ class WorkQueue(Generic[K]):
                     self.retry(key)
             except Exception:
                 delay = self.retry(key)
-                log.exception("a look failed, trying again", extra={"key": str(key), "delay": round(delay, 3)})
+                log.exception("reconcile failed, retrying", extra={"key": str(key), "delay": round(delay, 3)})
             finally:
                 self.done(key)
 

@@ -305,7 +305,7 @@ class ClaimBinder:
                 await self._take_back(written)
             except ApiError as error:
                 if not error.not_found:
-                    log.warning("resourceclaim %s can't be given back: %s", written.claim.name, error.message)
+                    log.warning("resourceclaim %s can't be released: %s", written.claim.name, error.message)
             finally:
                 if written.pod:
                     self._extended.given_up(*written.pods)

@@ -199,7 +199,7 @@ class CycleRecorder:
         return _Guard(self._failed)
 
     def _failed(self, error: OSError) -> None:
-        log.error("cycles are recorded no more, since %s can't be written: %s", self._folder, error.strerror or error)
+        log.error("recording of cycles stopped: %s can't be written: %s", self._folder, error.strerror or error)
         self._works = False
         self._stop()
 

@@ -190,7 +190,7 @@ class ExtendedClaims:
                 await self._mend(claim)
         except ApiError as refused:
             if not refused.not_found:
-                log.warning("a resourceclaim that was left behind can't be deleted: %s", refused.message)
+                log.warning("an orphaned resourceclaim can't be deleted: %s", refused.message)
                 return False
         return True
 
@@ -210,7 +210,7 @@ class ExtendedClaims:
             return
         there = await self._api.get(RESOURCECLAIMS, claim.metadata.name, namespace=namespace)
         if _owner(there) == uid:
-            log.info("resourceclaim %s was left behind", claim.metadata.key)
+            log.info("resourceclaim %s was orphaned", claim.metadata.key)
             await self._forget(namespace, owner, there)
             await self._delete(namespace, there)
 

@@ -46,5 +46,5 @@ class PluginWatch:
     def _check(self, thread: int, extensions: Extensions, found: list[tuple[str, str]]) -> None:
         name, where = busy(sys._current_frames().get(thread), extensions)
         if name:
-            log.warning("a cycle takes longer than %g s, it waits for %s", self._after, where)
+            log.warning("a cycle takes longer than %g s: waiting for %s", self._after, where)
             found.append((name, where))

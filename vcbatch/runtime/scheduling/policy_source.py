@@ -169,18 +169,18 @@ class FollowedPolicy:
             self.policy, self._error = policy, ""
             self._meter.gauge("policy_refused", 0)
             self._meter.count("policy_reloads", result="applied")
-            log.info("the policy of %s is in force", self._source.name)
+            log.info("using the scheduler configuration of %s", self._source.name)
             for warning in policy.warnings:
-                log.warning("the policy of %s: %s", self._source.name, warning)
+                log.warning("the scheduler configuration of %s: %s", self._source.name, warning)
             if news:
-                await self._event(EventType.NORMAL, PolicyEvent.APPLIED, "the policy is in force")
+                await self._event(EventType.NORMAL, PolicyEvent.APPLIED, "the scheduler configuration is in use")
 
     async def _refuse(self, error: str) -> None:
         if error == self._error:
             return
         self._error = error
-        holds = "the last good policy stays in force" if self.policy is not None else "nothing is scheduled until then"
-        log.error("the policy can't be used, %s: %s", holds, error)
+        holds = "keeping the last valid configuration" if self.policy is not None else "nothing is scheduled"
+        log.error("the scheduler configuration is invalid; %s: %s", holds, error)
         self._meter.count("policy_reloads", result="refused")
         self._meter.gauge("policy_refused", 1)
         await self._event(EventType.WARNING, PolicyEvent.REFUSED, f"{holds}: {error}")

@@ -165,11 +165,11 @@ class UsageSource:
             usages = await self.measure(section)
         except UsageError as error:
             if str(error) != self._error:
-                log.warning("the load of nodes isn't known: %s", error)
+                log.warning("node usage is unavailable: %s", error)
             self._error = str(error)
             return
         if self._error:
-            log.info("the load of nodes is known again")
+            log.info("node usage is available again")
         self._error = ""
         for usage in usages:
             self._last[usage.metadata.name] = usage

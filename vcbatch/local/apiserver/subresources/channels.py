@@ -202,7 +202,7 @@ async def _output(channels: Channels, session: Session) -> None:
     except StatusError as error:
         status = error.body()
     except Exception:
-        log.exception("a command's output")
+        log.exception("reading the output of a command failed")
         status = StatusError(500, "InternalError", "Internal error occurred: see the server's log").body()
     await channels.finish(status)
 

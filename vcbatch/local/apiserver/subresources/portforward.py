@@ -96,7 +96,7 @@ async def serve(forwarder: PortForwarder, receiving: Awaitable[None], lost: Awai
         if tasks[0].done():
             tasks[0].result()
     except SpdyError as error:
-        log.warning("port-forward: the client broke the protocol: %s", error)
+        log.warning("port-forward: protocol error of the client: %s", error)
         with suppress(OSError):
             await forwarder.go_away()
     except OSError:
