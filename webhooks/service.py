@@ -85,11 +85,11 @@ class AdmissionService:
             async with asyncio.timeout(TIME_LIMIT):
                 answer = await self._answer(path, asked, size)
         except TimeoutError:
-            log.warning("no response in time", extra=_reported(path, asked))
+            log.warning("no response in time", extra=_attributes(path, asked))
             answer = _later(f"{path.url} found no answer within {TIME_LIMIT:g} s; try again")
             self._failed(path, "timeout")
         except Exception:
-            log.exception("admission failed on an object", extra=_reported(path, asked))
+            log.exception("admission failed on an object", extra=_attributes(path, asked))
             answer = _broken(path)
             self._failed(path, "error")
         else:
@@ -98,7 +98,7 @@ class AdmissionService:
         self.meter.duration("admission_seconds", self.clock.monotonic() - began, path=path.url)
         self.meter.count("admission_reviews", path=path.url, allowed=str(answer.allowed).lower())
         if self.tracer is not None:
-            attributes = {**_reported(path, asked), "operation": asked.operation[:64], "allowed": answer.allowed}
+            attributes = {**_attributes(path, asked), "operation": asked.operation[:64], "allowed": answer.allowed}
             reported = {f"vcbatch.{key}": value for key, value in attributes.items()}
             self.tracer.record("admission.review", begin=came, end=self.clock.now(), attributes=reported)
         return answer
@@ -145,8 +145,8 @@ class AdmissionService:
                 log.warning("a referenced object can't be read: %s", error, extra={"resource": request.resource.plural})
                 if not doubtful:
                     return await self._let(request, settings, verdict)
-                reported = verdict.message or f"{request.resource.kind} {request.name} isn't judged yet"
-                return _later(f"{reported}; admission couldn't make sure, since {error}")
+                message = verdict.message or f"{request.resource.kind} {request.name} isn't judged yet"
+                return _later(f"{message}; admission couldn't make sure, since {error}")
             if read is not self.world or self.world.version != known:  # or a watch reported it first
                 verdict = await _run(size, lambda: admission.review(request, read, settings))
         return await self._let(request, settings, verdict) if verdict.allowed else _judged(verdict)
@@ -209,5 +209,5 @@ def _request(path: Path, asked: Asked) -> Request:
     )
 
 
-def _reported(path: Path, asked: Asked) -> dict[str, str]:
+def _attributes(path: Path, asked: Asked) -> dict[str, str]:
     return {"path": path.url, "review": asked.uid[:64], "namespace": asked.namespace[:64], "object": asked.name[:253]}

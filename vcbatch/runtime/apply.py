@@ -123,15 +123,15 @@ class Applier:
         await self._mark_all(decision.marks, versions)
         for ensure in decision.ensures:
             await self._ensure(ensure)
-        reported = {id(event.after): event for event in decision.events if isinstance(event.after, Create | Delete)}
+        events_after = {id(event.after): event for event in decision.events if isinstance(event.after, Create | Delete)}
 
         async def delete_one(delete: Delete) -> None:
             await self._delete(delete)
-            self._report(reported.get(id(delete)))
+            self._report(events_after.get(id(delete)))
 
         async def create_one(create: Create) -> None:
             await self._create(create)
-            self._report(reported.get(id(create)))
+            self._report(events_after.get(id(create)))
 
         await self._all("delete", decision.deletes, delete_one, lambda delete: delete.ref.resource)
         await self._create_slowly(decision.creates, create_one)

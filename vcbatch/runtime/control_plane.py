@@ -234,7 +234,7 @@ class ControlPlane:
             custom[HYPERNODES], informers.follow(NODES, NodeLabels), applier, **common, discovery=discovery
         )
         fabric = discovery.current.fabric if discovery is not None else None
-        self._fabric = FabricManager(api, clock=clock, fabric=fabric, reported=self.hyper_nodes.know_fabric)
+        self._fabric = FabricManager(api, clock=clock, fabric=fabric, learned=self.hyper_nodes.know_fabric)
         if discovery is not None:
             discovery.listen(lambda: self._fabric.use(discovery.current.fabric))
         configurations = informers.follow(COLOCATIONCONFIGURATIONS, optional=True)

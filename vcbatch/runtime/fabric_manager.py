@@ -48,13 +48,13 @@ class FabricManager:
     """Polls the fabric manager as long as one is configured."""
 
     def __init__(
-        self, api: Api, *, clock: Clock, fabric: Fabric | None, reported: Callable[[Fabric, Sequence[Link]], None]
+        self, api: Api, *, clock: Clock, fabric: Fabric | None, learned: Callable[[Fabric, Sequence[Link]], None]
     ) -> None:
         """`reported` is called with all links after each answer."""
         self._api = api
         self._clock = clock
         self._fabric = fabric
-        self._reported = reported
+        self._learned = learned
         self._changed = asyncio.Event()
         self._error = ""
 
@@ -88,7 +88,7 @@ class FabricManager:
             log.info("the fabric manager responds again")
         self._error = ""
         if fabric == self._fabric:
-            self._reported(fabric, links)
+            self._learned(fabric, links)
         return True
 
     async def links(self, fabric: Fabric) -> list[Link]:

@@ -1,7 +1,7 @@
 """Policies, all of them: which one of a list answers, every event with every action, and what becomes of a timeout.
 
-The precedence is compared with a second reading of volcano-controllers.md 2.4.1 that is written here and knows nothing
-of `vcbatch.core.job.policies`.
+The precedence is compared with a second implementation of Volcano's applyPolicies
+(`pkg/controllers/job/job_controller_util.go`) that doesn't use `vcbatch.core.job.policies`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """The job's machine against a table of its own, written by hand from the description of Volcano's machine
-(volcano-controllers.md 2.6 and 2.8) and not from our code: every phase, every action, whoever asks for it, with the
+(Volcano `pkg/controllers/job/state`) and not from our code: every phase, every action, whoever asks for it, with the
 pods and the budget that decide what comes of it.
 
 `PHASES` says what Volcano does. Where vcbatch does something else on purpose, `ON_PURPOSE` says what, and which row of

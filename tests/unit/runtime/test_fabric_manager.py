@@ -39,7 +39,7 @@ def _secret(**texts: str) -> dict[str, Any]:
 def _manager(
     api: FakeApi, fabric: Fabric | None = None, reported: Callable[..., None] = lambda *_: None
 ) -> FabricManager:
-    return FabricManager(api, clock=_Clock(), fabric=fabric, reported=reported)
+    return FabricManager(api, clock=_Clock(), fabric=fabric, learned=reported)
 
 
 async def test_links_are_those_of_the_ports_of_nodes() -> None:

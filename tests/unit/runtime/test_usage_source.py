@@ -49,7 +49,7 @@ async def _source(
     api = HttpApi(Connection(server=address), clock=clock, random=SeededRandom(1), limits=ClientLimits(retries=0))
 
     async with api:
-        yield UsageSource(api, nodes, clock=clock, section=None, reported=reported)
+        yield UsageSource(api, nodes, clock=clock, section=None, measured=reported)
 
 
 async def _measured(handler: Handler, kind: MetricsType, *nodes: str, **options: Any) -> dict[str, tuple[float, ...]]:

@@ -190,9 +190,9 @@ def _task_errors(task: TaskSpec, index: int, job: str, spec: JobSpec, spec_path:
     yield from pod_name_errors(task, spec, job, path)
     # Volcano reports errors of templates under spec.task, which isn't the field's name: the sentence has it for users
     # and tools that match on it, `field` has the real path.
-    reported = f"{spec_path}.task[{index}].template"
-    for error in _template_errors(task.template, reported):
-        yield ValidationError(error.field.replace(reported, f"{path}.template", 1), str(error), Cause(error.reason))
+    volcano_path = f"{spec_path}.task[{index}].template"
+    for error in _template_errors(task.template, volcano_path):
+        yield ValidationError(error.field.replace(volcano_path, f"{path}.template", 1), str(error), Cause(error.reason))
     yield from _whole_cpu_errors(task, index, path)
     yield from partition_errors(task, job, path)
 

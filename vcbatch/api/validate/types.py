@@ -29,11 +29,11 @@ def type_errors(resource: Resource, given: Mapping[str, Any]) -> list[Validation
         ValidationError(error.field, str(error), Cause(error.reason))
         for key, schema in _properties(resource.kind).items()
         if key in given
-        for error in shape_errors(given[key], schema, key, given=_reported)
+        for error in shape_errors(given[key], schema, key, given=_shortened)
     ]
 
 
-def _reported(value: Any) -> Any:
+def _shortened(value: Any) -> Any:
     """The value as a message shows it: scalars unchanged, long texts and collections by their beginning or type."""
     if isinstance(value, str):
         return value if len(value) <= _LONGEST_REPORTED else f"{value[:_LONGEST_REPORTED]}..."

@@ -150,7 +150,7 @@ def _run(view: BatchJobView, now: datetime) -> Decision:
     events: list[Emit] = []
     resumed = draft.put_condition(ConditionType.SUSPENDED, BatchJobReason.RESUMED, "Job resumed", status="False")
     if resumed:
-        events.append(_reported(job, BatchJobReason.RESUMED_EVENT, "Job resumed"))
+        events.append(_event(job, BatchJobReason.RESUMED_EVENT, "Job resumed"))
     if resumed or not draft.start_time:
         draft.start()
     context = _look_at(view, draft)
@@ -181,7 +181,7 @@ def _pause(view: BatchJobView, now: datetime) -> Decision:
         return ended
     events: list[Emit] = []
     if draft.put_condition(ConditionType.SUSPENDED, BatchJobReason.SUSPENDED, "Job suspended"):
-        events.append(_reported(job, BatchJobReason.SUSPENDED_EVENT, "Job suspended"))
+        events.append(_event(job, BatchJobReason.SUSPENDED_EVENT, "Job suspended"))
         draft.pause()
     removals = _removals(context, [pod for pod in context.pods if is_active(pod)][:MOST_AT_ONCE])
     return replace(removals, events=[*_stored(events, removals), *removals.events])
@@ -321,7 +321,7 @@ def _untrack(pods: Iterable[Pod]) -> list[Mark]:
 
 
 def _completed(job: BatchJob, succeeded: int) -> list[Emit]:
-    events = [_reported(job, BatchJobReason.COMPLETED_EVENT, "Job completed")]
+    events = [_event(job, BatchJobReason.COMPLETED_EVENT, "Job completed")]
     if job.spec.completions is not None and succeeded > job.spec.completions:
         text = "Too many succeeded pods running after completion count reached"
         events.insert(0, _warned(job, BatchJobReason.TOO_MANY_SUCCEEDED_PODS, text))
@@ -330,14 +330,14 @@ def _completed(job: BatchJob, succeeded: int) -> list[Emit]:
 
 def _created(job: BatchJob, create: Create) -> Emit:
     text = f"Created pod: {create.body['metadata']['name']}"
-    return _reported(job, BatchJobReason.SUCCESSFUL_CREATE, text, after=create)
+    return _event(job, BatchJobReason.SUCCESSFUL_CREATE, text, after=create)
 
 
 def _deleted(job: BatchJob, delete: Delete) -> Emit:
-    return _reported(job, BatchJobReason.SUCCESSFUL_DELETE, f"Deleted pod: {delete.ref.name}", after=delete)
+    return _event(job, BatchJobReason.SUCCESSFUL_DELETE, f"Deleted pod: {delete.ref.name}", after=delete)
 
 
-def _reported(job: BatchJob, reason: BatchJobReason, message: str, *, after: Create | Delete | None = None) -> Emit:
+def _event(job: BatchJob, reason: BatchJobReason, message: str, *, after: Create | Delete | None = None) -> Emit:
     return Emit(ref=ref_of(BATCH_JOBS, job), type=EventType.NORMAL, reason=reason, message=message, after=after)
 
 

@@ -60,7 +60,7 @@ def decide(view: CronJobView, *, now: datetime) -> Decision:
             *_news(cron_job, children, status),
             *(_emit(cron_job, remark.reason, remark.message) for remark in timetable.remarks),
             *step.events,
-            *(_reported(cron_job, CronJobReason.SUCCESSFUL_DELETE, f"Deleted job {job.name}") for job in surplus),
+            *(_event(cron_job, CronJobReason.SUCCESSFUL_DELETE, f"Deleted job {job.name}") for job in surplus),
         ],
         requeue_at=timetable.next,
     )
@@ -98,7 +98,7 @@ def _act(verb: Verb, cron_job: AnyCronJob, children: Children, plan: Plan, slot:
         creates=[Create(resource=kinds_of(cron_job).job, body=job_body(cron_job, slot, name=name, zone=plan.zone))],
         events=[
             *(_emit(cron_job, CronJobReason.REPLACE_CONCURRENT, _replacing(job, name)) for job in replaced),
-            _reported(
+            _event(
                 cron_job,
                 CronJobReason.SUCCESSFUL_CREATE,
                 kinds_of(cron_job).created.format(job=name, cron_job=cron_job.key),
@@ -182,7 +182,7 @@ def _news(cron_job: AnyCronJob, children: Children, status: WriteStatus | None) 
             yield replace(_emit(cron_job, CronJobReason.STALE_REFERENCE, text), after=status)
         elif (outcome := outcome_of(job)) is not None:
             text = kinds_of(cron_job).completed.format(job=job.name, outcome=outcome)
-            yield replace(_reported(cron_job, CronJobReason.SAW_COMPLETED_JOB, text), after=status)
+            yield replace(_event(cron_job, CronJobReason.SAW_COMPLETED_JOB, text), after=status)
 
 
 def _forbidden(cron_job: AnyCronJob, children: Children, slot: datetime) -> Emit:
@@ -200,7 +200,7 @@ def _latest(*instants: datetime | None) -> datetime | None:
     return max((instant for instant in instants if instant is not None), default=None)
 
 
-def _reported(cron_job: AnyCronJob, reason: CronJobReason, message: str) -> Emit:
+def _event(cron_job: AnyCronJob, reason: CronJobReason, message: str) -> Emit:
     return Emit(
         ref=_reference(cron_job),
         type=EventType.NORMAL,

@@ -1,4 +1,5 @@
-"""Deletion of finished jobs and flows by `ttlSecondsAfterFinished` (volcano-controllers.md 4.6)."""
+"""Deletion of finished jobs and flows by `ttlSecondsAfterFinished` (Volcano
+`pkg/controllers/garbagecollector`)."""
 
 from __future__ import annotations
 

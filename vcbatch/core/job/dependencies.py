@@ -1,4 +1,5 @@
-"""dependsOn: tasks whose pods wait until other tasks are ready (volcano-controllers.md 2.7.2).
+"""dependsOn: tasks whose pods wait until other tasks are ready
+(Volcano `pkg/controllers/job/job_controller_actions.go`, waitDependsOnTaskMeetCondition).
 
 A waiting task counts for the gang with the pods that it already has: a gang whose minimum includes pods that are
 created only once it runs could never start (Volcano's waits for ever).

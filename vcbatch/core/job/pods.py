@@ -1,4 +1,4 @@
-"""The pods of a job as they are created (volcano-controllers.md 2.7.1)."""
+"""The pods of a job as they are created (Volcano `pkg/controllers/job/job_controller_util.go`)."""
 
 from __future__ import annotations
 

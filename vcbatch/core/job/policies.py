@@ -1,4 +1,5 @@
-"""The action that a job's lifecycle policies request for the observed events (volcano-controllers.md 2.4.1).
+"""The action that a job's lifecycle policies request for the observed events
+(Volcano `pkg/controllers/job/job_controller_util.go`, applyPolicies).
 
 Events are found by comparing the observed state with the ledger, so that none is missed while no controller runs: pods
 lost since the last reconciliation, and conditions that are true now (a task done, a task that restarts too often, a

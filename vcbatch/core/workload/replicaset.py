@@ -141,11 +141,11 @@ def _failure(view: ReplicaSetView, now: datetime) -> Json | None:
 def _events(owner: Owner, creates: Sequence[Create], deletes: Sequence[Delete]) -> Iterator[Emit]:
     for delete in deletes:
         text = f"Deleted pod: {delete.ref.name}"
-        yield _reported(owner, WorkloadReason.SUCCESSFUL_DELETE, text, after=delete)
+        yield _event(owner, WorkloadReason.SUCCESSFUL_DELETE, text, after=delete)
     for create in creates:
         text = f"Created pod: {create.body['metadata']['name']}"
-        yield _reported(owner, WorkloadReason.SUCCESSFUL_CREATE, text, after=create)
+        yield _event(owner, WorkloadReason.SUCCESSFUL_CREATE, text, after=create)
 
 
-def _reported(owner: Owner, reason: WorkloadReason, message: str, *, after: Create | Delete) -> Emit:
+def _event(owner: Owner, reason: WorkloadReason, message: str, *, after: Create | Delete) -> Emit:
     return Emit(ref=owner.ref, type=EventType.NORMAL, reason=reason, message=message, after=after)

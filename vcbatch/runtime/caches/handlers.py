@@ -191,8 +191,8 @@ class CustomResources:
         if not self._missing or not isinstance(self._api, DiscoveringApi):
             return
         log.warning("kopf doesn't watch %s: not listed by discovery yet", _plurals(self._missing))
-        for reconcile in itertools.count():
-            await self._clock.sleep(_DISCOVERY_SECONDS if reconcile < _SOON_CHECKS else _LATER_DISCOVERY_SECONDS)
+        for attempt in itertools.count():
+            await self._clock.sleep(_DISCOVERY_SECONDS if attempt < _SOON_CHECKS else _LATER_DISCOVERY_SECONDS)
             try:
                 found = await self._api.discovered(self._missing)
             except ApiError as error:

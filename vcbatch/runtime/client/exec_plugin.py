@@ -70,11 +70,11 @@ def _interactive(config: Json, command: str) -> bool:
 def _info(config: Json, cluster: Json, *, interactive: bool) -> Json:
     spec: dict[str, Any] = {"interactive": interactive}
     if config.get("provideClusterInfo"):
-        reported = {key: cluster[key] for key in _CLUSTER_FIELDS if cluster.get(key)}
+        cluster_info = {key: cluster[key] for key in _CLUSTER_FIELDS if cluster.get(key)}
         for extension in listed(cluster, "extensions"):
             if isinstance(extension, dict) and extension.get("name") == _CLUSTER_EXTENSION:
-                reported["config"] = extension.get("extension")
-        spec["cluster"] = reported
+                cluster_info["config"] = extension.get("extension")
+        spec["cluster"] = cluster_info
     return {"apiVersion": config["apiVersion"], "kind": "ExecCredential", "spec": spec}
 
 

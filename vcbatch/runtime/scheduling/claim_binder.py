@@ -187,18 +187,18 @@ class ClaimBinder:
             if given and held.status.allocation is None:
                 return "it lost its devices meanwhile"
             given = held.status.allocation is not None
-            reported = readiness_of(held)
-            if reported.failed or (given and not reported.lacks):
-                return reported.failed
+            readiness = readiness_of(held)
+            if readiness.failed or (given and not readiness.lacks):
+                return readiness.failed
             left = deadline - self._clock.monotonic()
             end = due(held, claim.timeout)
             if end is not None:
                 left = min(left, (end - self._clock.now()).total_seconds())
             if left <= 0:
-                lacks = reported.lacks or "they were never seen"
+                lacks = readiness.lacks or "they were never seen"
                 return f"its devices weren't ready within {claim.timeout:.0f} s: {lacks}"
-            if reported.lacks:
-                report(claim, reported.lacks)
+            if readiness.lacks:
+                report(claim, readiness.lacks)
             await pause(self._clock, left, woken=changed)
 
     async def _write(self, claim: DeviceBinding, binds: Sequence[Bind], done: list[_Written]) -> None:

@@ -246,10 +246,10 @@ def _is_fresh(claim: Json, extended: ExtendedClaim) -> bool:
     untouched = not (
         status.get("allocation") or status.get("reservedFor") or claim["metadata"].get("deletionTimestamp")
     )
-    return untouched and [_reported(one) for one in asked] == [_reported(one) for one in extended.requests]
+    return untouched and [_compared(one) for one in asked] == [_compared(one) for one in extended.requests]
 
 
-def _reported(request: Any) -> tuple[Any, ...]:
+def _compared(request: Any) -> tuple[Any, ...]:
     """The fields of a request that are compared; the API server fills in others."""
     exactly = request.get("exactly") or {}
     return request.get("name"), exactly.get("deviceClassName"), exactly.get("count")

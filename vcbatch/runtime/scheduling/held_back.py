@@ -20,9 +20,9 @@ LONGEST_SECONDS: Final = 30.0
 class HeldBack:
     """`reported(uid, error)` is called for each refusal, after its delay."""
 
-    def __init__(self, *, clock: Clock, reported: Callable[[str, str], None]) -> None:
+    def __init__(self, *, clock: Clock, failed: Callable[[str, str], None]) -> None:
         self._clock = clock
-        self._reported = reported
+        self._failed = failed
         self._pace: Pace[str] = Pace(first=FIRST_SECONDS, limit=LONGEST_SECONDS)
         self._waiting: asyncio.Queue[tuple[float, str, str]] = asyncio.Queue()
 
@@ -34,7 +34,7 @@ class HeldBack:
         if wait:
             self._waiting.put_nowait((wait, uid, error))
         else:
-            self._reported(uid, error)
+            self._failed(uid, error)
 
     async def run(self) -> None:
         """Send the delayed reports, until cancelled."""
@@ -44,4 +44,4 @@ class HeldBack:
 
     async def _report(self, wait: float, uid: str, error: str) -> None:
         await self._clock.sleep(wait)
-        self._reported(uid, error)
+        self._failed(uid, error)

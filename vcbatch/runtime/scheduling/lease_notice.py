@@ -38,8 +38,8 @@ class LeaseNotice:
         """The notice of a scheduler with these settings and this configuration in use. Possible secrets in it are left
         out."""
         text = effective(policy, metrics=False)
-        reported = text if len(text.encode()) <= _LONGEST else None
-        return LeaseNotice(identity=identity, source=source, settings=replace(settings, policy=reported))
+        published = text if len(text.encode()) <= _LONGEST else None
+        return LeaseNotice(identity=identity, source=source, settings=replace(settings, policy=published))
 
     def annotations(self) -> dict[str, str]:
         """The notice as annotations of the Lease. Raises `ValueError` for a share that can't be encoded."""

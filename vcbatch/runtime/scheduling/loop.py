@@ -99,7 +99,7 @@ class SchedulerLoop:
             if not read.single:
                 cache = informers.follow(read.resource, read.struct, optional=read.optional)
                 cache.listen(self._feeder(read.resource))
-        self._refusals = HeldBack(clock=clock, reported=self._waking(scheduler.bind_failed))
+        self._refusals = HeldBack(clock=clock, failed=self._waking(scheduler.bind_failed))
         self._announcer = Announcer(recorder, clock=clock, pods=pods, podgroups=podgroups)
         self._times = TaskMetrics(self._meter, pods, clock=clock, scheduler_names=scheduler.scheduler_names)
         self._binds = BindPath(
@@ -133,7 +133,7 @@ class SchedulerLoop:
         self._informers = informers
         self._trouble = PluginTrouble(recorder, own, meter=self._meter)
         self._watch = PluginWatch(self._trouble.slow)
-        self._reported = CycleMetrics(self._meter, scheduler)
+        self._cycle_metrics = CycleMetrics(self._meter, scheduler)
         laps = CycleLaps(clock, self._meter)
         self._cycle_spans = CycleSpans(tracer, laps, clock=clock) if tracer is not None else None
         self._gang_spans = GangSpans(tracer, podgroups, clock=clock) if tracer is not None else None
@@ -143,7 +143,7 @@ class SchedulerLoop:
             informers.follow(NODES, Node),
             clock=clock,
             section=scheduler.policy.metrics,
-            reported=self._measured,
+            measured=self._measured,
         )
 
     def use(self, policy: Policy) -> None:
@@ -192,11 +192,11 @@ class SchedulerLoop:
     def _waking(self, report: Callable[P, None]) -> Callable[P, None]:
         """Wrap `report`: pass the change to the scheduler, and start a cycle."""
 
-        def reported(*args: P.args, **kwargs: P.kwargs) -> None:
+        def waking(*args: P.args, **kwargs: P.kwargs) -> None:
             report(*args, **kwargs)
             self._wake.set()
 
-        return reported
+        return waking
 
     def _bound(self, bind: Bind) -> None:
         self._times.bound(bind)
@@ -238,7 +238,7 @@ class SchedulerLoop:
         if self._cycle_spans is not None and self._gang_spans is not None:
             self._cycle_spans.of(result)
             self._gang_spans.of(result.figures)
-        self._reported.of(result, now=self._clock.now(), seconds=spent)
+        self._cycle_metrics.of(result, now=self._clock.now(), seconds=spent)
         self._announcer.trying(result.binds)
         self._times.placed(result.binds)
         self._binds.submit(result.binds)

@@ -131,15 +131,15 @@ class UsageSource:
         *,
         clock: Clock,
         section: MetricsSection | None,
-        reported: Callable[[str, NodeUsage], None],
+        measured: Callable[[str, NodeUsage], None],
     ) -> None:
-        """`reported` gets MODIFIED with the usage of every node that exists and was measured, and DELETED with the last
+        """`measured` gets MODIFIED with the usage of every node that exists and was measured, and DELETED with the last
         usage of a deleted node."""
         self._api = api
         self._nodes = nodes
         self._clock = clock
         self._section = section
-        self._reported = reported
+        self._measured = measured
         self._changed = asyncio.Event()
         self._error = ""
         self._last: dict[str, NodeUsage] = {}
@@ -173,9 +173,9 @@ class UsageSource:
         self._error = ""
         for usage in usages:
             self._last[usage.metadata.name] = usage
-            self._reported("MODIFIED", usage)
+            self._measured("MODIFIED", usage)
         for name in [name for name in self._last if self._nodes.by_key(name) is None]:
-            self._reported("DELETED", self._last.pop(name))
+            self._measured("DELETED", self._last.pop(name))
 
     async def measure(self, section: MetricsSection) -> list[NodeUsage]:
         """The load of the existing nodes, by name. Raises `UsageError`."""

@@ -26,7 +26,7 @@ _MOST_TRIES: Final = 32
 _MOST_PLACES: Final = 512
 """The most choices of gangs that are tried for one gang, and the most pods that are placed in all tries together. This
 covers all choices of up to five gangs for a gang of up to 16 pods; beyond that the gangs that use most are tried."""
-_MOST_RECONCILES: Final = 128
+_MOST_CHOICES: Final = 128
 """The most choices of a given number of gangs that are checked: most of them need no try."""
 _CHOSEN_FROM: Final = 16
 
@@ -59,7 +59,7 @@ def with_fewest_broken(
     tries, most = 0, max(2, min(_MOST_TRIES, _MOST_PLACES // max(job.counts[TaskStatus.PENDING], 1)))
     for size in range(len(broken) + smallest):
         better = False
-        for chosen in islice(combinations(range(len(likely)), size), _MOST_RECONCILES):
+        for chosen in islice(combinations(range(len(likely)), size), _MOST_CHOICES):
             if size == len(broken) and sum(likely[at].min_member for at in chosen) >= fewest:
                 continue
             if tries >= most or not reach.may_do(chosen):

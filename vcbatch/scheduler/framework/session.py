@@ -128,8 +128,8 @@ class Session(Answers):
         """Whether gangs without minimums of roles start by their number of placed tasks alone, no plugin has scores
         that change with each task, and a bind has nothing but the node."""
         counted = len(self._ready) == 1 and type(self._ready[0]).ready_by_number
-        reported = self._leaning or self._annotating or self._locking or self.state.queue_gates
-        return counted and not reported
+        individually = self._leaning or self._annotating or self._locking or self.state.queue_gates
+        return counted and not individually
 
     def coupled(self, tasks: Sequence[Task]) -> bool:
         """Whether the placement of some of these equal tasks depends on the pods on nodes."""

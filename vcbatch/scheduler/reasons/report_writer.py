@@ -56,7 +56,7 @@ class ReportWriter:
         self.pods = PodNews(session, held, self._events)
         self._explain: list[Explanation] = []
         self.figures = Figures()
-        self._reconcile: datetime | None = session.wake_at
+        self._requeue_at: datetime | None = session.wake_at
         self._order: dict[str, list[Job]] = {}
         self._position: dict[str, int] = {}
 
@@ -73,7 +73,7 @@ class ReportWriter:
             events=self._events,
             explain=self._explain,
             figures=self.figures,
-            requeue_at=self._reconcile,
+            requeue_at=self._requeue_at,
         )
 
     # Gangs -----------------------------------------------------------------------------------------------------------
@@ -358,4 +358,4 @@ class ReportWriter:
 
     def requeue_at(self, when: datetime) -> None:
         """Have a cycle run at this time, even if nothing changes."""
-        self._reconcile = when if self._reconcile is None else min(self._reconcile, when)
+        self._requeue_at = when if self._requeue_at is None else min(self._requeue_at, when)

@@ -1,4 +1,4 @@
-"""The queue's machine: state × action → rule (volcano-controllers.md 4.2)."""
+"""The queue's machine: state × action → rule (Volcano `pkg/controllers/queue/state`)."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ def _events(owner: Owner, creates: Sequence[Create], deletes: Sequence[Delete]) 
     name = owner.metadata.name
     for delete in deletes:
         text = f"Delete Pod {delete.ref.name} in StatefulSet {name} successful"
-        yield _reported(owner, WorkloadReason.SUCCESSFUL_DELETE, text, after=delete)
+        yield _event(owner, WorkloadReason.SUCCESSFUL_DELETE, text, after=delete)
     for create in creates:
         made = create.body["metadata"]["name"]
         if create.resource == PODS:
@@ -186,8 +186,8 @@ def _events(owner: Owner, creates: Sequence[Create], deletes: Sequence[Delete]) 
             text = f"Create Claim {made} Pod {pod} in StatefulSet {name} success"
         else:
             continue
-        yield _reported(owner, WorkloadReason.SUCCESSFUL_CREATE, text, after=create)
+        yield _event(owner, WorkloadReason.SUCCESSFUL_CREATE, text, after=create)
 
 
-def _reported(owner: Owner, reason: WorkloadReason, message: str, *, after: Create | Delete) -> Emit:
+def _event(owner: Owner, reason: WorkloadReason, message: str, *, after: Create | Delete) -> Emit:
     return Emit(ref=owner.ref, type=EventType.NORMAL, reason=reason, message=message, after=after)

@@ -187,8 +187,8 @@ class ClaimedDevices:
     def kind_of(self, task: Task) -> Hashable:
         """A key that is equal for pods whose claims have the same requests."""
         claims = self._facts.of(ResourceClaim)
-        reported = tuple(msgspec.json.encode(claims[key].spec) for key in self._claims_of(task)[0])
-        return (*reported, task.cls.id) if self.served.asked(task.cls) else reported
+        specs = tuple(msgspec.json.encode(claims[key].spec) for key in self._claims_of(task)[0])
+        return (*specs, task.cls.id) if self.served.asked(task.cls) else specs
 
     def points(self, task: Task, rows: Rows) -> Floats | None:
         """A score up to 100, the higher the earlier the alternatives are in their lists that the pod's claims would get
@@ -313,13 +313,13 @@ class ClaimedDevices:
             claims = self._with_unmade(task, named, info)
             if not claims:
                 continue
-            reported = b"\0".join(msgspec.json.encode(claim.spec) for claim in claims)
+            specs = b"\0".join(msgspec.json.encode(claim.spec) for claim in claims)
             if len(self._answers) > _MOST_ANSWERS:
                 self._answers.clear()
-            answer = self._answers.get((reported, int(number)))
+            answer = self._answers.get((specs, int(number)))
             if answer is None:
-                answer = self._answers[reported, int(number)] = self._nodes.answer(
-                    info, claims, reported, self._ledger, steps=self._steps
+                answer = self._answers[specs, int(number)] = self._nodes.answer(
+                    info, claims, specs, self._ledger, steps=self._steps
                 )
             if answer:
                 reasons[answer] = reasons.get(answer, np.zeros(len(alike), dtype=bool)) | alike
@@ -348,9 +348,9 @@ class ClaimedDevices:
         loose = [key for key, at in self._loose.get(gang, {}).items() if at == row]
         order = {device.id: nth for nth, device in enumerate(self._nodes.on(info))}
         picks = [pick for key in loose for pick in self._given[key].picks]
-        reported = b"\0".join(msgspec.json.encode(claim.spec) for claim in (*map(self._claim, loose), *claims))
+        specs = b"\0".join(msgspec.json.encode(claim.spec) for claim in (*map(self._claim, loose), *claims))
         places = repr([(order.get(pick.device.id, pick.device.id), pick.share, pick.admin) for pick in picks])
-        key = (b"\0".join((reported, places.encode())), int(self._key_of[row]))
+        key = (b"\0".join((specs, places.encode())), int(self._key_of[row]))
         if key in self._answers:
             return None
         uncount(self._ledger, picks)

@@ -88,24 +88,24 @@ class NodeDevices:
         return inf if any(device.shared for device in found) else float(len(found))
 
     def answer(
-        self, info: NodeInfo, claims: Sequence[ResourceClaim], reported: bytes, ledger: DeviceLedger, *, steps: int
+        self, info: NodeInfo, claims: Sequence[ResourceClaim], specs: bytes, ledger: DeviceLedger, *, steps: int
     ) -> str:
-        """Why the node doesn't serve the claims, which `reported` encodes; empty if it does."""
+        """Why the node doesn't serve the claims, which `specs` encodes; empty if it does."""
         try:
             if self.search(info, claims, ledger, steps=steps) is not None:
                 return ""
             refused = self._inventory.refused(info.name, info.row)
             if any(self._wanted(refused, claims)):
                 return UNREPORTED
-            return self._lacks(info, claims, reported, steps) or CANNOT_ALLOCATE
+            return self._lacks(info, claims, specs, steps) or CANNOT_ALLOCATE
         except OutOfSteps:
             return GIVEN_UP
 
-    def _lacks(self, info: NodeInfo, claims: Sequence[ResourceClaim], reported: bytes, steps: int) -> str:
+    def _lacks(self, info: NodeInfo, claims: Sequence[ResourceClaim], specs: bytes, steps: int) -> str:
         """Why the node couldn't serve the claims even without any allocation; empty if it could. Computed once for
         equivalent nodes."""
         nobody = DeviceLedger(self._inventory)
-        key = (reported, self.state(info, nobody))
+        key = (specs, self.state(info, nobody))
         known = self._lacking.get(key)
         if known is None:
             found = self.search(info, claims, nobody, steps=steps)
