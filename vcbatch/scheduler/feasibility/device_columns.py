@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 
-import msgspec
 import numpy as np
 
-from vcbatch.api.dra import DeviceRequest
+from vcbatch.scheduler.feasibility.empty_nodes import EmptyNodes
 from vcbatch.scheduler.framework.session import Session
+from vcbatch.scheduler.index.dra.claimed import DeviceDemand
 from vcbatch.scheduler.model.objects import Task
 from vcbatch.scheduler.model.resources import Matrix, Vector
 
@@ -22,30 +22,32 @@ class DeviceColumns:
     stricter than the cluster.
 
     Attributes:
-        capacity: the devices of each kind on each node, [K, N]; infinite if they can be shared, or if the capacity of
-            the node isn't known yet.
+        capacity: the resources of the nodes with the devices of each kind appended, [R + K, N]; infinite for devices
+            that can be shared, and for nodes whose capacity isn't known yet.
     """
 
-    def __init__(self, session: Session, samples: Sequence[Task]) -> None:
+    def __init__(self, session: Session, nodes: EmptyNodes, samples: Sequence[Task]) -> None:
         claimed = session.state.claimed
         demands = {task.uid: claimed.demands(task) for task in samples if task.cls.spec.resource_claims}
-        users = Counter(key for found in demands.values() for key in {key for key, _ in found})
-        kinds: dict[Hashable, DeviceRequest] = {}
-        self._counts: dict[str, Counter[Hashable]] = {}
+        users = Counter(claim for found in demands.values() for claim in {demand.claim for demand in found})
+        kinds: dict[bytes, DeviceDemand] = {}
+        self._counts: dict[str, Counter[bytes]] = {}
         for uid, found in demands.items():
-            counts = self._counts[uid] = Counter[Hashable]()
-            for key, request in found:
-                if users[key] == 1:
-                    kind = msgspec.json.encode((request.device_class_name, request.selectors or ()))
-                    kinds[kind] = request
-                    counts[kind] += request.count or 1
+            counts = self._counts[uid] = Counter[bytes]()
+            for demand in found:
+                if users[demand.claim] == 1:
+                    kinds[demand.kind] = demand
+                    counts[demand.kind] += demand.request.count or 1
         self._kinds = list(kinds)
-        self.capacity: Matrix = np.zeros((len(kinds), len(session.nodes)))
-        for row, request in enumerate(kinds.values()):
-            self.capacity[row] = claimed.matching(request)
-        self.capacity[:, [info.row for info in session.nodes.infos if info.starting]] = np.inf
+        self.capacity: Matrix = nodes.capacity
+        if kinds:
+            devices = np.array([claimed.matching(demand) for demand in kinds.values()])
+            devices[:, nodes.unknown] = np.inf
+            self.capacity = np.vstack((nodes.capacity, devices))
 
     def request(self, task: Task) -> Vector:
-        """How many devices of each kind the pod requests; [K]."""
-        counts = self._counts.get(task.uid, Counter[Hashable]())
-        return np.array([counts[kind] for kind in self._kinds], dtype=np.float64)
+        """The request of one pod with its devices of each kind appended; [R + K]."""
+        if not self._kinds:
+            return task.cls.request
+        counts = self._counts.get(task.uid, Counter[bytes]())
+        return np.concatenate((task.cls.request, [float(counts[kind]) for kind in self._kinds]))

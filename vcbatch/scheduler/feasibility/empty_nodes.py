@@ -12,7 +12,7 @@ from vcbatch.scheduler.framework.session import Session
 from vcbatch.scheduler.model.classes import HostPort, TaskClass
 from vcbatch.scheduler.model.columns import Floats
 from vcbatch.scheduler.model.objects import NodeInfo, Task
-from vcbatch.scheduler.model.resources import Dimensions, Matrix, is_extended
+from vcbatch.scheduler.model.resources import Dimensions, Mask, Matrix, is_extended
 
 
 class EmptyNodes:
@@ -27,8 +27,9 @@ class EmptyNodes:
         self.staying = [(task, row) for task in state.staying.values() if (row := state.row_of(task)) >= 0]
         """The pods that stay, and the rows of their nodes."""
         self.capacity: Matrix = self._capacity(session)
-        self.growing = bool(np.isinf(self.capacity).any())
-        """Whether there are nodes whose capacity isn't known yet."""
+        self.unknown: Mask = np.isinf(self.capacity).all(axis=0)
+        """The nodes whose capacity isn't known yet."""
+        self.growing = bool(self.unknown.any())
         self._most: dict[int, Floats] = {}
         self._ports: dict[int, list[HostPort]] = defaultdict(list)
         for task, row in self.staying:

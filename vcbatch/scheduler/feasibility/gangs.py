@@ -126,17 +126,18 @@ class GangProblem:
         shape = self._shape
         even = list(self._even()) if self._spread else []
         groups: list[Group] = []
-        devices = DeviceColumns(self._session, shape.samples)
+        devices = DeviceColumns(self._session, self._nodes, shape.samples)
         for task, count in zip(shape.samples, shape.counts, strict=True):
-            wanted = devices.request(task)
+            request = devices.request(task)
             most = np.minimum(self._nodes.most(self._session, task), count)
-            most = np.minimum(most, slots(devices.capacity, wanted))
+            if len(request) > len(task.cls.request):
+                most = np.minimum(most, slots(devices.capacity, request))
             for key in self._labels_needed(task):
                 most = np.where(self._domains(key) >= 0, most, 0.0)
             most = np.where(self._kept_off(task), 0.0, most) if self._affinity else most
-            groups.append(Group(count, np.concatenate((task.cls.request, wanted)), most, task.role))
+            groups.append(Group(count, request, most, task.role))
         return Problem(
-            capacity=np.vstack((self._nodes.capacity, devices.capacity)),
+            capacity=devices.capacity,
             groups=groups,
             least=shape.least,
             roles=shape.roles,

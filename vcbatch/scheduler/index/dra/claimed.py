@@ -56,6 +56,15 @@ class DeviceRejection(NamedTuple):
     nodes: Mask
 
 
+class DeviceDemand(NamedTuple):
+    """A request for a number of devices. `claim` is the key of its claim, `kind` equal for requests that match the same
+    devices."""
+
+    claim: str
+    kind: bytes
+    request: DeviceRequest
+
+
 class ClaimedDevices:
     """`enabled` if the scheduler configuration handles device claims; otherwise the device claims of pods are ignored,
     as in Volcano."""
@@ -81,6 +90,7 @@ class ClaimedDevices:
         self._keys: dict[object, int] = {}
         self._key_of: npt.NDArray[np.intp] = np.zeros(0, dtype=np.intp)
         self._answers: dict[tuple[bytes, int], str] = {}
+        self._matching: dict[bytes, Floats] = {}
 
     # Observed state ---------------------------------------------------------------------------------------------------
 
@@ -124,6 +134,7 @@ class ClaimedDevices:
             self._nodes = NodeDevices(self._inventory, self._facts.of(DeviceClass))
             self._keys.clear()
             self._answers.clear()
+            self._matching.clear()
         return self._inventory
 
     def _take_stock(self) -> None:
@@ -230,14 +241,14 @@ class ClaimedDevices:
         # Shortages of a node are reported like those of other resources.
         return found[0] & ~np.fromiter((self.served.short(task.cls, info) for info in self._infos), dtype=bool)
 
-    def demands(self, task: Task) -> list[tuple[str, DeviceRequest]]:
-        """The requests for a number of devices in claims of the pod that have no devices yet, each with the key of its
-        claim. Requests with alternatives, for all devices or for administrative access are left out."""
+    def demands(self, task: Task) -> list[DeviceDemand]:
+        """The requests for a number of devices in claims of the pod that have no devices yet. Requests with
+        alternatives, for all devices or for administrative access are left out."""
         if not self.couples(task):
             return []
         claims = {key: claim for key in self._claims_of(task)[0] if not self._allocated(key, claim := self._claim(key))}
         return [
-            (key, request.exactly)
+            DeviceDemand(key, _kind(request.exactly), request.exactly)
             for key, claim in claims.items()
             for request in claim.spec.devices.requests or ()
             if request.exactly is not None
@@ -245,10 +256,14 @@ class ClaimedDevices:
             and not request.exactly.admin_access
         ]
 
-    def matching(self, request: DeviceRequest) -> Floats:
+    def matching(self, demand: DeviceDemand) -> Floats:
         """How many devices of each node match the request, regardless of taints and allocations; infinite if one of
-        them can be shared; [N]."""
-        return np.array([self._nodes.matching(info, request) for info in self._infos], dtype=np.float64)
+        them can be shared; [N]. Computed once for each kind and state of the devices."""
+        found = self._matching.get(demand.kind)
+        if found is None:
+            counts = [self._nodes.matching(info, demand.request) for info in self._infos]
+            found = self._matching[demand.kind] = np.array(counts, dtype=np.float64)
+        return found
 
     def _claims_of(self, task: Task) -> tuple[list[str], str]:
         """The claims of a pod, and why it can't have them now."""
@@ -438,3 +453,8 @@ class ClaimedDevices:
         for key in keys:
             self._loose.get(self._gang_of(task), {}).pop(key, None)
         return tuple(binding_of(task, self._claim(key), self._given.get(key), self.patience) for key in keys)
+
+
+def _kind(request: DeviceRequest) -> bytes:
+    """The encoded class and selectors, which decide which devices match."""
+    return msgspec.json.encode((request.device_class_name, request.selectors or ()))
