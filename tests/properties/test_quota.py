@@ -272,23 +272,23 @@ def _possible(found: Capacity, reclaimer: Task, tasks: list[Task]) -> set[str]:
 @given(worlds())
 def test_what_children_deserve_is_what_the_root_deserves(world: World) -> None:
     state = world.state()
-    books = plugin(world.session(state))._usage
+    usage = plugin(world.session(state))._usage
     if world.hierarchy:
-        tree = books.tree
+        tree = usage.tree
         below = tree.parent == tree.at(ROOT)
         if below.any():
-            sums = np.array(books.deserved)[below].sum(axis=0)
-            assert (np.array(books.deserved[tree.at(ROOT)]) == sums).all()
+            sums = np.array(usage.deserved)[below].sum(axis=0)
+            assert (np.array(usage.deserved[tree.at(ROOT)]) == sums).all()
     for name in world.queues:
-        i = books.tree.at(name)
+        i = usage.tree.at(name)
         wanted = world.oracle.deserved(name)
-        assert {n: books.deserved[i][state.dims.names.index(n)] for n in wanted} == wanted
+        assert {n: usage.deserved[i][state.dims.names.index(n)] for n in wanted} == wanted
 
 
 @WORLDS
 @given(worlds(), st.lists(st.tuples(st.integers(0, 5), amounts(3)), max_size=6))
 def test_books_kept_along_equal_books_made_anew(world: World, moves: list[tuple[int, Amounts]]) -> None:
-    """Tasks that come in the course of a cycle leave the books as they are when the next one opens."""
+    """Tasks that come in the course of a cycle leave the usage as they are when the next one opens."""
     state = world.state()
     session = world.session(state)
     leaves = [name for name in world.queues if not world.oracle.children(name)]

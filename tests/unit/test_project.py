@@ -60,3 +60,15 @@ def test_every_module_says_what_it_is_for() -> None:
         if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
     ]
     assert not silent, silent
+
+
+def test_citations_name_files_that_a_reader_can_open() -> None:
+    """A numbered section of a Markdown file is one of a document that isn't here: the pages have no numbers."""
+    cited = re.compile(r"[a-z-]+\.md [0-9]+\.[0-9]")
+    sources = [*SOURCES, *(ROOT / "tests").rglob("*.py"), *(ROOT / "examples").rglob("*.py")]
+    strays = [
+        f"{path.relative_to(ROOT)}: {found}"
+        for path in sources
+        for found in cited.findall(path.read_text(encoding="utf-8"))
+    ]
+    assert not strays, strays

@@ -103,11 +103,11 @@ def test_the_end_of_an_attempt() -> None:
 
 def test_a_fresh_start_and_one_that_goes_on() -> None:
     stored = {**WHOLE, "restartingJob": False}
-    anew, resumed = ledger(stored), ledger(stored)
-    anew.restart_all()
+    restarted, resumed = ledger(stored), ledger(stored)
+    restarted.restart_all()
     resumed.begin_resumed()
     rest = {key: value for key, value in WHOLE.items() if key != "tasks"}
-    assert anew.dump() == rest
+    assert restarted.dump() == rest
     assert resumed.dump() == {**rest, "tasks": {"a": {"carried": "2,5"}}}
 
 

@@ -17,7 +17,7 @@ from vcbatch.core.waiting import Surroundings, waiting_of
 
 Json = dict[str, Any]
 
-NOBODY = "Not reconciled yet"
+UNSEEN = "Not reconciled yet"
 HELD = f"{WAITS_UNTIL_GONE}pod j-a-0 (held by finalizer example.com/hold)"
 
 
@@ -40,7 +40,7 @@ def all_states() -> Iterator[Json]:
 
 def test_a_job_that_has_a_status_was_looked_at() -> None:
     for given in all_states():
-        assert not any(NOBODY in sentence for sentence in advice(given)), given
+        assert not any(UNSEEN in sentence for sentence in advice(given)), given
 
 
 def test_every_job_that_is_not_over_has_advice_without_a_placeholder() -> None:
@@ -54,7 +54,7 @@ def test_every_job_that_is_not_over_has_advice_without_a_placeholder() -> None:
 
 @pytest.mark.parametrize("given", [job(), {"metadata": {"name": "j", "namespace": "n"}}], ids=["empty", "absent"])
 def test_a_job_without_a_status_was_not(given: Json) -> None:
-    assert [NOBODY in sentence for sentence in advice(given)] == [True]
+    assert [UNSEEN in sentence for sentence in advice(given)] == [True]
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_a_job_without_a_status_was_not(given: Json) -> None:
 def test_less_than_a_whole_status_is_a_look_too(given: Json) -> None:
     said = advice(given)
     assert said
-    assert not any(NOBODY in sentence for sentence in said)
+    assert not any(UNSEEN in sentence for sentence in said)
 
 
 @pytest.mark.parametrize("phase", ["Restarting", "Aborting", "Completing", "Terminating", "Pending", "Running"])

@@ -32,48 +32,48 @@ def memory(demand: QueueDemand) -> list[list[float]]:
 
 
 def test_each_queue_has_what_its_gangs_hold_and_ask_for(table: JobTable) -> None:
-    books = DemandTracker(table)
+    tracker = DemandTracker(table)
     gang(table, queue=0, holds=5, waits=2, asks=4)
     gang(table, queue=2, holds=1, asks=4)
     gang(table, queue=-1, holds=100, waits=100, asks=100)
-    assert memory(books.by_queue(3)) == [[5, 0, 1], [2, 0, 0], [0, 0, 3], [1, 0, 0]]
+    assert memory(tracker.by_queue(3)) == [[5, 0, 1], [2, 0, 0], [0, 0, 3], [1, 0, 0]]
 
 
 def test_what_changed_is_counted_anew(table: JobTable) -> None:
-    books = DemandTracker(table)
+    tracker = DemandTracker(table)
     moved, gone = gang(table, queue=0, holds=5), gang(table, queue=0, holds=7)
-    assert memory(books.by_queue(2))[0] == [12, 0]
+    assert memory(tracker.by_queue(2))[0] == [12, 0]
     table.queue[moved] = 1
     table.changed.add(moved)
     table.give_row(gone)
-    assert memory(books.by_queue(2))[0] == [0, 5]
+    assert memory(tracker.by_queue(2))[0] == [0, 5]
     gang(table, queue=4, holds=3)
-    assert memory(books.by_queue(5))[0] == [0, 5, 0, 0, 3]
-    assert memory(books.by_queue(1))[0] == [0]
+    assert memory(tracker.by_queue(5))[0] == [0, 5, 0, 0, 3]
+    assert memory(tracker.by_queue(1))[0] == [0]
 
 
 def test_what_is_handed_out_is_the_callers_own(table: JobTable) -> None:
-    books = DemandTracker(table)
+    tracker = DemandTracker(table)
     gang(table, queue=0, holds=5)
-    books.by_queue(1).allocated[:] += 1
-    assert memory(books.by_queue(1))[0] == [5]
+    tracker.by_queue(1).allocated[:] += 1
+    assert memory(tracker.by_queue(1))[0] == [5]
 
 
 def test_an_amount_too_large_to_be_exact_leaves_no_trace(table: JobTable) -> None:
     """Beyond 2**53 a sum loses units, which taking the amount away again doesn't bring back."""
-    books = DemandTracker(table)
+    tracker = DemandTracker(table)
     gang(table, queue=0, holds=3)
-    books.by_queue(1)
+    tracker.by_queue(1)
     absurd = gang(table, queue=0, holds=2.0**60)
-    books.by_queue(1)
+    tracker.by_queue(1)
     table.give_row(absurd)
-    assert memory(books.by_queue(1))[0] == [3]
+    assert memory(tracker.by_queue(1))[0] == [3]
 
 
 def test_gangs_are_counted_when_the_table_grows(table: JobTable) -> None:
-    books = DemandTracker(table)
+    tracker = DemandTracker(table)
     for _ in range(70):
         gang(table, queue=0, holds=1)
-        books.by_queue(1)
+        tracker.by_queue(1)
     table.pad(5)
-    assert books.by_queue(1).allocated.tolist() == [[0, 70, 0, 0, 0]]
+    assert tracker.by_queue(1).allocated.tolist() == [[0, 70, 0, 0, 0]]
