@@ -220,8 +220,8 @@ def test_a_progress_bar_moves_before_its_line_ends(shell: Shell) -> None:
 
 def test_a_terminal_reaches_into_a_pod(shell: Shell) -> None:
     """Typed keys, the window's size, Ctrl-C, the end of input and the exit code; and the terminal is itself again."""
-    shell.run("run", "--detach", "--name", "inside", "--", "sleep", "600")
-    assert shell.run("wait", "inside", "--for", "running").code == 0
+    shell.run("run", "--detach", "--name", "inside", "--", "sleep", "600").ok()
+    shell.run("wait", "inside", "--for", "running").ok()
     master, slave = pty.openpty()
     try:
         _resize(master, columns=90, rows=25)
