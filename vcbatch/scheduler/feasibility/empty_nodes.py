@@ -27,7 +27,7 @@ class EmptyNodes:
         self.staying = [(task, row) for task in state.staying.values() if (row := state.row_of(task)) >= 0]
         """The pods that stay, and the rows of their nodes."""
         self.capacity: Matrix = self._capacity(session)
-        self.unknown: Mask = np.isinf(self.capacity).all(axis=0)
+        self.unknown: Mask = np.isinf(self.capacity.min(axis=0))
         """The nodes whose capacity isn't known yet."""
         self.growing = bool(self.unknown.any())
         self._most: dict[int, Floats] = {}
