@@ -64,7 +64,7 @@ class Said:
         return f"exit code {self.code}\n{self.out}{self.err}"
 
     def ok(self) -> str:
-        assert self.code == 0, self
+        assert self.code == 0, f"exit code {self.code}: {' | '.join((self.out + self.err).splitlines())}"
         return self.out
 
 

@@ -147,11 +147,14 @@ def test_an_array_counts_as_its_user_does(tmp_path: Any) -> None:
     assert seen == ["5", "8", "11"]
 
 
-def member(folder: Path, script: str, retries: int) -> subprocess.Popen[str]:
-    """A member of an array as its container starts it."""
+def member(folder: Path, script: str, retries: int, at: str = "") -> subprocess.Popen[str]:
+    """A member of an array as its container starts it; a TERM arrives just before the shell executes the part `at`."""
     spec = composed("sh", "-c", script, array=Array.parse("4-9"), max_retries=retries)["spec"]
     (task,) = spec["tasks"]
     command = [word.replace("$$(", "$(") for word in task["template"]["spec"]["containers"][0]["command"]]
+    if at:
+        (found,) = [position for position, word in enumerate(command) if at in word]
+        command[found] = command[found].replace(at, f"kill -TERM $$; {at}", 1)
     env = {**os.environ, "VC_TASK_INDEX": "3"}
     return subprocess.Popen(
         command, env=env, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
@@ -185,6 +188,17 @@ def test_a_member_that_is_ended_is_not_tried_again(tmp_path: Path) -> None:
     done.terminate()
     _, said = done.communicate(timeout=60)
     assert (done.returncode, said) == (9, "")
+
+
+@pytest.mark.parametrize(
+    "at", ["at=$(", "pid=$!", '[ -z "$stop" ] || [ -n', 'wait "$pid"', "pid=; [", '[ "$code" -ne', "try=$(("]
+)
+def test_a_member_that_is_ended_at_any_moment_of_its_shell_ends(tmp_path: Path, at: str) -> None:
+    """The first run fails; every later one ends by a signal only."""
+    script = "[ -e ran ] || { touch ran; sleep 1; exit 7; }; exec sleep 600"
+    done = member(tmp_path, script, 5, at)
+    done.communicate(timeout=60)
+    assert done.returncode in (7, 143)
 
 
 @pytest.mark.parametrize(("per_node", "hosts", "ranks"), [(1, "a.j,b.j", "2"), (4, "a.j:4,b.j:4", "8")])

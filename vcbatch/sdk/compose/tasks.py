@@ -76,12 +76,20 @@ def _array(request: JobRequest, program: Program, array: Array, framework: Frame
 
 def _tries(most: int) -> str:
     """A shell script that runs its arguments until they succeed, at most `most` times; its exit code is that of the
-    last run. A signal that ends the shell ends the run, and no other follows."""
+    last run. A signal that ends the shell ends the run, and no other follows.
+
+    The run gets the signal exactly once, whenever it arrives: also before the shell knows the process of the run, and
+    not before that process has left the shell's own signal handlers behind, which may take it a moment.
+    """
     return (
-        'stop=; pid=; try=1; trap \'stop=1; [ -z "$pid" ] || kill -TERM "$pid"\' TERM; while :; do "$@" & pid=$!; '
-        'wait "$pid"; code=$?; while kill -0 "$pid" 2>/dev/null; do wait "$pid"; code=$?; done; '
-        f'[ "$code" -ne 0 ] && [ -z "$stop" ] && [ "$try" -lt {most} ] || exit "$code"; '
-        f'echo "try $try of {most} ended with exit code $code" >&2; try=$((try + 1)); done'
+        "stop=; sent=; pid=; at=0; code=143; try=1; "
+        'end() { sent=1; [ "$(($(date +%s) - at))" -gt 1 ] || sleep 1; kill -TERM "$pid"; }; '
+        "trap 'stop=1; [ -z \"$pid\" ] || end' TERM; "
+        'while [ -z "$stop" ] || exit "$code"; do '
+        'at=$(date +%s); "$@" & pid=$!; [ -z "$stop" ] || [ -n "$sent" ] || end; '
+        'wait "$pid"; code=$?; while kill -0 "$pid" 2>/dev/null; do wait "$pid"; code=$?; done; pid=; '
+        f'[ "$code" -ne 0 ] && [ "$try" -lt {most} ] || exit "$code"; '
+        f'[ -n "$stop" ] || echo "try $try of {most} ended with exit code $code" >&2; try=$((try + 1)); done'
     )
 
 
