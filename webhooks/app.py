@@ -101,7 +101,7 @@ class Door:
             await self._app(scope, receive, send)
             return
         if self._inside >= self._most:
-            self._meter.count("admission_turned_away", code="429")
+            self._meter.count("admission_throttled", code="429")
             message = f"{self._inside} reviews are under way; try again"
             await _status(429, message, headers={"Retry-After": "1"})(scope, receive, send)
             return

@@ -95,7 +95,7 @@ class AdmissionService:
         else:
             if answer.code == _UNAVAILABLE:
                 self._failed(path, "unavailable")
-        self.meter.duration("admission_seconds", self.clock.monotonic() - began, path=path.url)
+        self.meter.duration("admission_duration_seconds", self.clock.monotonic() - began, path=path.url)
         self.meter.count("admission_reviews", path=path.url, allowed=str(answer.allowed).lower())
         if self.tracer is not None:
             attributes = {**_attributes(path, asked), "operation": asked.operation[:64], "allowed": answer.allowed}

@@ -64,7 +64,7 @@ class Component:
 
     def leading(self) -> bool:
         """Whether this replica works, by its own metrics."""
-        return "vcbatch_leading 1.0" in self.metrics()
+        return "vcbatch_leader 1.0" in self.metrics()
 
 
 class Components:

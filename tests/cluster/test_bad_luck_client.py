@@ -218,7 +218,7 @@ def _refused(component: Component) -> int:
     counted = 0.0
     for line in component.metrics().splitlines():
         failed = line.startswith("vcbatch_scheduler_writes_failed_total")
-        if failed or (line.startswith("vcbatch_reconciles_total") and 'result="refused"' in line):
+        if failed or (line.startswith("vcbatch_reconcile_total") and 'result="refused"' in line):
             counted += float(line.rpartition(" ")[2])
     return int(counted)
 

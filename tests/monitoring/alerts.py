@@ -47,21 +47,21 @@ _TRANSITIONS = f'vcbatch_lease_transitions{{{SCHEDULER},lease="vcbatch-scheduler
 _OTHER_TRANSITIONS = f'vcbatch_lease_transitions{{{OTHER},lease="vcbatch-scheduler"}}'
 _DUE = f"vcbatch_cycle_due_timestamp_seconds{{{SCHEDULER}}}"
 _REFUSED = f'vcbatch_binds_total{{{SCHEDULER},result="refused"}}'
-_POLICY = f"vcbatch_policy_refused{{{SCHEDULER}}}"
+_POLICY = f"vcbatch_config_last_reload_successful{{{SCHEDULER}}}"
 _PLUGIN = f'vcbatch_plugin_failures_total{{{SCHEDULER},plugin="mine"}}'
 _EVICTED = f'vcbatch_evictions_total{{{SCHEDULER},action="preempt"}}'
 _RECLAIMED = f'vcbatch_evictions_total{{{SCHEDULER},action="reclaim"}}'
-_OLDEST = f'vcbatch_oldest_waiting_gang_timestamp_seconds{{{SCHEDULER},queue="q"}}'
+_OLDEST = f'vcbatch_oldest_pending_gang_timestamp_seconds{{{SCHEDULER},queue="q"}}'
 _FAILED = f'vcbatch_admission_failures_total{{{WEBHOOKS},path="/jobs/validate",reason="error"}}'
 _REVIEWED = f'vcbatch_admission_reviews_total{{{WEBHOOKS},path="/jobs/validate",allowed="true"}}'
-_TURNED_AWAY = f'vcbatch_admission_turned_away_total{{{WEBHOOKS},code="429"}}'
-_LEAF = f'vcbatch_certificate_remaining_seconds{{{WEBHOOKS},certificate="leaf"}}'
+_TURNED_AWAY = f'vcbatch_admission_throttled_total{{{WEBHOOKS},code="429"}}'
+_LEAF = f'vcbatch_certificate_expiration_timestamp_seconds{{{WEBHOOKS},certificate="leaf"}}'
 _GOOD_CALLS = f'vcbatch_api_requests_total{{{SCHEDULER},method="GET",code="200"}}'
 _BAD_CALLS = f'vcbatch_api_requests_total{{{SCHEDULER},method="WATCH",code="401"}}'
 _CONFLICTS = f'vcbatch_api_requests_total{{{SCHEDULER},method="PUT",code="409"}}'
-_DONE = f'vcbatch_reconciles_total{{{CONTROLLERS},controller="job-controller",result="done"}}'
-_STALE = f'vcbatch_reconciles_total{{{CONTROLLERS},controller="job-controller",result="stale"}}'
-_BROKEN = f'vcbatch_reconciles_total{{{CONTROLLERS},controller="job-controller",result="error"}}'
+_DONE = f'vcbatch_reconcile_total{{{CONTROLLERS},controller="job-controller",result="done"}}'
+_STALE = f'vcbatch_reconcile_total{{{CONTROLLERS},controller="job-controller",result="stale"}}'
+_BROKEN = f'vcbatch_reconcile_total{{{CONTROLLERS},controller="job-controller",result="error"}}'
 
 
 def _queue(allocated: int, deserved: int, request: int, unit: str = "milli_cpu", more: str = "") -> Series:
@@ -73,9 +73,9 @@ def _queue(allocated: int, deserved: int, request: int, unit: str = "milli_cpu",
 def _reviews(quick: str, all_of_them: str) -> Series:
     labels = f'{WEBHOOKS},path="/jobs/validate"'
     return {
-        f'vcbatch_admission_seconds_bucket{{{labels},le="0.1"}}': quick,
-        f'vcbatch_admission_seconds_bucket{{{labels},le="2.5"}}': all_of_them,
-        f'vcbatch_admission_seconds_bucket{{{labels},le="+Inf"}}': all_of_them,
+        f'vcbatch_admission_duration_seconds_bucket{{{labels},le="0.1"}}': quick,
+        f'vcbatch_admission_duration_seconds_bucket{{{labels},le="2.5"}}': all_of_them,
+        f'vcbatch_admission_duration_seconds_bucket{{{labels},le="+Inf"}}': all_of_them,
     }
 
 
@@ -127,8 +127,9 @@ CASES: dict[str, list[Case]] = {
         Case({_REFUSED: "0x5 3x30"}, 25),
     ],
     "VcbatchPolicyRefused": [
-        Case({_POLICY: "0x5 1x30"}, 8, (_S,)),
-        Case({_POLICY: "0x5 1 0x30"}, 8),
+        Case({_POLICY: "1x5 0x30"}, 8, (_S,)),
+        Case({_POLICY: "1x5 0 1x30"}, 8),
+        Case({_POLICY: "_x30"}, 8),
     ],
     "VcbatchPluginFailing": [
         Case({_PLUGIN: "0x5 0+1x30"}, 15, ({"namespace": "v", "plugin": "mine"},)),
@@ -168,7 +169,8 @@ CASES: dict[str, list[Case]] = {
     ],
     "VcbatchCertificateNearEnd": [
         Case({_LEAF: "863000x30"}, 8, ({"namespace": "v", "certificate": "leaf"},)),
-        Case({_LEAF: "865000x30"}, 8),
+        Case({_LEAF: "864600x60"}, 20, ({"namespace": "v", "certificate": "leaf"},)),
+        Case({_LEAF: "870000x30"}, 8),
         Case({_LEAF: "863000x3 7776000x30"}, 8),
     ],
     "VcbatchReconcileFailing": [

@@ -1,10 +1,10 @@
-"""The exported metrics, by their names in a scrape."""
+"""The exported metrics, by their names in a scrape, and a scrape that has each of them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from vcbatch.observe.described import COUNTERS, DURATIONS, GAUGES
+from vcbatch.observe.definitions import METRICS, Metric
+from vcbatch.observe.definitions.metric import Kind
+from vcbatch.observe.metrics import PrometheusMeter
 
 PROCESS = frozenset(
     {
@@ -18,36 +18,20 @@ PROCESS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Exported:
-    """One metric as it is scraped."""
-
-    name: str
-    kind: str
-    labels: tuple[str, ...]
-    programs: tuple[str, ...]
-    volcano: bool
-
-    @property
-    def series(self) -> tuple[str, ...]:
-        """The names of its samples."""
-        if self.kind == "histogram":
-            return tuple(f"{self.name}_{part}" for part in ("bucket", "sum", "count"))
-        return (self.name,)
-
-
-def exported() -> dict[str, Exported]:
+def exported() -> dict[str, Metric]:
     """All metrics except those of the process, by name."""
-    found: dict[str, Exported] = {}
-    for kind, table in (("counter", COUNTERS), ("gauge", GAUGES), ("histogram", DURATIONS)):
-        for short, described in table.items():
-            name = f"{described.prefix or 'vcbatch'}_{short}"
-            if kind == "counter" and not (described.objects and described.prefix):
-                name += "_total"
-            found[name] = Exported(name, kind, described.labels, described.programs, bool(described.prefix))
-    return found
+    return {metric.name: metric for metric in METRICS.values()}
 
 
 def series() -> frozenset[str]:
     """The names of all samples that a scrape may have."""
-    return PROCESS.union(*(metric.series for metric in exported().values()))
+    return PROCESS.union(*(metric.series for metric in METRICS.values()))
+
+
+def scrape_of_all() -> str:
+    """The text of a scrape in which each metric has a value."""
+    meter = PrometheusMeter()
+    record = {Kind.COUNTER: meter.count, Kind.GAUGE: meter.gauge, Kind.HISTOGRAM: meter.duration}
+    for name, metric in METRICS.items():
+        record[metric.kind](name, 1.0, **dict.fromkeys(metric.labels, "x"))
+    return meter.exposition()[1].decode()

@@ -10,54 +10,50 @@ from collections.abc import Collection
 from functools import cache
 from typing import Any
 
-from vcbatch.observe.described import COUNTERS, DURATIONS, GAUGES, PROGRAMS
+from vcbatch.observe.definitions import METRICS, Metric
+from vcbatch.observe.definitions.metric import PROGRAMS, Kind
 from vcbatch.observe.series import Series
 
 
 class PrometheusMeter:
-    """Counts into a registry of its own. A name or a label that isn't described is a programming error."""
+    """Counts into a registry of its own. Metrics are named by `Metric.short`; a name or a label without a definition is
+    a programming error."""
 
-    def __init__(self, *, prefix: str = "vcbatch", programs: Collection[str] = PROGRAMS) -> None:
-        """The metrics of `programs` are exported from the start; those of other programs once they are counted."""
+    def __init__(self, *, programs: Collection[str] = PROGRAMS) -> None:
+        """The metrics of `programs` are exported from the start; those of other programs from their first value on."""
         from prometheus_client import CollectorRegistry, ProcessCollector
 
         self.registry = CollectorRegistry()
-        self._prefix = prefix
         self._metrics: dict[str, Any] = {}
-        self._series: dict[str, Series] = {}
+        self._series = {name: Series(metric) for name, metric in METRICS.items() if metric.exact}
         _without_creation_times()
         ProcessCollector(registry=self.registry)
-        for kind, all_of_them in (("counter", COUNTERS), ("gauge", GAUGES)):
-            for name, described in all_of_them.items():
-                if described.objects:
-                    whole = f"{described.prefix or prefix}_{name}"
-                    if kind == "counter" and not described.prefix:
-                        whole += "_total"
-                    self._series[name] = Series(whole, described, kind=kind)
-        for name, described in {**COUNTERS, **GAUGES, **DURATIONS}.items():
-            if not described.objects and not set(programs).isdisjoint(described.programs):
+        for name, metric in METRICS.items():
+            if not metric.from_start or set(programs).isdisjoint(metric.programs):
+                continue
+            if not metric.exact:
                 self._registered(name)
+            elif not metric.labels:
+                self._series[name].set(0.0, {})
 
     def _registered(self, name: str) -> Any:
-        """The metric of that name, registered on its first use. Raises `KeyError` where the name isn't described."""
-        metric = self._metrics.get(name)
-        if metric is not None:
-            return metric
+        """The metric of that name, registered on its first use. Raises `KeyError` where there is no definition."""
+        found = self._metrics.get(name)
+        if found is None:
+            found = self._metrics[name] = self._created(METRICS[name])
+        return found
+
+    def _created(self, metric: Metric) -> Any:
         from prometheus_client import Counter, Gauge, Histogram
 
-        common: dict[str, Any] = {"registry": self.registry}
-        if name in DURATIONS:
-            described, made = DURATIONS[name], Histogram
-            common["buckets"] = described.buckets
-        elif name in COUNTERS:
-            described, made = COUNTERS[name], Counter
+        common: dict[str, Any] = {"labelnames": metric.labels, "registry": self.registry}
+        if metric.kind is Kind.HISTOGRAM:
+            created: Any = Histogram(metric.name, metric.help, buckets=metric.buckets, **common)
         else:
-            described, made = GAUGES[name], Gauge
-        namespace = described.prefix or self._prefix
-        metric = self._metrics[name] = made(name, described.help, described.labels, namespace=namespace, **common)
-        for values in described.known:
-            metric.labels(*values)
-        return metric
+            created = (Counter if metric.kind is Kind.COUNTER else Gauge)(metric.name, metric.help, **common)
+        for values in metric.known:
+            created.labels(*values)
+        return created
 
     def count(self, name: str, value: float = 1.0, **labels: str) -> None:
         series = self._series.get(name)

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from vcbatch.observe.described import Described
+from vcbatch.observe.definitions import Metric
 
 
 class Series:
     """All series of one metric. One thread changes them, any thread may read the text."""
 
-    def __init__(self, name: str, described: Described, *, kind: str) -> None:
-        """`name` is the full exposed name, `kind` is gauge or counter."""
-        self._name = name
-        self._labels = described.labels
-        self._head = f"# HELP {name} {_escaped_help(described.help)}\n# TYPE {name} {kind}\n"
+    def __init__(self, metric: Metric) -> None:
+        self._name = metric.name
+        self._labels = metric.labels
+        self._head = f"# HELP {metric.name} {_escaped_help(metric.help)}\n# TYPE {metric.name} {metric.kind}\n"
         self._values: dict[tuple[str, ...], float] = {}
         self._texts: dict[tuple[str, ...], str] = {}
 

@@ -35,7 +35,7 @@ class ServingContext:
         self._clock = clock
         self._meter = meter
         self._begins: datetime | None = None
-        self._ends: dict[str, datetime] = {}
+        self._ends: datetime | None = None
 
     def load(self, pair: Pair) -> datetime:
         """Use that pair from now on, and return when it expires. Raises `CertificateError` and keeps the last pair
@@ -48,13 +48,13 @@ class ServingContext:
         except (ValueError, ssl.SSLError) as error:
             raise CertificateError(f"no certificate with its key in PEM: {error}") from error
         self.loaded = pair
-        self._begins = begins
+        self._begins, self._ends = begins, ends
         self.expires("leaf", ends)
         return ends
 
     def error(self) -> str:
         """Why clients reject the certificate (there is none, or it isn't valid now); "" where they accept it."""
-        begins, ends, now = self._begins, self._ends.get("leaf"), self._clock.now()
+        begins, ends, now = self._begins, self._ends, self._clock.now()
         if begins is None or ends is None:
             return "there is none yet"
         if now < begins:
@@ -62,15 +62,8 @@ class ServingContext:
         return f"expired at {ends.isoformat()}" if now >= ends else ""
 
     def expires(self, which: str, ends: datetime) -> None:
-        """Set the expiry that `report_remaining` reports for `which`: `leaf` or `authority`."""
-        self._ends[which] = ends
-        self.report_remaining()
-
-    def report_remaining(self) -> None:
-        """Update the metric of the remaining time of each certificate."""
-        now = self._clock.now()
-        for which, ends in self._ends.items():
-            self._meter.gauge("certificate_remaining_seconds", (ends - now).total_seconds(), certificate=which)
+        """Export when the certificate `which` expires: `leaf` or `authority`."""
+        self._meter.gauge("certificate_expiration_timestamp_seconds", ends.timestamp(), certificate=which)
 
 
 def _context() -> ssl.SSLContext:

@@ -36,7 +36,6 @@ class FileCertificates:
 
     def refresh(self) -> None:
         """Load the files where they have changed."""
-        self._context.report_remaining()
         try:
             pair = self._read()
             if pair == self._seen:

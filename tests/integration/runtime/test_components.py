@@ -119,8 +119,8 @@ async def test_a_job_completes_and_the_parts_tell_how_they_are(cluster: Embedded
                 assert answer.status == 200
             async with session.get(f"http://{places.metrics}/metrics") as answer:
                 text = await answer.text()
-        assert 'vcbatch_reconciles_total{controller="job-controller",result="done"}' in text
-        assert "vcbatch_leading 1.0" in text
+        assert 'vcbatch_reconcile_total{controller="job-controller",result="done"}' in text
+        assert "vcbatch_leader 1.0" in text
         for process in (controllers, scheduler):
             process.send_signal(signal.SIGTERM)
             assert await asyncio.to_thread(process.wait, 60) == 0
@@ -189,7 +189,7 @@ async def leads(places: Places) -> bool | None:
                 if answer.status != 200:
                     return None
             async with session.get(f"http://{places.metrics}/metrics") as answer:
-                return "vcbatch_leading 1.0" in await answer.text()
+                return "vcbatch_leader 1.0" in await answer.text()
     except aiohttp.ClientConnectorError:
         return None
 

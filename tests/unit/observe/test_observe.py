@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.metrics import Scrape
 from vcbatch.observe import logging as logs
-from vcbatch.observe.described import DURATIONS
+from vcbatch.observe.definitions import METRICS
 from vcbatch.observe.metrics import PrometheusMeter
 
 
@@ -94,14 +94,14 @@ def test_a_person_gets_one_short_line(restored: None):
 def test_metrics_are_exposed_with_their_labels():
     meter = PrometheusMeter()
     meter.count("binds", 2, result="bound")
-    meter.gauge("leading", 1)
-    meter.duration("cycle_seconds", 0.02)
+    meter.gauge("leader", 1)
+    meter.duration("cycle_duration_seconds", 0.02)
     content_type, body = meter.exposition()
     text = body.decode()
     assert content_type.startswith("text/plain")
     assert 'vcbatch_binds_total{result="bound"} 2.0' in text
-    assert "vcbatch_leading 1.0" in text
-    assert 'vcbatch_cycle_seconds_bucket{le="0.025"} 1.0' in text
+    assert "vcbatch_leader 1.0" in text
+    assert 'vcbatch_cycle_duration_seconds_bucket{le="0.025"} 1.0' in text
 
 
 def test_a_metric_or_label_that_isnt_described_is_an_error():
@@ -140,7 +140,7 @@ def test_series_of_objects_refuse_other_labels():
 
 
 def test_buckets_are_geometric_as_in_volcano():
-    buckets = DURATIONS["task_scheduling_latency_milliseconds"].buckets
+    buckets = METRICS["task_scheduling_latency_milliseconds"].buckets
     assert (len(buckets), buckets[0], buckets[-1]) == (30, 50, 60_000)
     ratios = [after / before for before, after in itertools.pairwise(buckets)]
     assert max(ratios) - min(ratios) < 0.01

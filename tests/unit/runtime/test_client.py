@@ -100,7 +100,7 @@ async def test_requests_are_counted_by_method_and_status_or_the_lack_of_one():
         for labels in scrape.labels("vcbatch_api_requests_total")
     }
     assert counted == {("GET", "200"): 1, ("DELETE", "404"): 1, ("WATCH", "200"): 1, ("GET", "error"): 3}
-    assert scrape.value("vcbatch_api_request_seconds_count", method="DELETE") == 1
+    assert scrape.value("vcbatch_api_request_duration_seconds_count", method="DELETE") == 1
 
 
 async def test_an_answer_of_a_proxy_is_a_refusal_too():

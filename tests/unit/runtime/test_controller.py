@@ -106,9 +106,9 @@ def test_what_failed_is_counted_with_its_result_and_as_a_retry():
     run(main())
     scrape = Scrape(meter)
     for result in ("done", "gone", "refused", "error"):
-        assert scrape.value("vcbatch_reconciles_total", controller="test", result=result) == 1
+        assert scrape.value("vcbatch_reconcile_total", controller="test", result=result) == 1
     assert scrape.value("vcbatch_workqueue_retries_total", controller="test") == 2
-    assert scrape.value("vcbatch_reconcile_seconds_count", controller="test") == 4
+    assert scrape.value("vcbatch_reconcile_duration_seconds_count", controller="test") == 4
 
 
 def test_a_stale_picture_is_looked_at_again_at_once():

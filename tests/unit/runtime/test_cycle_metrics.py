@@ -71,14 +71,14 @@ def test_gangs_that_wait_are_counted_by_queue_and_reason_until_they_start() -> N
     waiting.now = {("q", WaitReason.IMPOSSIBLE): 2, ("p", WaitReason.QUEUE_LIMIT): 1, ("p", WaitReason.VOLUMES): 0}
     metrics, meter = reported(CycleResult(), waiting=waiting)
     scrape = Scrape(meter)
-    assert scrape.value("vcbatch_gangs_waiting", queue="q", reason="Impossible") == 2
-    assert scrape.value("vcbatch_gangs_waiting", queue="p", reason="QueueLimit") == 1
+    assert scrape.value("vcbatch_pending_gangs", queue="q", reason="Impossible") == 2
+    assert scrape.value("vcbatch_pending_gangs", queue="p", reason="QueueLimit") == 1
     assert scrape.value("volcano_unschedule_job_count") == 3
     waiting.now = {("q", WaitReason.IMPOSSIBLE): 1}
     metrics.of(CycleResult(), now=START, seconds=0.01)
     scrape = Scrape(meter)
-    assert scrape.value("vcbatch_gangs_waiting", queue="q", reason="Impossible") == 1
-    assert scrape.value("vcbatch_gangs_waiting", queue="p", reason="QueueLimit") == 0
+    assert scrape.value("vcbatch_pending_gangs", queue="q", reason="Impossible") == 1
+    assert scrape.value("vcbatch_pending_gangs", queue="p", reason="QueueLimit") == 0
     assert scrape.value("volcano_unschedule_job_count") == 1
 
 
@@ -99,7 +99,7 @@ def test_a_cycle_is_timed_in_both_units() -> None:
     _, meter = reported(CycleResult())
     scrape = Scrape(meter)
     assert scrape.value("vcbatch_cycles_total") == 1
-    assert scrape.value("vcbatch_cycle_seconds_sum") == 0.02
+    assert scrape.value("vcbatch_cycle_duration_seconds_sum") == 0.02
     assert scrape.value("volcano_e2e_scheduling_latency_milliseconds_sum") == 20
 
 
@@ -157,7 +157,7 @@ def test_a_queue_takes_its_series_with_it() -> None:
     made.cluster.gang("waits", 1, queue="q", cpu="20")
     scrape = made.cycle()
     assert _series_of_queues(scrape, "q")
-    assert scrape.value("vcbatch_gangs_waiting", queue="q", reason="Impossible") == 1
+    assert scrape.value("vcbatch_pending_gangs", queue="q", reason="Impossible") == 1
     made.cluster.delete_gang("waits")
     made.cluster.queue("q", event="DELETED")
     scrape = made.cycle()
@@ -270,7 +270,7 @@ def test_since_when_the_longest_waiting_gang_of_a_queue_waits() -> None:
     made.cluster.gang("runs", 1, cpu="4")
 
     def since(queue: str) -> float | None:
-        return made.cycle().value("vcbatch_oldest_waiting_gang_timestamp_seconds", queue=queue)
+        return made.cycle().value("vcbatch_oldest_pending_gang_timestamp_seconds", queue=queue)
 
     assert since("q") == datetime(2026, 5, 1, 10, tzinfo=UTC).timestamp()
     assert since("default") is None
@@ -332,5 +332,5 @@ def _series_of_queues(scrape: Scrape, queue: str) -> list[Any]:
     for kind in ("allocated", "request", "deserved", "capacity", "real_capacity", "inqueue"):
         names += [f"volcano_queue_{kind}_{unit}" for unit in ("milli_cpu", "memory_bytes", "scalar_resources")]
     found = [(n, x) for n in names for x in scrape.labels(n) if x["queue_name"] == queue]
-    found += [("waiting", x) for x in scrape.labels("vcbatch_gangs_waiting") if x["queue"] == queue]
+    found += [("waiting", x) for x in scrape.labels("vcbatch_pending_gangs") if x["queue"] == queue]
     return found

@@ -33,7 +33,7 @@ class Reconciles:
         self.counted: Counter[str] = Counter()
 
     def count(self, name: str, value: float = 1.0, **labels: str) -> None:
-        if name == "reconciles":
+        if name == "reconcile":
             self.counted[labels["result"]] += 1
 
     def gauge(self, name: str, value: float, **labels: str) -> None: ...

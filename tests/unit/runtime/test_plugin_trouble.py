@@ -57,7 +57,7 @@ def test_what_takes_long_is_an_event_on_the_lease_too():
         [event] = server.all(EVENTS)
         said = "nothing else was decided while a cycle waited for mine.open (mine.py:3)"
         assert (event["type"], event["reason"], event["message"]) == ("Warning", "PluginSlow", said)
-        assert meter.registry.get_sample_value("vcbatch_plugin_slow_total", {"plugin": "mine"}) == 1
+        assert meter.registry.get_sample_value("vcbatch_plugin_slow_cycles_total", {"plugin": "mine"}) == 1
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 

@@ -79,9 +79,9 @@ def test_a_config_map_is_in_force_within_three_seconds_and_a_bad_one_leaves_the_
         await asyncio.sleep(3)
         assert followed.taken[-1].actions == ("enqueue", "allocate")
         assert "line 2, column 27: policy.tiers[0].plugins[0].name: unknown plugin 'gagn'" in followed.policy.error
-        assert followed.metric("policy_refused") == 1
+        assert followed.metric("config_last_reload_successful") == 0
         await asyncio.sleep(60)
-        assert followed.metric("policy_reloads_total", result="refused") == 1, "told once"
+        assert followed.metric("config_reloads_total", result="refused") == 1, "told once"
         assert await followed.events() == [
             ("ConfigMap", "Normal", "PolicyApplied"),
             ("ConfigMap", "Warning", "PolicyRefused"),
@@ -90,7 +90,7 @@ def test_a_config_map_is_in_force_within_three_seconds_and_a_bad_one_leaves_the_
         assert refused["message"].startswith("keeping the last valid configuration: ConfigMap ns/conf: line 2")
         config_map(server, GOOD)
         await asyncio.sleep(3)
-        assert (followed.policy.error, followed.metric("policy_refused")) == ("", 0)
+        assert (followed.policy.error, followed.metric("config_last_reload_successful")) == ("", 1)
         assert followed.taken[-1].actions == ("allocate",)
 
     following(PolicyConfigMap.parse(server, "ns/conf"), script, server=server)
@@ -191,7 +191,7 @@ def test_a_file_is_followed_however_it_is_replaced(tmp_path: Path):
         (tmp_path / "..tmp").rename(data)
         await asyncio.sleep(3)
         assert followed.taken[-1].actions == ("enqueue", "allocate"), "a mounted ConfigMap: a link that moves"
-        assert followed.metric("policy_reloads_total", result="refused") == 0
+        assert followed.metric("config_reloads_total", result="refused") == 0
 
     following(PolicyFile(path), script, server=FakeApi())
 
@@ -204,9 +204,9 @@ def test_a_config_map_that_goes_leaves_the_last_good_and_may_come_back_as_it_was
         server.remove(CONFIGMAPS, "conf", "ns")
         await asyncio.sleep(3)
         assert followed.policy.error.startswith("ConfigMap ns/conf: ")
-        assert (followed.metric("policy_refused"), len(followed.taken)) == (1, 1)
+        assert (followed.metric("config_last_reload_successful"), len(followed.taken)) == (0, 1)
         config_map(server, GOOD)
         await asyncio.sleep(3)
-        assert (followed.policy.error, followed.metric("policy_refused")) == ("", 0)
+        assert (followed.policy.error, followed.metric("config_last_reload_successful")) == ("", 1)
 
     following(PolicyConfigMap.parse(server, "ns/conf"), script, server=server)

@@ -318,21 +318,25 @@ async def test_without_configurations_it_serves_and_says_so(caplog: pytest.LogCa
     assert "no webhook is called" in caplog.text
 
 
-async def test_what_is_left_of_both_is_told() -> None:
+async def test_the_expiry_of_both_certificates_is_exported() -> None:
     reported: dict[str, float] = {}
 
     class Meter:
         def gauge(self, name: str, value: float, **labels: str) -> None:
-            assert name == "certificate_remaining_seconds"
+            assert name == "certificate_expiration_timestamp_seconds"
             reported[labels["certificate"]] = value
 
     api, clock = cluster(), SetClock()
     one = replica(api, clock, meter=Meter())
     await one.reconcile()
-    assert reported == {"leaf": LEAF_LIFE.total_seconds(), "authority": AUTHORITY_LIFE.total_seconds()}
-    clock.at += days(1)
+    assert reported == {
+        "leaf": (clock.now() + LEAF_LIFE).timestamp(), "authority": (clock.now() + AUTHORITY_LIFE).timestamp(),
+    }  # fmt: skip
+    before = dict(reported)
+    clock.at += LEAF_LIFE * 0.7
     await one.reconcile()
-    assert reported["leaf"] == (LEAF_LIFE - days(1)).total_seconds()
+    assert reported["leaf"] == (clock.now() + LEAF_LIFE).timestamp(), "the certificate was renewed"
+    assert reported["authority"] == before["authority"]
 
 
 async def test_what_is_made_is_what_a_strict_client_takes() -> None:

@@ -183,11 +183,11 @@ async def _until_ended(
     component: Component, elector: LeaderElector | None, work: Work, pulse: Pulse, rights: OwnRights
 ) -> None:
     async def lead() -> None:
-        component.meter.gauge("leading", 1)
+        component.meter.gauge("leader", 1)
         try:
             await work(component)
         finally:
-            component.meter.gauge("leading", 0)
+            component.meter.gauge("leader", 0)
 
     beside = Background(clock=component.clock, random=component.random, health=component.health)
     beside.keep("the heartbeat", pulse.run)

@@ -24,7 +24,7 @@ from vcbatch.core.hypernode import parse_discovery
 from vcbatch.hosting.checks import Checks
 from vcbatch.hosting.health import Health
 from vcbatch.hosting.supervise import Part, Supervisor
-from vcbatch.observe import described
+from vcbatch.observe.definitions.metric import CONTROLLERS, SCHEDULER
 from vcbatch.observe.metrics import PrometheusMeter
 from vcbatch.runtime.bootstrap import ensure_queues
 from vcbatch.runtime.caches import memory
@@ -73,7 +73,7 @@ class LocalProgram:
         """Start the metrics server if the options have an address; returns the function that stops it."""
         if self._options.listen_address is None:
             return lambda: None
-        meter = self._meter = PrometheusMeter(programs=(described.CONTROLLERS, described.SCHEDULER))
+        meter = self._meter = PrometheusMeter(programs=(CONTROLLERS, SCHEDULER))
         meter.gauge("build_info", 1, component="up", version=__version__)
         server = HealthServer(alive=Checks("healthz"), ready=Checks("readyz"), metrics=meter.exposition)
         listen(server, health=None, metrics=self._options.listen_address)

@@ -114,7 +114,7 @@ class CustomResources:
             with suppress(ApiError):  # the next audit handles it
                 repaired = await self._list(feed)
                 if repaired:
-                    self._meter.count("audit_repairs", repaired, resource=feed.resource.plural)
+                    self._meter.count("cache_drift_repairs", repaired, resource=feed.resource.plural)
 
     async def _settle(self) -> None:
         """Find what was deleted while kopf was starting."""

@@ -217,7 +217,9 @@ class HttpApi(RestApi):
         finally:
             if code:
                 self._meter.count("api_requests", method=request.method, code=code)
-                self._meter.duration("api_request_seconds", self._clock.monotonic() - started, method=request.method)
+                self._meter.duration(
+                    "api_request_duration_seconds", self._clock.monotonic() - started, method=request.method
+                )
 
     async def _send(self, request: Request, *, timeout: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
         if self._may_write is not None and request.method not in READS and not self._may_write():

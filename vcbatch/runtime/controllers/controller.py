@@ -98,8 +98,8 @@ class Controller:
         return result in _GOOD
 
     def _count(self, result: str, seconds: float) -> None:
-        self._meter.count("reconciles", controller=self.name, result=result)
-        self._meter.duration("reconcile_seconds", seconds, controller=self.name)
+        self._meter.count("reconcile", controller=self.name, result=result)
+        self._meter.duration("reconcile_duration_seconds", seconds, controller=self.name)
         self._meter.gauge("workqueue_depth", len(self.queue), controller=self.name)
         if result not in _GOOD:
             self._meter.count("workqueue_retries", controller=self.name)

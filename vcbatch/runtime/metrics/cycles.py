@@ -35,7 +35,7 @@ class CycleMetrics:
         meter.count("cycles")
         meter.gauge("last_cycle_timestamp_seconds", now.timestamp())
         meter.gauge("cycle_due_timestamp_seconds", 0)
-        meter.duration("cycle_seconds", seconds)
+        meter.duration("cycle_duration_seconds", seconds)
         meter.duration("e2e_scheduling_latency_milliseconds", seconds * 1000)
         for eviction in result.evictions:
             meter.count("evictions", action=eviction.reason)
@@ -49,7 +49,7 @@ class CycleMetrics:
         self._waiting()
         for key in [key for key in self._shown if key[0] in result.figures.queues_gone]:
             del self._shown[key]
-            meter.forget("gangs_waiting", queue=key[0], reason=key[1].value)
+            meter.forget("pending_gangs", queue=key[0], reason=key[1].value)
 
     def _attempts(self, result: CycleResult) -> None:
         if result.binds:
@@ -63,6 +63,6 @@ class CycleMetrics:
         if now == {key: count for key, count in self._shown.items() if count}:
             return
         for queue, reason in sorted(now.keys() | self._shown.keys()):
-            self._meter.gauge("gangs_waiting", now.get((queue, reason), 0), queue=queue, reason=reason.value)
+            self._meter.gauge("pending_gangs", now.get((queue, reason), 0), queue=queue, reason=reason.value)
         self._meter.gauge("unschedule_job_count", sum(now.values()))
         self._shown = {key: now.get(key, 0) for key in now.keys() | self._shown.keys()}

@@ -135,10 +135,10 @@ class _Waiting:
         for queue in sorted(self._changed):
             waiting = self._since.get(queue)
             if waiting:
-                self._meter.gauge("oldest_waiting_gang_timestamp_seconds", min(waiting.values()), queue=queue)
+                self._meter.gauge("oldest_pending_gang_timestamp_seconds", min(waiting.values()), queue=queue)
             else:
                 self._since.pop(queue, None)
-                self._meter.forget("oldest_waiting_gang_timestamp_seconds", queue=queue)
+                self._meter.forget("oldest_pending_gang_timestamp_seconds", queue=queue)
         self._changed.clear()
 
 

@@ -40,7 +40,7 @@ class PluginTrouble:
 
     def slow(self, name: str, where: str) -> None:
         """Count a plugin that a cycle waited for in the function `where`; the log has a line already."""
-        self._meter.count("plugin_slow", plugin=name)
+        self._meter.count("plugin_slow_cycles", plugin=name)
         self._report(PolicyEvent.PLUGIN_SLOW, f"nothing else was decided while a cycle waited for {where}")
 
     def _report(self, reason: PolicyEvent, message: str) -> None:

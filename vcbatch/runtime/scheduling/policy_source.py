@@ -167,8 +167,8 @@ class FollowedPolicy:
         else:
             news = self.policy is not None
             self.policy, self._error = policy, ""
-            self._meter.gauge("policy_refused", 0)
-            self._meter.count("policy_reloads", result="applied")
+            self._meter.gauge("config_last_reload_successful", 1.0)
+            self._meter.count("config_reloads", result="applied")
             log.info("using the scheduler configuration of %s", self._source.name)
             for warning in policy.warnings:
                 log.warning("the scheduler configuration of %s: %s", self._source.name, warning)
@@ -181,8 +181,8 @@ class FollowedPolicy:
         self._error = error
         holds = "keeping the last valid configuration" if self.policy is not None else "nothing is scheduled"
         log.error("the scheduler configuration is invalid; %s: %s", holds, error)
-        self._meter.count("policy_reloads", result="refused")
-        self._meter.gauge("policy_refused", 1)
+        self._meter.count("config_reloads", result="refused")
+        self._meter.gauge("config_last_reload_successful", 0.0)
         await self._event(EventType.WARNING, PolicyEvent.REFUSED, f"{holds}: {error}")
 
     async def _event(self, kind: EventType, reason: str, message: str) -> None:
