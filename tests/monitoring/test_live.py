@@ -37,11 +37,11 @@ SECONDS = 420.0
 
 JOBS_SHOWN = ("shown", "waits", "ends-0", "fails-0")
 ONLY_ON_FAILURE = {
-    "Admission failures": "an admission that can't judge",
-    "Writes that failed": "an API server that refuses writes of the scheduler",
-    "Plugins that fail or are slow": "a plugin of the user's own",
-    "Lists after a broken watch": "an API server that closes watches",
-    "Background tasks that fail": "a background task that fails",
+    "Admission failures": "an admission that can't decide",
+    "Failed writes": "an API server that refuses writes of the scheduler",
+    "Failing and slow plugins": "a plugin of the user's own",
+    "Relists": "an API server that closes watches",
+    "Failing background tasks": "a background task that fails",
 }
 """Panels without data as long as all is well, and what it takes."""
 
