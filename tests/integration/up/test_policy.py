@@ -146,6 +146,7 @@ def test_metrics_are_served_where_that_is_asked_for(program: RunningVcbatch) -> 
         "volcano_e2e_job_scheduling_latency_milliseconds_count 1.0",
         "volcano_controller_job_to_pod_creation_latency_milliseconds_count 2.0",
         "vcbatch_reconcile_total{controller=",
+        "vcbatch_leader 1.0",
     ):
         assert line in text, text
     taken = vcbatch("up", "--state-dir", str(program.state) + "-2", "--listen-address", address, *VIRTUAL, check=False)

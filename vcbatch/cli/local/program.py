@@ -75,6 +75,7 @@ class LocalProgram:
             return lambda: None
         meter = self._meter = PrometheusMeter(programs=(CONTROLLERS, SCHEDULER))
         meter.gauge("build_info", 1, component="up", version=__version__)
+        meter.gauge("leader", 1)  # without leader election: this is the only replica
         server = HealthServer(alive=Checks("healthz"), ready=Checks("readyz"), metrics=meter.exposition)
         listen(server, health=None, metrics=self._options.listen_address)
         return server.close
