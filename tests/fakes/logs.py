@@ -13,6 +13,7 @@ from tests.support.virtual_time import EPOCH
 from vcbatch.api import names
 from vcbatch.api.resources import JOBS, PODS
 from vcbatch.interfaces.api import ApiError, Json
+from vcbatch.runtime.client.kept_logs import KeptLogs, KeptRun
 
 
 class Cut(StrEnum):
@@ -42,6 +43,8 @@ class GangApi(FakeApi):
         self.most_open = 0
         self.time = EPOCH
         self.runs: dict[tuple[str, str], list[Run]] = {}
+        self.keeps = False
+        self.kept: list[tuple[KeptRun, Run]] = []
         self.job = self.seed(JOBS, {"metadata": {"name": "train", "namespace": "default"}, "status": {}})
 
     # Operations of tests
@@ -89,9 +92,13 @@ class GangApi(FakeApi):
             self._wake()
 
     def vanish(self, pod: str) -> None:
-        for (name, _), runs in self.runs.items():
+        metadata = self.objects[PODS, "default", pod]["metadata"]
+        for (name, container), runs in self.runs.items():
             if name == pod and runs:
                 runs[-1].ended = True
+                self.kept += [
+                    (_kept(metadata, container, number, last=len(runs) - 1), run) for number, run in enumerate(runs)
+                ]
         self.remove(PODS, pod, "default")
 
     def _report(self, pod: str, phase: str = "") -> None:
@@ -130,6 +137,24 @@ class GangApi(FakeApi):
         finally:
             self.open -= 1
 
+    async def kept_logs(self, job: str, *, namespace: str) -> KeptLogs:
+        """The logs of `vanish`ed pods where `keeps` is set."""
+        return KeptLogs(enabled=self.keeps, runs=[run for run, _ in self.kept] if self.keeps else [])
+
+    async def kept_log_lines(
+        self,
+        run: KeptRun,
+        *,
+        namespace: str,
+        job: str,
+        tail: int | None = None,
+        since: datetime | None = None,
+    ) -> AsyncIterator[bytes]:
+        found = next(lines for kept, lines in self.kept if kept == run).lines
+        lines = [line for line in found if since is None or line[0] >= since.replace(microsecond=0)]
+        for time, text in lines if tail is None else lines[len(lines) - tail :]:
+            yield f"{time:%Y-%m-%dT%H:%M:%S.%f}000Z {text}".encode()
+
     async def _lines(
         self, name: str, container: str, follow: bool, previous: bool, tail: int | None, since: datetime | None
     ) -> AsyncIterator[bytes]:
@@ -163,3 +188,18 @@ class GangApi(FakeApi):
                 return
             if changed is self.changed:
                 await changed.wait()
+
+
+def _kept(metadata: Json, container: str, number: int, *, last: int) -> KeptRun:
+    return KeptRun(
+        job_uid=metadata["ownerReferences"][0]["uid"],
+        attempt=int(metadata["annotations"][names.JOB_RETRY_COUNT]) + 1,
+        task=metadata["labels"][names.TASK_SPEC],
+        index=int(metadata["labels"][names.TASK_INDEX]),
+        pod=metadata["name"],
+        pod_uid=metadata["uid"],
+        container=container,
+        run=number,
+        restarts=number,
+        finished="2026-01-01T00:00:00Z" if number < last else "2026-01-01T00:00:01Z",
+    )

@@ -211,18 +211,25 @@ class AsyncJobHandle(JobDisplay):
         tasks: str | Collection[str] | None = None,
         indices: int | Collection[int] | None = None,
         containers: str | Collection[str] | None = None,
+        attempt: int | None = None,
+        previous: bool = False,
     ) -> AsyncGenerator[LogLine, None]:
         """Yield the log lines of all its pods: the present ones or, with `follow`, all until the job has ended.
 
         `tail` limits the present lines to the last ones of each container, `since` to those after a time. `tasks`,
-        `indices` (of the pods of a task) and `containers` select. Raises `NotFound` for a name or index that the job
-        doesn't have, and `ValueError` for a negative `tail`.
+        `indices` (of the pods of a task) and `containers` select; `attempt`, from 1, and `previous`, the attempt before
+        the latest, need a server that keeps the logs of deleted pods, as the local one does. Raises `NotFound` for a
+        name, index or attempt that the job doesn't have, and `ValueError` for a negative `tail`, and for an attempt
+        with `follow`.
         """
         from vcbatch.sdk.log_choice import chosen
+        from vcbatch.sdk.log_sources import NoSuchAttemptError
         from vcbatch.sdk.logs import follow_job
 
         if tail is not None and tail < 0:
             raise ValueError(f"tail={tail}: want 0 or more")
+        if follow and (attempt is not None or previous):
+            raise ValueError("follow: only the running attempt can be followed")
         parts = chosen(self._seen(Job.from_manifest(await self._manifest())), tasks, indices, containers)
         with self._session.translated():
             lines = follow_job(
@@ -235,14 +242,20 @@ class AsyncJobHandle(JobDisplay):
                 tasks=parts.tasks,
                 indices=parts.indices,
                 containers=parts.containers,
+                attempt=attempt,
+                previous=previous,
                 on_trouble=self._session.trouble,
                 on_silence=lambda sentence: _log.warning("%s", sentence),
                 clock=self._session.clock,
                 random=self._session.random,
             )
-            async with aclosing(lines):
-                async for line in lines:
-                    yield line
+            try:
+                async with aclosing(lines):
+                    async for line in lines:
+                        yield line
+            except NoSuchAttemptError as error:
+                hint = f"Attempts with logs: {', '.join(map(str, error.known)) or 'none'}."
+                raise NotFound(f"job {self.namespace}/{self.name}: {error}", hint=hint) from error
 
     async def events(self) -> list[JobEvent]:
         """Return the events of the job, its PodGroup and its pods, oldest first."""

@@ -82,15 +82,26 @@ class JobHandle(JobDisplay):
         tasks: str | Collection[str] | None = None,
         indices: int | Collection[int] | None = None,
         containers: str | Collection[str] | None = None,
+        attempt: int | None = None,
+        previous: bool = False,
     ) -> Iterator[LogLine]:
         """Yield the log lines of all its pods: the present ones or, with `follow`, all until the job has ended.
 
         `tail` limits the present lines to the last ones of each container, `since` to those after a time. `tasks`,
-        `indices` (of the pods of a task) and `containers` select. Raises `NotFound` for a name or index that the job
-        doesn't have, and `ValueError` for a negative `tail`.
+        `indices` (of the pods of a task) and `containers` select; `attempt`, from 1, and `previous`, the attempt before
+        the latest, need a server that keeps the logs of deleted pods, as the local one does. Raises `NotFound` for a
+        name, index or attempt that the job doesn't have, and `ValueError` for a negative `tail`, and for an attempt
+        with `follow`.
         """
         lines = self._handle.logs(
-            follow=follow, tail=tail, since=since, tasks=tasks, indices=indices, containers=containers
+            follow=follow,
+            tail=tail,
+            since=since,
+            tasks=tasks,
+            indices=indices,
+            containers=containers,
+            attempt=attempt,
+            previous=previous,
         )
         return self._portal.iterate(lines)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,14 +14,17 @@ from vcbatch.hosting.backoff import Backoff
 from vcbatch.interfaces.api import Api, ApiError
 from vcbatch.interfaces.clock import Clock
 from vcbatch.interfaces.random import Random
+from vcbatch.runtime.client.kept_logs import KeptLogs, KeptRun
 from vcbatch.sdk.log_place import Place
 from vcbatch.sdk.pod_view import PodView
 
 _RECONNECT = Backoff(initial=0.1, limit=5.0)
 DRAIN_SECONDS = 5.0
 """The maximum of seconds that a stream may be silent once its container has ended, before it counts as half-closed."""
-_PRETENDED = 405
+SIMULATED = 405
 """The status code for logs of pods on a simulated node, where nothing runs."""
+_KEPT_TRIES, _KEPT_PAUSE = 4, 0.25
+"""How often the log of a deleted pod is looked up, and the seconds between."""
 _END_TRIES = 6
 """How often the end of an unavailable log is requested before it counts as lost with its node."""
 
@@ -41,6 +44,18 @@ class LogApi(Api, Protocol):
         tail: int | None = None,
         since: datetime | None = None,
         on_unfinished: Callable[[bytes], None] | None = None,
+    ) -> AsyncIterator[bytes]: ...
+
+    async def kept_logs(self, job: str, *, namespace: str) -> KeptLogs: ...
+
+    def kept_log_lines(
+        self,
+        run: KeptRun,
+        *,
+        namespace: str,
+        job: str,
+        tail: int | None = None,
+        since: datetime | None = None,
     ) -> AsyncIterator[bytes]: ...
 
 
@@ -66,6 +81,7 @@ class LogLine:
 
 Emit = Callable[[LogLine], Awaitable[None]]
 Emitted = Callable[[LogLine], None]
+Kept = Callable[[PodView, str], Awaitable[Sequence[KeptRun] | None]]
 
 
 class ContainerReader:
@@ -73,8 +89,9 @@ class ContainerReader:
 
     `observe` passes newer states of the pod, `gone` that it was deleted, `finish` that its job has ended. `on_pretence`
     is called where there is no log since the pod's node is simulated, `on_loss` where the pod was deleted before
-    anything of its log could be read. `on_unfinished` gets the present text of a line that is redrawn, such as a
-    progress bar; the whole line is emitted when it ends.
+    anything of its log could be read, and the server keeps no logs. `kept` returns the kept runs of the container,
+    oldest first, or None where the server keeps none. `on_unfinished` gets the present text of a line that is redrawn,
+    such as a progress bar; the whole line is emitted when it ends.
     """
 
     def __init__(
@@ -91,6 +108,7 @@ class ContainerReader:
         since: datetime | None = None,
         on_pretence: Callable[[], None],
         on_loss: Callable[[PodView], None],
+        kept: Kept,
         on_unfinished: Emitted | None = None,
     ) -> None:
         self._api = api
@@ -100,6 +118,7 @@ class ContainerReader:
         self._streams = streams
         self._on_pretence = on_pretence
         self._on_loss = on_loss
+        self._kept = kept
         self._on_unfinished = on_unfinished
         self._answered = False  # whether the server ever returned a log, even an empty one
         self._clock = clock
@@ -140,21 +159,43 @@ class ContainerReader:
         latest = self._pod.run_of(self._container)
         return self._over or latest.number > self._run or latest.ended
 
-    async def read_once(self) -> None:
-        """Emit the present contents of the log; nothing where there is none yet, or no longer."""
-        try:
-            await self._connect(follow=False, previous=False)
-        except ApiError as error:
-            if error.code == _PRETENDED:
-                self._on_pretence()
-            elif error.code not in (400, 404):
-                raise
-
     async def follow(self) -> None:
         """Emit the log to its end. Raises `ApiError` for an error that no retry resolves."""
         await self._follow()
-        if self._gone and not self._answered and self._pod.run_of(self._container).begun:
+        if not self._gone or self._all_read:
+            return
+        begun = self._pod.run_of(self._container).begun
+        if not await self._kept_rest(tries=_KEPT_TRIES if begun else 1) and begun and not self._answered:
             self._on_loss(self._pod)
+
+    async def _kept_rest(self, *, tries: int) -> bool:
+        """Emit what of the deleted pod's log wasn't read, where the server keeps it; returns whether it does."""
+        runs: Sequence[KeptRun] | None = ()
+        for attempt in range(tries):
+            runs = await self._kept(self._pod, self._container)
+            if runs is None:
+                return False
+            if runs:
+                break
+            if attempt < tries - 1:  # it is moved when the pod has been deleted
+                await self._clock.sleep(_KEPT_PAUSE)
+        for run in runs:
+            if run.restarts >= self._run and not run.removed:
+                self._turn_to(run.restarts)
+                with suppress(ApiError):
+                    async with self._streams:
+                        await self._emit_all(self._kept_lines(run), self._run)
+        return bool(runs)
+
+    def _kept_lines(self, run: KeptRun) -> AsyncIterator[bytes]:
+        owner, place = self._pod.metadata.controller_owner(), self._place
+        return self._api.kept_log_lines(
+            run,
+            namespace=self._pod.metadata.namespace,
+            job=owner.name if owner is not None else "",
+            tail=None if place.begun else self._tail,
+            since=place.since() or self._since,
+        )
 
     async def _follow(self) -> None:
         while await self._begun():
@@ -207,7 +248,7 @@ class ContainerReader:
                 clean = await self._stream(previous=previous)
             except ApiError as error:
                 refused = error
-                if error.code == _PRETENDED:
+                if error.code == SIMULATED:
                     self._answered = True
                     self._on_pretence()
                     return True
@@ -281,24 +322,11 @@ class ContainerReader:
 
     async def _connect(self, *, follow: bool, previous: bool) -> None:
         """Emit the lines from the present position until the response ends."""
-        pod, place = self._pod, self._place
-        restart = pod.attempt + self._run
-        repeats = place.repeats()
-
-        def line_of(text: str, time: datetime | None) -> LogLine:
-            return LogLine(
-                task=pod.task,
-                index=pod.index,
-                pod=pod.metadata.name,
-                container=self._container,
-                restart=restart,
-                text=text,
-                time=time,
-            )
+        pod, place, run = self._pod, self._place, self._run
 
         def unfinished(data: bytes) -> None:
             if self._on_unfinished is not None:
-                self._on_unfinished(line_of(data.decode(errors="replace"), None))
+                self._on_unfinished(self._line(run, data.decode(errors="replace"), None))
 
         lines = self._api.log_lines(
             pod.metadata.name,
@@ -311,23 +339,45 @@ class ContainerReader:
             since=place.since() or self._since,
             **({} if self._on_unfinished is None else {"on_unfinished": unfinished}),
         )
+        await self._emit_all(lines, run)
+
+    def _line(self, run: int, text: str, time: datetime | None) -> LogLine:
+        pod = self._pod
+        return LogLine(
+            task=pod.task,
+            index=pod.index,
+            pod=pod.metadata.name,
+            container=self._container,
+            restart=pod.attempt + run,
+            text=text,
+            time=time,
+        )
+
+    async def _emit_all(self, lines: AsyncIterator[bytes], run: int) -> None:
+        """Emit the lines of a run that weren't emitted before."""
+        place, repeats = self._place, self._place.repeats()
         async with aclosing(cast("Any", lines)) as stream:
             async for data in stream:
                 line = data.decode(errors="replace")
-                stamp, _, text = line.partition(" ")
-                time = _time(stamp)
-                if time is None:
-                    stamp, text = "", line
-                elif self._since is not None and time < self._since:
+                time, text = parse_line(data)
+                if time is not None and self._since is not None and time < self._since:
                     continue
-                second = stamp[:19]
+                second = line[:19] if time is not None else ""
                 if (line, second) in repeats:
                     continue
-                await self._emit(line_of(text, time))
+                await self._emit(self._line(run, text, time))
                 # Only now: a line that was not accepted is read again.
                 place.passed(line, second)
                 self._read += 1
                 self._answered = True
+
+
+def parse_line(data: bytes) -> tuple[datetime | None, str]:
+    """The time and the text of a line with a timestamp; None for the time of a line without."""
+    line = data.decode(errors="replace")
+    stamp, _, text = line.partition(" ")
+    time = _time(stamp)
+    return (None, line) if time is None else (time, text)
 
 
 def _time(stamp: str) -> datetime | None:

@@ -23,9 +23,11 @@ from vcbatch.api.resources import JOBS, PODS
 from vcbatch.interfaces.api import ApiError
 from vcbatch.interfaces.clock import Clock
 from vcbatch.interfaces.random import Random
+from vcbatch.runtime.client.kept_logs import KeptLogs, KeptRun
 from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.random import SystemRandom
 from vcbatch.sdk.log_reader import ContainerReader, LogApi, LogLine
+from vcbatch.sdk.past_logs import LogRequest, PastLogs, simulated
 from vcbatch.sdk.pod_view import PodView
 from vcbatch.sdk.watching import Change, changes
 
@@ -34,6 +36,8 @@ __all__ = ["MAX_STREAMS", "LogApi", "LogLine", "follow_job"]
 MAX_STREAMS = 500
 """The maximum of containers that are followed at the same time. In a larger gang, the others wait until one of them
 ends."""
+_KEPT_SECONDS = 0.2
+"""Seconds for which the list of kept logs is used again."""
 _HELD_BYTES = 8 * 1024 * 1024
 _LINE_COST = 300
 """The approximate memory in bytes that a line uses besides its text."""
@@ -50,6 +54,8 @@ async def follow_job(
     containers: Collection[str] | None = None,
     tasks: Collection[str] | None = None,
     indices: Collection[int] | None = None,
+    attempt: int | None = None,
+    previous: bool = False,
     clock: Clock | None = None,
     random: Random | None = None,
     on_trouble: Callable[[ApiError], None] | None = None,
@@ -60,17 +66,29 @@ async def follow_job(
 
     With `follow`, from the start of its pods until the job has finished (Completed, Failed, Terminated) or is deleted:
     over restarts of containers and pods, suspension, and broken connections, without losing or repeating a line.
-    Otherwise the present contents of the logs, pod by pod. `tail` (lines of each container) and `since` limit the
-    earlier lines; `containers` and `tasks` select by name, by default every container except the init containers of
-    every task, and `indices` select among a task's pods.
+    Otherwise the present contents of the logs, pod by pod: of the latest attempt that has any, of `attempt` (from 1),
+    or of the one before the latest (`previous`); also those of deleted pods and jobs that the server keeps. `tail`
+    (lines of each container) and `since` limit the earlier lines; `containers` and `tasks` select by name, by default
+    every container except the init containers of every task, and `indices` select among a task's pods.
 
     An `HttpApi` needs `ClientLimits.streams` for the gang's containers, up to `MAX_STREAMS`. Raises `ApiError`: 404 for
     a job that doesn't exist, 403 where its logs may not be read, code 0 or 5xx for a server that stays unreachable;
     until then `on_trouble` is called. `on_silence` gets a sentence with the reason for missing lines: once where pods
-    are on simulated nodes, and with `follow` for each pod that was deleted before its log could be read.
+    are on simulated nodes, for removed logs, and with `follow` for each pod that was deleted before its log could be
+    read. Without `follow`, raises `NoSuchAttemptError`.
     `on_unfinished` gets the present text of a line that is redrawn by carriage returns, such as a progress bar. Close
     it (`contextlib.aclosing`) where it isn't read to its end.
     """
+    if not follow:
+        request = LogRequest(
+            namespace=namespace, name=name, tail=tail, since=since, containers=containers, tasks=tasks, indices=indices,
+            attempt=attempt, previous=previous,
+        )  # fmt: skip
+        past = await PastLogs.open(api, request)
+        async with aclosing(past.lines(on_silence)) as lines:
+            async for line in lines:
+                yield line
+        return
     clock, random = clock or SystemClock(), random or SystemRandom()
     job = await api.get(JOBS, name, namespace=namespace, model=_JobView)
     gang = _Gang(
@@ -87,7 +105,7 @@ async def follow_job(
         on_silence=on_silence,
         on_unfinished=on_unfinished,
     )
-    lines = gang.follow() if follow else gang.read_once()
+    lines = gang.follow()
     async with aclosing(lines):
         async for line in lines:
             yield line
@@ -183,6 +201,8 @@ class _Gang:
         self._on_silence = on_silence
         self._on_unfinished = on_unfinished
         self._pretends = False
+        self._kept_logs: KeptLogs | None = None
+        self._kept_at = 0.0
         self._tail = tail
         self._since = since
         self._containers = containers
@@ -198,17 +218,6 @@ class _Gang:
         self._listed = asyncio.Event()
         self._finished = False
         self._selector = f"{names.JOB_NAME}={job.metadata.name}"
-
-    async def read_once(self) -> AsyncGenerator[LogLine, None]:
-        pods = await self._list()
-        for pod in sorted(pods, key=lambda pod: (pod.task, pod.index)):
-            for container in self._chosen(pod):
-                reading = self._start(self._reader(pod, container).read_once())
-                try:
-                    async for line in self._until(reading.done):
-                        yield line
-                finally:
-                    reading.cancel()
 
     async def follow(self) -> AsyncGenerator[LogLine, None]:
         self._start(self._follow_pods())
@@ -343,14 +352,30 @@ class _Gang:
             since=self._since,
             on_pretence=self._pretended,
             on_loss=self._lost,
+            kept=self._kept,
             on_unfinished=self._on_unfinished,
         )
 
     def _pretended(self) -> None:
         if not self._pretends:
             self._pretends = True
-            name = self._job.metadata.name
-            self._say(f"what {name} has on virtual nodes prints nothing: they only pretend to run it")
+            self._say(simulated(self._job.metadata.name))
+
+    async def _kept(self, pod: PodView, container: str) -> Sequence[KeptRun] | None:
+        """The kept runs of a container; None where the server keeps none. One list serves the pods of a gang that are
+        deleted together."""
+        now = self._clock.monotonic()
+        if self._kept_logs is None or (self._kept_logs.enabled and now - self._kept_at >= _KEPT_SECONDS):
+            metadata = self._job.metadata
+            try:
+                self._kept_logs = await self._api.kept_logs(metadata.name, namespace=metadata.namespace)
+            except ApiError:
+                return None
+            self._kept_at = now
+        if not self._kept_logs.enabled:
+            return None
+        uid = pod.metadata.uid
+        return [run for run in self._kept_logs.runs if (run.pod_uid, run.container) == (uid, container)]
 
     def _lost(self, pod: PodView) -> None:
         attempt = f" in restart {pod.attempt}" if pod.attempt else ""

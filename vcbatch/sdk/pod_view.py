@@ -62,6 +62,17 @@ class PodView(Wire):
         return int(text) if text.isdecimal() else 0
 
     @property
+    def version(self) -> int:
+        """The job's `status.version` when the pod was created."""
+        text = (self.metadata.annotations or {}).get(names.JOB_VERSION, "")
+        return int(text) if text.isdecimal() else 0
+
+    @property
+    def started(self) -> bool:
+        """Whether one of its containers has a log."""
+        return any(self.run_of(container).begun for container in self.all_containers())
+
+    @property
     def ended(self) -> bool:
         return self.status.phase in (PodPhase.SUCCEEDED, PodPhase.FAILED)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import logging
+import re
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -80,6 +82,38 @@ DEFAULT_SIZE = "cpu=96,memory=768Gi,nvidia.com/gpu=8,pods=110,ephemeral-storage=
 
 _NEEDED = ("cpu", "memory", "pods")
 _NODE_RESOURCES = (*_NEEDED, "ephemeral-storage")
+
+
+class RetentionType(click.ParamType):
+    """A time with units up to days, such as `12h` or `7d`; 0 for none."""
+
+    name = "TIME"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        if isinstance(value, timedelta):
+            return value
+        found = re.fullmatch(r"(?:(\d{1,5})d)?(?:(\d{1,6})h)?(?:(\d{1,8})m)?(?:(\d{1,9})s)?|0", str(value), re.ASCII)
+        if not value or found is None:
+            self.fail(f"invalid duration {value!r} (e.g. 12h or 7d; 0 for none)", param, ctx)
+        days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
+        return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+
+
+class BytesType(click.ParamType):
+    """A number of bytes as a quantity, such as `500Mi` or `1Gi`."""
+
+    name = "QUANTITY"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        from vcbatch.api.quantity import MalformedQuantity, parse_quantity
+
+        try:
+            size = value if isinstance(value, int) else parse_quantity(str(value)).value()
+        except MalformedQuantity as error:
+            self.fail(f"{value!r}: {error}", param, ctx)
+        if size <= 0:
+            self.fail(f"{value!r}: must be positive", param, ctx)
+        return size
 
 
 class BoolType(click.ParamType):

@@ -31,6 +31,7 @@ class StateDir:
         self.path = path.expanduser().absolute()
         self.kubeconfig = kubeconfig_of(self.path)
         self.log = self.path / "log"
+        self.kept_logs = self.path / "logs"
         self.kubelet = self.path / "kubelet"
         self.scheduler = self.path / "scheduler.json"
         self._pid = pid_file_of(self.path)

@@ -22,11 +22,13 @@ from vcbatch.local.apiserver.apierrors import StatusError, bad_request
 from vcbatch.local.kubelet import (
     ConnectionRefusedHereError,
     ConnectionUnavailableError,
+    KeptLogs,
     Kubelet,
     KubeletConfig,
     LogOptions,
     LogUnavailableError,
     Mode,
+    Retention,
     Sandbox,
     TooManyConnectionsError,
     open_processes,
@@ -52,6 +54,10 @@ class KubeletOptions:
     virtual_nodes: int = 0
     virtual_node_size: Mapping[str, str] = field(default_factory=dict[str, str])
     """The capacity of each virtual node where it isn't the default; 0 for none of a resource."""
+    kept_logs: Path | None = None
+    """The directory of the logs of deleted pods."""
+    retention: Retention | None = None
+    """None: logs are deleted with their pods, and those that were kept before as well."""
 
 
 class Kubelets:
@@ -71,7 +77,11 @@ class Kubelets:
         self._machine = machine
         self._clock = clock
         self._random = random
-        self._config = KubeletConfig(root=options.root, mode=machine[1].mode if machine else Mode.PLAIN)
+        self.kept_logs = _kept_logs(options)
+        """The logs of deleted pods; None where they aren't kept."""
+        self._config = KubeletConfig(
+            root=options.root, mode=machine[1].mode if machine else Mode.PLAIN, kept_logs=self.kept_logs
+        )
         self._kubelet: Kubelet | None = None
         self._virtual: VirtualKubelet | None = None
         self._stop = asyncio.Event()
@@ -189,6 +199,16 @@ class Kubelets:
         if self._kubelet is None:
             raise StatusError(503, "ServiceUnavailable", "the kubelet is still starting")
         return self._kubelet
+
+
+def _kept_logs(options: KubeletOptions) -> KeptLogs | None:
+    if options.kept_logs is None:
+        return None
+    kept = KeptLogs(options.kept_logs, options.retention or Retention(), waiting=options.root / "ended")
+    if options.retention is not None:
+        return kept
+    kept.clear()
+    return None
 
 
 async def _remove_node(api: Api, name: str) -> None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from vcbatch.cli.base.state import StateDir
 from vcbatch.cli.components.feature_gates import QUEUE_GATES
+
+LOG_RETENTION: Final = timedelta(days=7)
+LOG_RETENTION_BYTES: Final = 1024**3
 
 if TYPE_CHECKING:
     from vcbatch.runtime.serving import Address
@@ -33,6 +37,9 @@ class LocalOptions:
     record_cycles: Path | None = None
     listen_address: Address | None = None
     """The address of the metrics server; None disables it."""
+    log_retention: timedelta = LOG_RETENTION
+    """How long logs of deleted pods are kept; 0 to delete logs with their pods."""
+    log_retention_size: int = LOG_RETENTION_BYTES
 
     def arguments(self) -> list[str]:
         """The arguments of `vcbatch up` for the same options, from any working directory."""
@@ -43,6 +50,8 @@ class LocalOptions:
             *("--webhooks", self.webhooks),
             *("--feature-gates", f"{QUEUE_GATES}={str(self.queue_gates).lower()}"),
             f"--inherit-owner-annotations={str(self.inherit_owner_annotations).lower()}",
+            *("--log-retention", f"{self.log_retention.total_seconds():.0f}s"),
+            *("--log-retention-size", str(self.log_retention_size)),
         ]
         if self.virtual_node_size is not None:
             size = ",".join(f"{name}={quantity}" for name, quantity in self.virtual_node_size.items())

@@ -24,6 +24,7 @@ from vcbatch.core.hypernode import parse_discovery
 from vcbatch.hosting.checks import Checks
 from vcbatch.hosting.health import Health
 from vcbatch.hosting.supervise import Part, Supervisor
+from vcbatch.local.kubelet import Retention
 from vcbatch.observe.definitions.metric import CONTROLLERS, SCHEDULER
 from vcbatch.observe.metrics import PrometheusMeter
 from vcbatch.runtime.bootstrap import ensure_queues
@@ -110,7 +111,7 @@ class LocalProgram:
             )
             scheduling = LocalScheduling(server.api, informers, self._options, clock=self._clock, random=self._random)
             scheduler = await scheduling.parts(self._meter)
-            server.connect_kubelet(kubelets)
+            server.connect_kubelet(kubelets, kept_logs=kubelets.kept_logs)
             await kubelets.start(server.api, lost=server.losses)
             stack.push_async_callback(kubelets.stop)
             supervisor = Supervisor(clock=clock, random=random, health=health)
@@ -136,6 +137,10 @@ class LocalProgram:
             mode=options.kubelet_mode,
             virtual_nodes=options.virtual_nodes,
             virtual_node_size=options.virtual_node_size or {},
+            kept_logs=options.state.kept_logs,
+            retention=Retention(age=options.log_retention, size=options.log_retention_size)
+            if options.log_retention
+            else None,
         )
 
     async def _until_ready(self, plane: ControlPlane, informers: Informers, kubelets: Kubelets) -> None:

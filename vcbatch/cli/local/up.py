@@ -10,12 +10,13 @@ import subprocess
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from vcbatch.cli.base.options import DEFAULT_SIZE, AddressType, NodeSizeType, state_dir_option
+from vcbatch.cli.base.options import DEFAULT_SIZE, AddressType, BytesType, NodeSizeType, RetentionType, state_dir_option
 from vcbatch.cli.base.output import CliError, note, say
 from vcbatch.cli.base.state import StateDir, default_state_dir
 from vcbatch.cli.components.controllers_options import controllers_options
@@ -74,6 +75,14 @@ _LAST_WORDS = 4096  # bytes
     "--listen-address", type=AddressType(), default=None, metavar="HOST:PORT",
     help="Address of /metrics of the controllers and the scheduler.  [default: disabled]",
 )  # fmt: skip
+@click.option(
+    "--log-retention", type=RetentionType(), default="7d", show_default=True, metavar="TIME",
+    help="Time for which logs of deleted pods are kept, e.g. 12h or 7d; 0 deletes logs with their pods.",
+)  # fmt: skip
+@click.option(
+    "--log-retention-size", type=BytesType(), default="1Gi", show_default=True, metavar="QUANTITY",
+    help="Maximum size of all kept logs together; the oldest are deleted.",
+)  # fmt: skip
 @click.option("--ready-fd", type=int, default=None, hidden=True)
 def command(
     state_dir: Path,
@@ -90,6 +99,8 @@ def command(
     inherit_owner_annotations: bool,
     record_cycles: Path | None,
     listen_address: Address | None,
+    log_retention: timedelta,
+    log_retention_size: int,
     ready_fd: int | None,
 ) -> int:
     """Start a local API server with controllers, scheduler and kubelet.
@@ -114,6 +125,8 @@ def command(
         inherit_owner_annotations=inherit_owner_annotations,
         record_cycles=record_cycles,
         listen_address=listen_address,
+        log_retention=log_retention,
+        log_retention_size=log_retention_size,
     )
     return _detached(options) if detach else _here(options, ready_fd)
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from vcbatch.api import names
 from vcbatch.api.loose import part
 from vcbatch.api.phases import JobPhase
-from vcbatch.api.resources import JOBS
+from vcbatch.api.resources import JOBS, PODS
 from vcbatch.cli.base.access import Access, TimeoutType, access_options
 from vcbatch.cli.base.fields import number, objects, text
 from vcbatch.cli.base.names import job_names
@@ -24,6 +25,7 @@ from vcbatch.cli.resources.kinds import job_phase
 from vcbatch.interfaces.api import ApiError
 
 if TYPE_CHECKING:
+    from vcbatch.cli.logs.lines import Style
     from vcbatch.runtime.client.http import HttpApi
 
 Json = dict[str, Any]
@@ -61,6 +63,9 @@ class _Asked:
     tasks: tuple[str, ...]
     indices: frozenset[int] | None
     prefix: bool | None
+    attempt: int | None
+    previous: bool
+    uid: str
 
 
 @click.command("logs")
@@ -87,6 +92,15 @@ class _Asked:
 @click.option("--task", "tasks", multiple=True, metavar="NAME", help="Filter by task; may be repeated.")
 @click.option("--index", "indices", type=IndicesType(), default=None, help="Filter by pod index, e.g. 0-3,7.")
 @click.option(
+    "--attempt", type=click.IntRange(min=1), default=None, metavar="N",
+    help="Attempt of the job, from 1.  [default: the latest that has logs]",
+)  # fmt: skip
+@click.option(
+    "-p", "--previous", is_flag=True,
+    help="Print the logs of the previous attempt or, in the first one, those before the containers' last restart.",
+)  # fmt: skip
+@click.option("--uid", default="", metavar="UID", help="UID of a deleted job, if there were several of this name.")
+@click.option(
     "--prefix/--no-prefix", default=None,
     help="Prefix each line with its pod.  [default: if there are several containers]",
 )  # fmt: skip
@@ -101,13 +115,25 @@ def command(
     containers: tuple[str, ...],
     tasks: tuple[str, ...],
     indices: frozenset[int] | None,
+    attempt: int | None,
+    previous: bool,
+    uid: str,
     prefix: bool | None,
 ) -> int:
     """Print the logs of a job's pods.
 
     For a pending job, print why it is pending. With -f, wait for the job to start, follow restarted pods, and exit when
     the job finishes. Messages go to standard error. Init containers are included only with -c.
+
+    A local server keeps the logs of deleted pods: those of earlier attempts, and of cancelled, suspended and deleted
+    jobs.
     """
+    if follow and (attempt is not None or previous or uid):
+        raise click.UsageError(
+            "-f follows the running attempt: it can't be combined with --attempt, --previous or --uid"
+        )
+    if attempt is not None and previous:
+        raise click.UsageError("--attempt and --previous can't be combined")
     asked = _Asked(
         name=name,
         follow=follow,
@@ -118,6 +144,9 @@ def command(
         tasks=tasks,
         indices=indices,
         prefix=prefix,
+        attempt=attempt,
+        previous=previous,
+        uid=uid,
     )
     from vcbatch.cli.base.reader import while_read
     from vcbatch.sdk.logs import MAX_STREAMS
@@ -128,21 +157,48 @@ def command(
 
 
 async def _show(api: HttpApi, namespace: str, asked: _Asked, *, server: str) -> None:
-    from vcbatch.cli.logs.lines import Layout, Style, Writer, show
-    from vcbatch.cli.logs.watch import finished, say_why, waits
-    from vcbatch.sdk.logs import follow_job
+    from vcbatch.cli.logs.watch import finished
 
-    job: Json = await api.get(JOBS, asked.name, namespace=namespace)
-    _check(job, asked)
+    if asked.follow:
+        job = await _job(api, namespace, asked.name)
+        if job is not None and not finished(job):
+            _check(job, asked)
+            await _follow(api, job, asked, server=server)
+            return
+    job = await _print_once(api, namespace, asked)
+    if asked.follow and job is not None:
+        await _say_how_it_ended(api, job)
+
+
+async def _job(api: HttpApi, namespace: str, name: str) -> Json | None:
+    """The job; None where it doesn't exist."""
+    try:
+        return await api.get(JOBS, name, namespace=namespace)
+    except ApiError as error:
+        if not error.not_found:
+            raise
+        return None
+
+
+def _style(job: Json, asked: _Asked) -> Style:
+    from vcbatch.cli.logs.lines import Layout, Style
+
     layout = Layout.of(job, tasks=asked.tasks or None, indices=asked.indices, containers=asked.containers or None)
     shown = layout.speakers > 1 if asked.prefix is None else asked.prefix
-    style = Style(layout=layout if shown else None, timestamps=asked.timestamps, terminal=terminal_of(sys.stdout))
+    return Style(layout=layout if shown else None, timestamps=asked.timestamps, terminal=terminal_of(sys.stdout))
+
+
+async def _follow(api: HttpApi, job: Json, asked: _Asked, *, server: str) -> None:
+    """Print the logs until the job has finished, and how it ended."""
+    from vcbatch.cli.logs.lines import Writer, show
+    from vcbatch.cli.logs.watch import say_why
+    from vcbatch.sdk.logs import follow_job
+
     writer = Writer(sys.stdout)
     lines = follow_job(
         api,
-        namespace=namespace,
+        namespace=job["metadata"]["namespace"],
         name=asked.name,
-        follow=asked.follow,
         tail=asked.tail,
         since=asked.since,
         containers=asked.containers or None,
@@ -151,18 +207,66 @@ async def _show(api: HttpApi, namespace: str, asked: _Asked, *, server: str) -> 
         on_trouble=RetryNotice(server, writer.aside),
         on_silence=writer.aside,
     )
-    waiting = asyncio.create_task(say_why(api, job)) if asked.follow and not finished(job) else None
+    waiting = asyncio.create_task(say_why(api, job))
     try:
-        await show(lines, style, writer)
+        await show(lines, _style(job, asked), writer)
     finally:
-        if waiting is not None:
-            waiting.cancel()
-            with suppress(asyncio.CancelledError):
-                await waiting
-    if asked.follow:
-        await _say_how_it_ended(api, job)
-    elif why := waits(job):
-        note(why)
+        waiting.cancel()
+        with suppress(asyncio.CancelledError):
+            await waiting
+    await _say_how_it_ended(api, job)
+
+
+async def _print_once(api: HttpApi, namespace: str, asked: _Asked) -> Json | None:
+    """Print the present logs, and why there are none. Returns the job; None for a deleted one."""
+    from vcbatch.cli.logs.kept import from_kept, other_jobs
+    from vcbatch.cli.logs.lines import Writer, show
+    from vcbatch.cli.logs.silence import why_nothing
+    from vcbatch.cli.logs.watch import waits
+    from vcbatch.sdk.log_sources import NoSuchAttemptError
+    from vcbatch.sdk.past_logs import LogRequest, PastLogs
+
+    request = LogRequest(
+        namespace=namespace, name=asked.name, uid=asked.uid, attempt=asked.attempt, previous=asked.previous,
+        tail=asked.tail, since=asked.since, containers=asked.containers or None, tasks=asked.tasks or None,
+        indices=asked.indices,
+    )  # fmt: skip
+    found = await _job(api, namespace, asked.name)
+    if found is not None and asked.uid in ("", found["metadata"]["uid"]):
+        _check(found, asked)
+    try:
+        past = await PastLogs.open(api, request)
+    except NoSuchAttemptError as error:
+        known = ", ".join(map(str, error.known))
+        hint = f"Attempts with logs: {known}." if known else "No attempt has logs yet."
+        raise CliError(f"job {asked.name} has no logs of that: {error}", hint=hint) from error
+    job = found if past.job_exists else None
+    shown = job if job is not None else from_kept(past)
+    if job is None:
+        _check(shown, asked)
+        if not asked.uid and (others := other_jobs(past)):
+            note(others)
+    writer = Writer(sys.stdout)
+    said: list[str] = []
+
+    def aside(sentence: str) -> None:
+        said.append(sentence)
+        writer.aside(sentence)
+
+    printed = await show(past.lines(aside), _style(shown, asked), writer)
+    waiting = waits(job) if job is not None else ""
+    if printed:
+        if waiting:
+            note(waiting)
+        return job
+    if not said:
+        pods: list[Json] = []
+        if job is not None:
+            selector = f"{names.JOB_NAME}={asked.name}"
+            pods = list((await api.list(PODS, namespace=namespace, label_selector=selector)).items)
+        for sentence in why_nothing(past, {pod["metadata"]["uid"]: pod for pod in pods}, waiting=waiting):
+            note(sentence)
+    return job
 
 
 async def _say_how_it_ended(api: HttpApi, job: Json) -> None:

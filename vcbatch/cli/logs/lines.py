@@ -178,9 +178,10 @@ class Writer:
             self._out.write(text.encode(encoding, "replace").decode(encoding))
 
 
-async def show(lines: AsyncGenerator[LogLine, None], style: Style, writer: Writer, *, new: bool = False) -> None:
+async def show(lines: AsyncGenerator[LogLine, None], style: Style, writer: Writer, *, new: bool = False) -> int:
     """Write all lines, and report restarts on standard error: for a `new` job also where a container's first lines come
-    after a restart."""
+    after a restart. Returns the number of lines."""
+    count = 0
     restarts: dict[tuple[str, int, str], int] = {}
     try:
         async with aclosing(lines) as stream:
@@ -191,5 +192,7 @@ async def show(lines: AsyncGenerator[LogLine, None], style: Style, writer: Write
                     restarts[place] = line.restart
                     writer.aside(style.started_again(line))
                 writer.write(style.line(line))
+                count += 1
     finally:
         writer.flush()
+    return count

@@ -29,6 +29,7 @@ from vcbatch.local.apiserver.decoding import Decoder
 from vcbatch.local.apiserver.deleting import DeleteOptions, Deleter, parse_delete_options
 from vcbatch.local.apiserver.engine import Engine
 from vcbatch.local.apiserver.healthz import health_response
+from vcbatch.local.apiserver.kept_logs import is_kept_logs, kept_logs_response
 from vcbatch.local.apiserver.list_options import ListOptions, parse_list_options
 from vcbatch.local.apiserver.offload import LARGE, LARGE_YAML
 from vcbatch.local.apiserver.operations import StoreOperations
@@ -67,6 +68,7 @@ from vcbatch.local.apiserver.response import (
 )
 from vcbatch.local.apiserver.scale import read_scale, write_scale
 from vcbatch.local.apiserver.writing import Writer
+from vcbatch.local.kubelet.kept_logs import KeptLogs
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -127,6 +129,7 @@ class Handler:
     ) -> None:
         self._health = health
         self.kubelet: PodStreams | None = None
+        self.kept_logs: KeptLogs | None = None
         self.engine = engine
         self.reader = Reader(engine)
         self.writer = Writer(engine)
@@ -155,6 +158,10 @@ class Handler:
         if "/watch/" in request.path:
             request = _as_list(request)
         target = parse_path(request.path)
+        if is_kept_logs(request.path):
+            return await kept_logs_response(
+                self.kept_logs, request.method, request.path, request.query, request.user, self.engine.clock
+            )
         if target is None:
             return self._document(request)
         entry = self.engine.served.at(target.group, target.version, target.plural)

@@ -33,6 +33,7 @@ from vcbatch.local.apiserver.schema import descriptions
 from vcbatch.local.apiserver.subresources.tunnel import TAKE_OVER_EXTENSION, UPGRADE, Tunnel
 from vcbatch.local.apiserver.subresources.websocket import GONE_EXTENSION
 from vcbatch.local.apiserver.tokens import ServiceAccountTokens, TokenRefused
+from vcbatch.local.kubelet.kept_logs import KeptLogs
 
 log = logging.getLogger(__name__)
 
@@ -146,6 +147,7 @@ class EmbeddedServer:
         self._services = services
         self._notices = notices
         self._kubelet = kubelet
+        self._kept_logs: KeptLogs | None = None
         self._kernel: Kernel | None = None
         self._server: uvicorn.Server | None = None
         self._serving: asyncio.Task[None] | None = None
@@ -184,11 +186,13 @@ class EmbeddedServer:
         """The same for a part that webhooks identify by its name: an administrator of that name."""
         return InProcessApi(self.kernel.handler, user=user)
 
-    def connect_kubelet(self, kubelet: PodStreams | None) -> None:
-        """Serve logs of pods from this kubelet, which needs the started server's `api` itself."""
-        self._kubelet = kubelet
+    def connect_kubelet(self, kubelet: PodStreams | None, *, kept_logs: KeptLogs | None = None) -> None:
+        """Serve logs of pods from this kubelet, which needs the started server's `api` itself, and those of deleted
+        pods from `kept_logs`."""
+        self._kubelet, self._kept_logs = kubelet, kept_logs
         if self._kernel:
             self._kernel.handler.kubelet = kubelet
+            self._kernel.handler.kept_logs = kept_logs
 
     async def start(self) -> None:
         self._state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -211,7 +215,7 @@ class EmbeddedServer:
                 tokens=tokens,
                 offload=self._offload,
             )
-            self.connect_kubelet(self._kubelet)
+            self.connect_kubelet(self._kubelet, kept_logs=self._kept_logs)
             await self._kernel.start()
             await self._serve(pki, authenticator, listener)
         except BaseException:

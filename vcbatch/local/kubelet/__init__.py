@@ -17,6 +17,7 @@ from vcbatch.local.kubelet.connections import (
     ConnectionUnavailableError,
     TooManyConnectionsError,
 )
+from vcbatch.local.kubelet.kept_logs import KeptLogs, Retention
 from vcbatch.local.kubelet.kubelet import Kubelet, LogUnavailableError, end_everything, end_record, memory_directory
 from vcbatch.local.kubelet.logs import LogOptions
 from vcbatch.local.kubelet.processes import LocalProcesses, probe
@@ -27,11 +28,13 @@ __all__ = [
     "ConnectionRefusedHereError",
     "ConnectionUnavailableError",
     "Connections",
+    "KeptLogs",
     "Kubelet",
     "KubeletConfig",
     "LogOptions",
     "LogUnavailableError",
     "Mode",
+    "Retention",
     "Sandbox",
     "SandboxUnavailableError",
     "TooManyConnectionsError",

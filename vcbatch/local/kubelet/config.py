@@ -8,6 +8,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from vcbatch.local.kubelet.kept_logs import KeptLogs
 from vcbatch.local.kubelet.sandbox import Mode
 
 INHERITED = (
@@ -66,3 +67,5 @@ class KubeletConfig:
     know is left running."""
     log_max_bytes: int = 10 * 1024 * 1024
     log_max_files: int = 5
+    kept_logs: KeptLogs | None = None
+    """The logs of deleted pods; None for a kubelet that deletes logs with their pods."""

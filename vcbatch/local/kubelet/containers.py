@@ -113,6 +113,8 @@ class Containers:
         self._events.translated(drawn.translations)
         state = self.states.get(name, FRESH)
         began = lifecycle.started(state, Running(started_at=self._node.clock.now()))
+        if self._node.kept_logs is not None:
+            self._node.kept_logs.keep_earlier(self._record, name, at_most=records.KEPT_RUNS - 1)
         run = self._record.new_run(
             name, started_at=self._node.clock.now(), restarts=began.restarts, crashes=began.crashes
         )

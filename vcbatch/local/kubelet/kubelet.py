@@ -49,6 +49,9 @@ from vcbatch.local.kubelet.worker import PodWorker
 Json = dict[str, Any]
 log = logging.getLogger(__name__)
 
+_LOGS_PAUSE_SECONDS = 60.0
+_LOGS_CHECK_SECONDS = 600.0
+"""Seconds between two checks of the age of kept logs, while none are added."""
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108
 
 
@@ -96,6 +99,8 @@ class Kubelet:
     async def run(self, stop: asyncio.Event) -> None:
         """Register the Node and run its pods until `stop` is set; then terminate them all and report that."""
         self._config.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self._config.kept_logs is not None:
+            self._config.kept_logs.open()
         node, registration = await self._assemble()
         self._node = node
         pods = self._informer(PODS, self._on_pod, field_selector=f"spec.nodeName={self._config.node_name}")
@@ -108,6 +113,7 @@ class Kubelet:
                 ("pods", pods.run),
                 ("heartbeat", registration.run),
                 ("memory limits", self._watch_memory),
+                ("kept logs", self._tend_logs),
                 ("logins", Logins(self._config.root, peers=self._workers.values, background=self._background).run),
             ):
                 self._background.keep(f"kubelet: {name}", work)
@@ -193,6 +199,7 @@ class Kubelet:
             starts=asyncio.Semaphore(config.concurrent_starts),
             allocatable=capacity,
             memory_directory=memory_directory(config.root),
+            kept_logs=config.kept_logs,
         )
         registration = node_.NodeRegistration(
             api=api,
@@ -235,7 +242,10 @@ class Kubelet:
                 continue
             await end_record(record, self._processes)
             shutil.rmtree(self._node.memory_directory / record.path.name, ignore_errors=True)
-            record.remove()
+            if self._config.kept_logs is not None:
+                self._config.kept_logs.keep(record)
+            else:
+                record.remove()
         groups = {worker.group for worker in self._workers.values()}
         self._node.ports.retain(groups | {pod.group for pod in self.unaccounted})
 
@@ -307,6 +317,18 @@ class Kubelet:
             for worker in limited:
                 await worker.containers.kill_out_of_memory()
             await self._clock.sleep(self._config.memory_check_seconds)
+
+    async def _tend_logs(self) -> None:
+        """Keep the logs of deleted pods within their retention."""
+        kept = self._config.kept_logs
+        checked: float | None = None
+        while True:
+            now = self._clock.monotonic()
+            if kept is not None and (kept.dirty or checked is None or now - checked >= _LOGS_CHECK_SECONDS):
+                checked = now
+                kept.keep_waiting()
+                await asyncio.to_thread(kept.prune, self._clock.now())
+            await self._clock.sleep(_LOGS_PAUSE_SECONDS)
 
     # Stop -------------------------------------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from vcbatch.local.kubelet.devices import DeviceTable
 from vcbatch.local.kubelet.events import EventRecorder
 from vcbatch.local.kubelet.hosts import HostsFiles
 from vcbatch.local.kubelet.informer import Informer
+from vcbatch.local.kubelet.kept_logs import KeptLogs
 from vcbatch.local.kubelet.ports import PortTable
 from vcbatch.local.kubelet.sandbox import Sandbox
 from vcbatch.local.kubelet.volumes import bound_volume, config_map_contents, secret_contents, volume_path
@@ -99,4 +100,5 @@ class NodeServices:
     allocatable: Mapping[str, str]
     memory_directory: Path
     background: Background
+    kept_logs: KeptLogs | None = None
     host_ip: str = "127.0.0.1"

@@ -64,6 +64,9 @@ class Provision:
         self._facts = self._record.read_facts()
         if self._facts is None:
             return False
+        if self._node.kept_logs is not None:
+            with contextlib.suppress(OSError):  # a kubelet that kept no logs may have written the record
+                self._node.kept_logs.note_origin(self._record, pod)
         if not over:
             self._node.devices.restore(self._facts.uid, self._facts.allotment)
             self._node.hosts.join(pod, self._record.hosts_file, wanted=self._facts.address)
@@ -88,6 +91,8 @@ class Provision:
                 allotment=allotment,
             )
             self._record.write_facts(facts)
+            if self._node.kept_logs is not None:
+                self._node.kept_logs.note_origin(self._record, pod)
         except OSError:
             # Not recorded, so not allocated: another kubelet could not release it.
             self._node.hosts.leave(metadata["uid"])

@@ -255,8 +255,15 @@ class PodWorker:
         if self.containers.live:
             return False
         self._given.release(self.pod["metadata"]["uid"])
-        self._record.remove()
+        self._remove_record()
         return True
+
+    def _remove_record(self) -> None:
+        """Remove the record of the deleted pod; the logs of a job's pod are kept."""
+        if self._node.kept_logs is not None:
+            self._node.kept_logs.keep(self._record)
+        else:
+            self._record.remove()
 
     async def _say_goodbye(self) -> bool:
         """Everything has ended and is reported: let the API server remove the pod."""
@@ -269,7 +276,7 @@ class PodWorker:
             if not error.not_found and not error.conflict:
                 self._retry.soon()
                 return False
-        self._record.remove()
+        self._remove_record()
         return True
 
     # Status ----------------------------------------------------------------------------------------------------------

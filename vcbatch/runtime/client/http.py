@@ -23,6 +23,7 @@ from vcbatch.interfaces.api import ApiError, WatchEvent
 from vcbatch.interfaces.clock import Clock
 from vcbatch.interfaces.random import Random
 from vcbatch.runtime.client import wire
+from vcbatch.runtime.client.kept_logs import KeptRun, log_path
 from vcbatch.runtime.client.kubeconfig import Connection
 from vcbatch.runtime.client.rest import (
     MAX_REFUSAL,
@@ -161,6 +162,28 @@ class HttpApi(RestApi):
             path, query=query, silence=silence, longest=_MAX_LOG_LINE, cut=True, on_unfinished=on_unfinished
         )
         async with aclosing(lines):
+            async for line in lines:
+                yield line
+
+    async def kept_log_lines(
+        self,
+        run: KeptRun,
+        *,
+        namespace: str,
+        job: str,
+        tail: int | None = None,
+        since: datetime | None = None,
+    ) -> AsyncIterator[bytes]:
+        """The lines of the log of a deleted pod, with their times; `tail` and `since` as in `log_lines`. Raises
+        `ApiError`, with code 410 where the log was removed."""
+        asked = {
+            "timestamps": "true",
+            "tailLines": "" if tail is None else str(tail),
+            "sinceTime": "" if since is None else format_time(since),
+        }
+        query = {key: value for key, value in asked.items() if value}
+        path, silence = log_path(namespace, job, run), self._limits.request_timeout
+        async with aclosing(self._stream(path, query=query, silence=silence, longest=_MAX_LOG_LINE, cut=True)) as lines:
             async for line in lines:
                 yield line
 

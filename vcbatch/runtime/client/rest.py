@@ -19,6 +19,7 @@ from vcbatch.interfaces.api import ApiError, Json, Listing, PatchKind
 from vcbatch.interfaces.clock import Clock
 from vcbatch.interfaces.random import Random
 from vcbatch.runtime.client import wire
+from vcbatch.runtime.client.kept_logs import KeptLogs, logs_path
 from vcbatch.runtime.client.kubeconfig import Connection
 
 T = TypeVar("T")
@@ -195,6 +196,19 @@ class RestApi(ABC):
                 raise
             return failing
         return ()
+
+    async def kept_logs(self, job: str, *, namespace: str) -> KeptLogs:
+        """The kept logs of deleted pods of all jobs of this name. A server without them isn't `supported`."""
+        for part in (namespace, job):
+            _path(PODS, namespace, part)
+        try:
+            data = await self._request("GET", logs_path(namespace, job), retry=True)
+        except ApiError as error:
+            if error.code in (403, 404, 405):  # an ordinary user may get no unknown path of a cluster
+                return KeptLogs(supported=False)
+            raise
+        with _decoding(f"the list of logs of {job}"):
+            return wire.decoder(KeptLogs).decode(data)
 
     async def discovered(self, resources: Sequence[Resource]) -> Sequence[Resource]:
         """Those of them that the server's discovery lists: in `/apis`, and in the list of their group and version."""

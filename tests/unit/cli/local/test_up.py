@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,8 @@ def all_said(folder: Path) -> LocalOptions:
         inherit_owner_annotations=False,
         record_cycles=folder / "cycles",
         listen_address=Address("::1", 9100),
+        log_retention=timedelta(hours=12),
+        log_retention_size=5 * 1024**2,
     )
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -44,7 +45,11 @@ from vcbatch.cli.resources.sections import (
     width_of,
 )
 from vcbatch.core.waiting import gang_of
-from vcbatch.interfaces.api import Api
+from vcbatch.interfaces.api import Api, ApiError
+from vcbatch.runtime.client.kept_logs import KeptLogs
+
+if TYPE_CHECKING:
+    from vcbatch.runtime.client.rest import RestApi
 
 Json = dict[str, Any]
 
@@ -64,6 +69,7 @@ class JobScreen:
     gang_known: bool = True
     pods: Sequence[Json] = ()
     events: Sequence[Json] = ()
+    kept: KeptLogs | None = None
 
 
 @click.command("describe")
@@ -80,7 +86,10 @@ def command(name: str, access: Access) -> int:
         pods = owned_by(await within_reach(api, PODS, namespace=access.namespace, label_selector=selector), uid_of(job))
         group = groups[0] if groups else None
         events = await events_of(api, job, *(groups or ()))
-        return JobScreen(job=job, pod_group=group, gang_known=groups is not None, pods=pods, events=events)
+        kept: KeptLogs | None = None
+        with suppress(ApiError):
+            kept = await cast("RestApi", api).kept_logs(name, namespace=access.namespace)
+        return JobScreen(job=job, pod_group=group, gang_known=groups is not None, pods=pods, events=events, kept=kept)
 
     say(described(access.once(fetch), terminal_of(), now=access.now(), complete=access.repeat))
     return 0
@@ -128,6 +137,18 @@ def _facts(screen: JobScreen, now: datetime, complete: Callable[[str], str]) -> 
     annotations.pop(names.LAST_APPLIED, None)
     yield "Annotations", labels_text(annotations)
     yield "UID", uid_of(job)
+    yield "Kept logs", _kept_text(screen)
+
+
+def _kept_text(screen: JobScreen) -> str:
+    """Where the logs of the job's deleted pods are, and of which attempts; "" without any."""
+    runs = [run for run in screen.kept.runs if run.job_uid == uid_of(screen.job)] if screen.kept is not None else []
+    if screen.kept is None or not runs:
+        return ""
+    attempts = sorted({run.attempt for run in runs})
+    listed = f"attempt {attempts[0]}" if len(attempts) == 1 else f"attempts {', '.join(map(str, attempts))}"
+    removed = " (some were removed)" if any(run.removed for run in runs) else ""
+    return f"{listed} in {screen.kept.directory}/{uid_of(screen.job)}{removed}"
 
 
 def _maker(job: Json) -> str:

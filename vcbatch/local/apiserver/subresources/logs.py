@@ -19,7 +19,7 @@ _OPENING_SECONDS = 0.05
 
 async def read_log(request: HandlerRequest) -> Reply:
     """GET pods/NAME/log: the part of one container's log that the query selects."""
-    options = _options(request.query)
+    options = log_options(request.query)
     pod = request.operations.get(PODS, request.ctx.namespace, request.name)
     container = choose_container(pod, _last(request.query, "container") or "")
     if not dig(pod, "spec", "nodeName"):
@@ -78,7 +78,8 @@ def _number(query: Mapping[str, Sequence[str]], key: str) -> int | None:
     return go_integer(text)
 
 
-def _options(query: Mapping[str, Sequence[str]]) -> LogOptions:
+def log_options(query: Mapping[str, Sequence[str]]) -> LogOptions:
+    """The options of a log in a query. Raises 400 and 422 for invalid ones."""
     tail, limit = _number(query, "tailLines"), _number(query, "limitBytes")
     seconds, time_text = _number(query, "sinceSeconds"), _last(query, "sinceTime")
     found: list[FieldError] = []
