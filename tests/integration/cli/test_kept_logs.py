@@ -62,8 +62,9 @@ def test_each_attempt_of_a_suspended_and_resumed_job_keeps_its_log(shell: Shell)
     assert shell.run("job", "logs", "--previous", "resumed").out == "run 0\n"
     assert shell.run("job", "logs", "--attempt", "1", "resumed").out == "run 0\n"
     assert shell.run("job", "logs", "--attempt", "2", "resumed").out == "run 1\n"
-    (shown,) = [line for line in shell.run("job", "describe", "resumed").out.splitlines() if "Kept logs" in line]
-    assert "attempt 1 in /" in shown
+    described = shell.run("job", "describe", "resumed").out
+    assert "Kept logs: attempt 1 in /" in " ".join(described.split())
+    assert "/logs/default/resumed/" in described
     none = shell.run("job", "logs", "--attempt", "3", "resumed")
     assert none.code == 1
     assert "there is no attempt 3\nAttempts with logs: 1, 2." in none.err
@@ -132,6 +133,21 @@ def test_logs_survive_a_killed_server_once_each(tmp_path: Path) -> None:
         assert shell.run("job", "logs", "gang").out.count("said") == 8
         left = [path.name for path in (program.state / "kubelet" / "pods").iterdir()]
         until(lambda: not list((program.state / "kubelet" / "pods").iterdir()), str(left)[:0])
+
+
+def test_a_command_that_follows_a_job_ends_with_the_local_server(tmp_path: Path) -> None:
+    with RunningVcbatch(tmp_path) as program:
+        shell = Shell(program, tmp_path)
+        running = shell.start("run", "--name", "left", "--", "sh", "-c", "echo said; sleep 600")
+        until(lambda: shell.run("job", "logs", "left").out)
+        following = shell.start("job", "logs", "-f", "left")
+        assert following.stdout is not None
+        assert following.stdout.readline() == "said\n"
+        program.down()
+        for command in (running, following):
+            _, err = command.communicate(timeout=PATIENCE)
+            assert command.returncode == 1
+            assert f"error: the local server of {program.state} has ended" in err, err
 
 
 def test_a_server_can_keep_no_logs(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 from collections.abc import AsyncGenerator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import click
@@ -13,9 +13,9 @@ import pytest
 
 from vcbatch.cli.base.terminal import Terminal
 from vcbatch.cli.logs.command import IndicesType
-from vcbatch.cli.logs.lines import Layout, Style, Writer, show
+from vcbatch.cli.logs.lines import Layout, ProgressLine, Style, Writer, show
 from vcbatch.cli.logs.watch import Waits, waits
-from vcbatch.cli.run.progress import StatusLine
+from vcbatch.cli.run.progress import StatusLine, standing
 from vcbatch.sdk.logs import LogLine
 
 Json = dict[str, Any]
@@ -242,3 +242,29 @@ def test_indices() -> None:
     for wrong in ("", "a", "3-1", "-1", "1,", "1-2-3", "9999999"):
         with pytest.raises(click.BadParameter):
             kind.convert(wrong, None, None)
+
+
+def test_a_progress_bar_is_redrawn_at_a_bounded_rate_and_removed_for_lines() -> None:
+    out, times = io.StringIO(), iter([0.0, 0.05, 0.2])
+    style = Style(layout=layout(job(("worker", 2))), terminal=Terminal(width=20))
+    progress = ProgressLine(out, style, clock=lambda: next(times))
+    for percent in ("10%", "20%", "30%"):
+        progress.draw(line(f"{percent}|##########", index=1))
+    assert out.getvalue() == "\r\x1b[Kworker/1 10%|#####…\r\x1b[Kworker/1 30%|#####…"
+    progress.clear()
+    progress.clear()
+    assert out.getvalue().count("\r\x1b[K") == 3
+
+
+def test_a_progress_bar_is_not_drawn_into_a_file() -> None:
+    out = io.StringIO()
+    progress = ProgressLine(out, Style(terminal=Terminal(width=None)))
+    progress.draw(line("10%"))
+    progress.clear()
+    assert (out.getvalue(), progress.on_screen) == ("", False)
+
+
+def test_the_status_line_says_how_long_the_server_is_unreachable() -> None:
+    now = datetime(2026, 6, 1, 12, 0, 0, tzinfo=UTC)
+    shown = standing(job(("w", 1), phase="Running"), now=now, lost_at=now - timedelta(seconds=20))
+    assert shown.startswith("train  disconnected 20s ago  last known: Running")

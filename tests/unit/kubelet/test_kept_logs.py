@@ -18,7 +18,7 @@ from vcbatch.local.kubelet.supervisor import reserved
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def pod(uid: str, /, *, retry: int = 0, index: int = 0, **owner: Any) -> dict[str, Any]:
+def pod(uid: str, *, retry: int = 0, index: int = 0, owner: dict[str, str] | None = None) -> dict[str, Any]:
     reference = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "train", "uid": "j1"}
     return {
         "metadata": {
@@ -27,7 +27,7 @@ def pod(uid: str, /, *, retry: int = 0, index: int = 0, **owner: Any) -> dict[st
             "uid": uid,
             "labels": {"volcano.sh/task-spec": "worker", "volcano.sh/task-index": str(index)},
             "annotations": {"volcano.sh/job-retry-count": str(retry), "volcano.sh/job-version": str(2 * retry)},
-            "ownerReferences": [{**reference, "controller": True, **owner}],
+            "ownerReferences": [{**reference, "controller": True, **(owner or {})}],
         },
         "spec": {"containers": [{"name": "main"}]},
     }
@@ -79,7 +79,7 @@ def test_a_pod_that_is_not_of_a_job_leaves_nothing(tmp_path: Path, owner: dict[s
     disk = Disk(tmp_path)
     record = PodRecord(disk.root / "pods" / "u1")
     record.create()
-    disk.kept.note_origin(record, pod("u1", **owner))
+    disk.kept.note_origin(record, pod("u1", owner=owner))
     record.new_run("main", started_at=NOW, restarts=0, crashes=0)
     disk.kept.keep(record)
     assert not record.path.exists()

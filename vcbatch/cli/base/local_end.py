@@ -21,9 +21,7 @@ class LocalEnd:
     """A check for each failed request of a command that follows a job. Without a `state` directory, which is that of a
     server elsewhere, it never ends the command."""
 
-    def __init__(
-        self, state: StateDir | None, *, follow_up: str, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, state: StateDir | None, *, follow_up: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._state = state
         self._follow_up = follow_up
         self._clock = clock

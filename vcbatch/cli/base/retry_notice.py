@@ -15,17 +15,26 @@ _QUIET_SECONDS: Final = 60.0
 
 
 class RetryNotice:
-    """Reports at intervals that the server doesn't respond and that the request is retried."""
+    """Reports at intervals that the server doesn't respond and that the request is retried. `ended` is called first; it
+    raises where retrying is useless."""
 
     def __init__(
-        self, server: str, report: Callable[[str], None] = note, *, clock: Callable[[], float] = time.monotonic
+        self,
+        server: str,
+        report: Callable[[str], None] = note,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        ended: Callable[[ApiError], None] | None = None,
     ) -> None:
         self._server = server
         self._report = report
         self._clock = clock
+        self._ended = ended
         self._reported_at: float | None = None
 
     def __call__(self, error: ApiError) -> None:
+        if self._ended is not None:
+            self._ended(error)
         now = self._clock()
         if self._reported_at is None or now - self._reported_at >= _QUIET_SECONDS:
             self._reported_at = now

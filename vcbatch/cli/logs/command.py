@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from vcbatch.runtime.client.http import HttpApi
 
 Json = dict[str, Any]
+Notice = Callable[[Callable[[str], None]], RetryNotice]
 
 
 class IndicesType(click.ParamType):
@@ -148,22 +151,25 @@ def command(
         previous=previous,
         uid=uid,
     )
+    from vcbatch.cli.base.local_end import LocalEnd, local_state
     from vcbatch.cli.base.reader import while_read
     from vcbatch.sdk.logs import MAX_STREAMS
 
     server = access.connection().server
-    access.streaming(lambda api: while_read(_show(api, access.namespace, asked, server=server)), streams=MAX_STREAMS)
+    ended = LocalEnd(local_state(access.kubeconfig, server), follow_up=access.repeat(f"vcbatch job logs -f {name}"))
+    notice = partial(RetryNotice, server, ended=ended)
+    access.streaming(lambda api: while_read(_show(api, access.namespace, asked, notice)), streams=MAX_STREAMS)
     return 0
 
 
-async def _show(api: HttpApi, namespace: str, asked: _Asked, *, server: str) -> None:
+async def _show(api: HttpApi, namespace: str, asked: _Asked, notice: Notice) -> None:
     from vcbatch.cli.logs.watch import finished
 
     if asked.follow:
         job = await _job(api, namespace, asked.name)
         if job is not None and not finished(job):
             _check(job, asked)
-            await _follow(api, job, asked, server=server)
+            await _follow(api, job, asked, notice)
             return
     job = await _print_once(api, namespace, asked)
     if asked.follow and job is not None:
@@ -188,13 +194,15 @@ def _style(job: Json, asked: _Asked) -> Style:
     return Style(layout=layout if shown else None, timestamps=asked.timestamps, terminal=terminal_of(sys.stdout))
 
 
-async def _follow(api: HttpApi, job: Json, asked: _Asked, *, server: str) -> None:
+async def _follow(api: HttpApi, job: Json, asked: _Asked, notice: Notice) -> None:
     """Print the logs until the job has finished, and how it ended."""
-    from vcbatch.cli.logs.lines import Writer, show
+    from vcbatch.cli.logs.lines import ProgressLine, Writer, show
     from vcbatch.cli.logs.watch import say_why
     from vcbatch.sdk.logs import follow_job
 
-    writer = Writer(sys.stdout)
+    style = _style(job, asked)
+    progress = ProgressLine(sys.stdout, style)
+    writer = Writer(sys.stdout, before=progress.clear)
     lines = follow_job(
         api,
         namespace=job["metadata"]["namespace"],
@@ -204,13 +212,15 @@ async def _follow(api: HttpApi, job: Json, asked: _Asked, *, server: str) -> Non
         containers=asked.containers or None,
         tasks=asked.tasks or None,
         indices=asked.indices,
-        on_trouble=RetryNotice(server, writer.aside),
+        on_trouble=notice(writer.aside),
         on_silence=writer.aside,
+        on_unfinished=progress.draw if progress.on_screen else None,
     )
     waiting = asyncio.create_task(say_why(api, job))
     try:
-        await show(lines, _style(job, asked), writer)
+        await show(lines, style, writer)
     finally:
+        progress.clear()
         waiting.cancel()
         with suppress(asyncio.CancelledError):
             await waiting

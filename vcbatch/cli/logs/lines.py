@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from vcbatch.api.loose import part
 from vcbatch.api.timestamps import format_micro_time
 from vcbatch.cli.base.fields import number, objects, text
 from vcbatch.cli.base.output import note
-from vcbatch.cli.base.terminal import Terminal, cells
+from vcbatch.cli.base.terminal import Terminal, cells, clean, cut
 from vcbatch.sdk.logs import LogLine
 
 Json = Mapping[str, Any]
@@ -97,6 +98,7 @@ def _prefix(layout: Layout, terminal: Terminal, task: str, index: int, container
 
 
 _BATCH: Final = 64 * 1024
+_REDRAW_SECONDS: Final = 0.1
 _PAUSE: Final = 0.05
 """Maximum delay in seconds of a line that waits for a batch."""
 
@@ -176,6 +178,41 @@ class Writer:
         except UnicodeEncodeError:
             encoding = self._out.encoding
             self._out.write(text.encode(encoding, "replace").decode(encoding))
+
+
+class ProgressLine:
+    """The present text of a line that a program redraws with carriage returns, such as a progress bar, at the end of
+    the output; of several pods, the one that was redrawn last. Draws nothing where the output isn't a terminal."""
+
+    def __init__(self, out: TextIO, style: Style, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._out = out
+        self._style = style
+        self._clock = clock
+        self._drawn_at: float | None = None
+        self._shown = False
+
+    @property
+    def on_screen(self) -> bool:
+        return self._style.terminal.width is not None
+
+    def draw(self, line: LogLine) -> None:
+        """Replace the text, at most every `_REDRAW_SECONDS`."""
+        now = self._clock()
+        if not self.on_screen or (self._drawn_at is not None and now - self._drawn_at < _REDRAW_SECONDS):
+            return
+        self._drawn_at = now
+        prefix = f"{line.task}/{line.index} " if self._style.layout is not None else ""
+        # One cell is left free: a full line would wrap on some terminals.
+        self._out.write(f"\r\x1b[K{cut(prefix + clean(line.text), (self._style.terminal.width or 80) - 1)}")
+        self._out.flush()
+        self._shown = True
+
+    def clear(self) -> None:
+        """Remove the text: other output follows, or the line has ended."""
+        if self._shown:
+            self._out.write("\r\x1b[K")
+            self._out.flush()
+            self._shown = False
 
 
 async def show(lines: AsyncGenerator[LogLine, None], style: Style, writer: Writer, *, new: bool = False) -> int:

@@ -12,7 +12,7 @@ from vcbatch.api.resources import JOBS
 from vcbatch.cli.base.fields import text
 from vcbatch.cli.base.output import note
 from vcbatch.cli.resources.kinds import job_phase, job_why
-from vcbatch.interfaces.api import Api
+from vcbatch.interfaces.api import Api, ApiError
 from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.random import SystemRandom
 from vcbatch.sdk.watching import changes
@@ -20,8 +20,15 @@ from vcbatch.sdk.watching import changes
 Json = dict[str, Any]
 
 
-async def follow_status(api: Api, job: Json, report: Callable[[Json | None], None]) -> None:
-    """Report each state of the job until it has finished or is deleted; None for a deletion."""
+async def follow_status(
+    api: Api,
+    job: Json,
+    report: Callable[[Json | None], None],
+    *,
+    on_trouble: Callable[[ApiError], None] | None = None,
+) -> None:
+    """Report each state of the job until it has finished or is deleted; None for a deletion. `on_trouble` is called for
+    failed retries."""
     metadata = job["metadata"]
     batches = changes(
         api,
@@ -30,6 +37,7 @@ async def follow_status(api: Api, job: Json, report: Callable[[Json | None], Non
         field_selector=f"metadata.name={metadata['name']}",
         clock=SystemClock(),
         random=SystemRandom(),
+        on_trouble=on_trouble,
     )
     first = True
     async with aclosing(batches) as stream:

@@ -149,11 +149,19 @@ def command(
         return 0
     note(submitted)
     server = access.connection().server
+    from vcbatch.cli.base.local_end import LocalEnd, local_state
     from vcbatch.cli.run.follow import follow
     from vcbatch.sdk.logs import MAX_STREAMS
 
     return access.streaming(
-        lambda api: follow(api, created, next_commands=next_commands, server=server), streams=MAX_STREAMS
+        lambda api: follow(
+            api,
+            created,
+            next_commands=next_commands,
+            server=server,
+            ended=LocalEnd(local_state(access.kubeconfig, server), follow_up=next_commands.logs),
+        ),
+        streams=MAX_STREAMS,
     )
 
 

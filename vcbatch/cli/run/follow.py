@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -35,6 +36,8 @@ Json = dict[str, Any]
 INTERRUPTED: Final = 130
 _INTERVAL: Final = 0.5
 """Seconds between two updates of the status line."""
+_PROBE_SECONDS: Final = 1.0
+"""Seconds between two requests to a server that didn't respond."""
 
 
 class Choice(StrEnum):
@@ -45,10 +48,13 @@ class Choice(StrEnum):
     GO_ON = "go on"
 
 
-async def follow(api: HttpApi, job: Json, *, next_commands: NextCommands, server: str) -> int:
+async def follow(
+    api: HttpApi, job: Json, *, next_commands: NextCommands, server: str, ended: Callable[[ApiError], None]
+) -> int:
     """Print the job's log until it ends; returns the exit code of `vcbatch run`. On the first Ctrl-C the user can
-    choose what happens to the job; without a terminal, and on the second one, the job keeps running."""
-    following = _Following(api, job, next_commands, server)
+    choose what happens to the job; without a terminal, and on the second one, the job keeps running. `ended` is called
+    for each failed retry, and raises where the server won't come back."""
+    following = _Following(api, job, next_commands, server, ended)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, following.interrupt, number)
@@ -72,7 +78,9 @@ class NextCommands:
 
 
 class _Following:
-    def __init__(self, api: HttpApi, job: Json, next_commands: NextCommands, server: str) -> None:
+    def __init__(
+        self, api: HttpApi, job: Json, next_commands: NextCommands, server: str, ended: Callable[[ApiError], None]
+    ) -> None:
         self._api = api
         self._job = job
         self._name: str = job["metadata"]["name"]
@@ -86,7 +94,9 @@ class _Following:
         self._asks = sys.stdin.isatty() and sys.stderr.isatty()
         self.status_line = StatusLine(sys.stderr, terminal_of(sys.stderr))
         self._writer = Writer(sys.stdout, before=self._clear_status_line, after=self.status_line.draw)
-        self._retry_notice = RetryNotice(server, self._writer.aside)
+        self._retry_notice = RetryNotice(server, self._writer.aside, ended=ended)
+        self._lost_at: datetime | None = None
+        self._probing: asyncio.Task[None] | None = None
 
     def interrupt(self, number: int) -> None:
         self._signals.append(number)
@@ -108,13 +118,14 @@ class _Following:
             raise
         finally:
             self._waits.close()
-            for task in (ended, drawing):
+            tasks = [task for task in (ended, drawing, self._probing) if task is not None]
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(ended, drawing, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _watch(self) -> None:
         tasks = [
-            asyncio.create_task(follow_status(self._api, self._job, self._report)),
+            asyncio.create_task(follow_status(self._api, self._job, self._report, on_trouble=self._trouble)),
             asyncio.create_task(self._show_log()),
         ]
         try:
@@ -206,11 +217,28 @@ class _Following:
         self._job = job
         if self.status_line.off_screen:
             self._waits.update(job)
-        self.status_line.say(standing(job, now=datetime.now(UTC)))
+        self._say_standing()
+
+    def _say_standing(self) -> None:
+        self.status_line.say(standing(self._job, now=datetime.now(UTC), lost_at=self._lost_at))
+
+    def _trouble(self, error: ApiError) -> None:
+        """The server doesn't respond: the status line says so until it does."""
+        self._retry_notice(error)
+        if self._lost_at is None:
+            self._lost_at = datetime.now(UTC)
+            self._probing = asyncio.create_task(self._until_reached())
+
+    async def _until_reached(self) -> None:
+        while self._lost_at is not None:
+            await asyncio.sleep(_PROBE_SECONDS)
+            with suppress(ApiError):
+                await self._api.version()
+                self._lost_at = None
 
     async def _draw(self) -> None:
         while True:
-            self.status_line.say(standing(self._job, now=datetime.now(UTC)))
+            self._say_standing()
             await asyncio.sleep(_INTERVAL)
 
     async def _show_log(self) -> None:
@@ -222,7 +250,7 @@ class _Following:
                 self._api,
                 namespace=self._namespace,
                 name=self._name,
-                on_trouble=self._retry_notice,
+                on_trouble=self._trouble,
                 on_silence=self._writer.aside,
                 on_unfinished=lambda line: self.status_line.progress(
                     str(line) if style.layout is not None else line.text

@@ -17,10 +17,14 @@ _WHEEL: Final = ("⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", 
 _PLAIN_WHEEL: Final = ("|", "/", "-", "\\")
 
 
-def standing(job: Json, *, now: datetime) -> str:
-    """The status of the job: its name, phase, pods and age, the number of restarts, and why it is pending."""
+def standing(job: Json, *, now: datetime, lost_at: datetime | None = None) -> str:
+    """The status of the job: its name, phase, pods and age, the number of restarts, and why it is pending. While the
+    server doesn't respond, since `lost_at`: how long, and the last known phase and pods."""
     created = moment(job, "metadata", "creationTimestamp")
     parts = [text(job, "metadata", "name"), job_phase(job), f"{job_pods(job)} pods"]
+    if lost_at is not None:
+        ago = human(max(now - lost_at, timedelta()))
+        return f"{parts[0]}  disconnected {ago} ago  last known: {job_phase(job)}, {parts[2]}"
     if created is not None:
         parts.append(human(max(now - created, timedelta())))
     if restarts := job_restarts(job):
