@@ -21,6 +21,7 @@ import logging
 import os
 import re
 import shutil
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
@@ -44,7 +45,6 @@ _REMOVED = "removed.json"
 _OWN_FILES = ("run.json", reserved.EXIT)
 _SAFE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9._-]{0,251}[a-zA-Z0-9])?")
 _JOB_GROUP = "batch.volcano.sh/"
-_TRIES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +138,7 @@ class KeptLogs:
         self.dirty = True
         """Whether logs were added since the last `prune`."""
         self._waiting = waiting
+        self._changing = threading.Lock()  # `prune` runs in another thread
 
     def open(self) -> None:
         """Create the directories. Raises `OSError`."""
@@ -209,17 +210,12 @@ class KeptLogs:
         """Move the directory of one run. Raises `OSError`; it is still at `source` then."""
         directory = self._pod_directory(origin)
         target = directory / container / str(run)
-        for attempt in range(_TRIES):
-            try:
-                target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                if not (directory / _POD).exists():
-                    replace_file(directory / _POD, json.dumps(asdict(origin)).encode(), durable=False)
-                source.rename(target)
-                self.dirty = True
-                break
-            except FileNotFoundError:  # `prune` has removed an empty directory meanwhile
-                if attempt == _TRIES - 1:
-                    raise
+        with self._changing:
+            target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not (directory / _POD).exists():
+                replace_file(directory / _POD, json.dumps(asdict(origin)).encode(), durable=False)
+            source.rename(target)
+            self.dirty = True
         for path in target.iterdir():
             if not _is_log(path) and path.name not in _OWN_FILES:
                 _remove(path)  # such as its termination message, which is in the status of the pod
@@ -264,7 +260,16 @@ class KeptLogs:
             else:
                 continue
             left -= kept.size
-        _remove_empty(self.root)
+        self._remove_empty()
+
+    def _remove_empty(self) -> None:
+        """Remove the directories of pods without runs, and the empty ones above them."""
+        for directory, _, _ in os.walk(self.root, topdown=False):
+            path = Path(directory)
+            with self._changing, contextlib.suppress(OSError):
+                if path != self.root and {one.name for one in path.iterdir()} <= {_POD}:
+                    (path / _POD).unlink(missing_ok=True)
+                    path.rmdir()
 
     def clear(self) -> None:
         """Remove all kept logs."""
@@ -320,17 +325,6 @@ def _forget(path: Path, why: str) -> None:
     for file in path.iterdir():
         if _is_log(file):
             _remove(file)
-
-
-def _remove_empty(root: Path) -> None:
-    """Remove the directories of pods without runs, and the empty ones above them."""
-    for directory, subdirectories, files in os.walk(root, topdown=False):
-        if directory == str(root) or any(Path(directory, name).is_dir() for name in subdirectories):
-            continue
-        with contextlib.suppress(OSError):
-            if files == [_POD]:
-                Path(directory, _POD).unlink()
-            Path(directory).rmdir()
 
 
 def _numbered(directory: Path) -> list[Path]:
