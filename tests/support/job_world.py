@@ -19,6 +19,7 @@ import msgspec
 from vcbatch.api import names
 from vcbatch.api.command import Command
 from vcbatch.api.defaults import default_job
+from vcbatch.api.job import JobPhase
 from vcbatch.api.pod import Pod
 from vcbatch.api.pod_references import Reference
 from vcbatch.api.podgroup import PodGroup
@@ -26,7 +27,17 @@ from vcbatch.api.queue import Queue
 from vcbatch.api.resources import COMMANDS, JOBS, PERSISTENTVOLUMECLAIMS, PODGROUPS, PODS, QUEUES, Resource
 from vcbatch.api.storage import Claim
 from vcbatch.api.timestamps import format_time
-from vcbatch.core.job import JobView, decide, read_job, wanted_children, wanted_claims, wanted_references
+from vcbatch.core.job import (
+    JobView,
+    OtherJobs,
+    awaits,
+    decide,
+    other_jobs,
+    read_job,
+    wanted_children,
+    wanted_claims,
+    wanted_references,
+)
 from vcbatch.core.machine import Create, Decision, Delete, Emit, Ensure, Mark, WriteStatus, strip_unchanged
 
 Json = dict[str, Any]
@@ -82,6 +93,8 @@ class World:
     writes: int = 0
     status_history: list[Json] = field(default_factory=list)
     priority_classes: dict[str, int] = field(default_factory=dict)
+    last_phases: dict[str, JobPhase] = field(default_factory=dict)
+    """The last phases of deleted jobs by UID, as far as the controller has seen them."""
     absent: set[Reference] = field(default_factory=set)
     """Missing objects that pods may refer to; all others exist."""
     lets_in: bool = True
@@ -193,6 +206,8 @@ class World:
             absent=[one for one in wanted_references(job, wanted) if one in self.absent],
             queue=Queue.parse(queue) if queue else None,
             priority_classes=self.priority_classes,
+            others=OtherJobs(other_jobs(job, lambda name: self.objects.get((JOBS, name))), self.last_phases),
+            awaited=any(awaits(other, name=job.name, uid=job.uid) for other in self.all(JOBS)),
             refusal=self.refusal,
             claim_refusal=self.claim_refusal,
             child_refusal=self.child_refusal,

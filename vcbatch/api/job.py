@@ -173,6 +173,15 @@ class DelayedPolicy(Model):
     since: str | None = None
 
 
+class SeenDependency(Model):
+    """What the controller has seen of a job that this one depends on. `outcome` is the phase in which that job ended,
+    or `Deleted` where it was deleted before its end was seen; empty while it hasn't ended."""
+
+    name: str = ""
+    uid: str = ""
+    outcome: str = ""
+
+
 class PodLoss(Model):
     """The record of one lost or failed pod, which outlives the pod."""
 
@@ -203,6 +212,9 @@ class Ledger(Model):
     """The number of restarts in `retryCount` that the infrastructure caused: they have a budget of their own."""
     not_before: str | None = None
     """No pods are created before this time: the backoff after losses by the infrastructure."""
+    released: bool = False
+    """Whether its dependencies and begin time were met once: they aren't checked again."""
+    dependencies: list[SeenDependency] = Field(default_factory=list[SeenDependency])
     ran_seconds: int = 0
     """How long the job was Running before its present phase, summed over all attempts."""
     delayed: list[DelayedPolicy] = Field(default_factory=list[DelayedPolicy])

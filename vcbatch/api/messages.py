@@ -264,6 +264,41 @@ def backing_off(*, losses: int, until: str) -> str:
     return f"lost to the infrastructure {losses} times; its pods are made again at {until}"
 
 
+def waits_for_job(*, name: str, phase: str, outcome: str) -> str:
+    """The message about a job in this phase for whose end another one waits."""
+    return f"waits for job {name} ({phase}) to {_ENDS.get(outcome, outcome)}"
+
+
+def dependency_not_found(*, name: str) -> str:
+    """The message about a job that another one depends on, and that doesn't exist."""
+    return f"job {name} doesn't exist, and this job starts after it"
+
+
+def dependency_missed(*, name: str, outcome: str, ended: str) -> str:
+    """The message about a job that ended otherwise than another one requires; `ended` is its last phase."""
+    how = "was deleted before its end was seen" if ended == "Deleted" else f"is {ended}"
+    return f"job {name} {how}, and this job starts after it {_STARTS_AFTER.get(outcome, outcome)}"
+
+
+def dependency_cycle(*, name: str, itself: bool) -> str:
+    """The message about a job that another one depends on, and that waits for that one."""
+    return "the job depends on itself" if itself else f"job {name} waits for this job"
+
+
+def begins_at(time: str) -> str:
+    """The message about the earliest start of a job."""
+    return f"starts at {time} at the earliest"
+
+
+def deadline_passed(*, time: str) -> str:
+    """The message on a job that had not finished at its deadline."""
+    return f"it had not finished at its deadline, {time}"
+
+
+_ENDS: Final = {"ok": "complete", "any": "end", "fail": "fail"}
+_STARTS_AFTER: Final = {"ok": "completes", "any": "ends", "fail": "fails"}
+
+
 def ran_out_of_time(*, seconds: int) -> str:
     """The message on a job that has used up its time limit."""
     return f"it ran for {seconds} s, as long as {MAX_RUN_SECONDS} lets it"

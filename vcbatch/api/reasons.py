@@ -41,6 +41,16 @@ class JobReason(StrEnum):
     """Not one of Volcano's: the job waits for a queue that doesn't exist."""
     DEPENDENCY_NOT_READY = "DependencyNotReady"
     """Not one of Volcano's: a task waits for another that it depends on."""
+    DEPENDENCY_NOT_MET = "DependencyNotMet"
+    """Not one of Volcano's: the job waits for another job that it depends on."""
+    DEPENDENCY_NOT_FOUND = "DependencyNotFound"
+    """Not one of Volcano's: a job that the job depends on doesn't exist."""
+    DEPENDENCY_NEVER_SATISFIED = "DependencyNeverSatisfied"
+    """Not one of Volcano's, but one of Slurm's: a dependency can't be met any more; the job stays pending."""
+    BEGIN_TIME = "BeginTime"
+    """Not one of Volcano's, but one of Slurm's: the job waits for its begin time."""
+    DEADLINE_PASSED = "DeadlinePassed"
+    """Not one of Volcano's: the job had not finished at its deadline."""
     BACK_OFF = "BackOff"
     """Not one of Volcano's: the job waits for a backoff before it restarts after losses by the infrastructure."""
     DEADLINE_EXCEEDED = "DeadlineExceeded"
@@ -53,7 +63,16 @@ class JobReason(StrEnum):
     """Not one of Volcano's: a pod has its node, but a container of it can't start; the message has the cause."""
 
 
-BEFORE_MISSING: Final = frozenset({JobReason.QUEUE_NOT_FOUND, JobReason.BACK_OFF, JobReason.UNSUPPORTED})
+HELD: Final = frozenset(
+    {
+        JobReason.DEPENDENCY_NOT_MET,
+        JobReason.DEPENDENCY_NOT_FOUND,
+        JobReason.DEPENDENCY_NEVER_SATISFIED,
+        JobReason.BEGIN_TIME,
+    }
+)
+"""Reasons of a job that may not start yet, and has no PodGroup."""
+BEFORE_MISSING: Final = HELD | {JobReason.QUEUE_NOT_FOUND, JobReason.BACK_OFF, JobReason.UNSUPPORTED}
 """Reasons that precede `OBJECTS_MISSING`: while one of them applies, missing objects don't matter."""
 BESIDE_MISSING: Final = frozenset(
     {JobReason.PVC_ERROR, JobReason.FAILED_CREATE, JobReason.PLUGIN_ERROR, JobReason.POD_GROUP_ERROR}

@@ -42,6 +42,7 @@ def test_a_job_that_says_nothing_but_how_many() -> None:
         min_success=None,
         max_retry=3,
         max_run_seconds=None,
+        deadline=None,
         max_parallel=None,
         policies=(),
     )

@@ -28,6 +28,7 @@ from vcbatch.api.job import (
     PartitionPolicy,
     PodLoss,
     RestartTarget,
+    SeenDependency,
     TaskLedger,
     TaskSpec,
     TaskState,
@@ -183,6 +184,13 @@ _LEDGER: Final[Mapping[type[Model], Mapping[str, Facet]]] = {
         "delayed": _of("What happened and has a policy whose timeout still runs."),
         "commands": _of("UIDs of Commands that were taken."),
         "losses": _of("The last pods that were lost or failed, and why."),
+        "released": _of("The job's dependencies and begin time were met."),
+        "dependencies": _of("The jobs that it depends on, as far as they were seen."),
+    },
+    SeenDependency: {
+        "name": _of("The name of the job."),
+        "uid": _of("Its UID."),
+        "outcome": _of("The phase in which it ended, or Deleted where it was deleted before that was seen."),
     },
     TaskLedger: {
         "seen": _of("Indices whose pods existed at the last look, as ranges: 0-3,7."),

@@ -24,6 +24,7 @@ from vcbatch.api.parallel_limit import parallel_limit_error
 from vcbatch.api.podspec.template import written_template_errors
 from vcbatch.api.quantity import MalformedQuantity, parse_quantity
 from vcbatch.api.queue import ROOT, QueueState
+from vcbatch.api.start_conditions import start_condition_errors
 from vcbatch.api.time_limit import time_limit_error
 from vcbatch.api.validate import graph
 from vcbatch.api.validate.access import namespace_errors
@@ -63,6 +64,7 @@ def job_errors(job: Job, lookup: Lookup) -> list[ValidationError]:
     errors += namespace_errors(job.spec.queue, job.namespace, lookup, "spec.queue")
     errors += time_limit_errors(job)
     errors += parallel_limit_errors(job)
+    errors += start_errors(job)
     errors += job_budget_errors(job)
     return errors
 
@@ -160,6 +162,12 @@ def parallel_limit_errors(job: Job) -> Iterator[ValidationError]:
     error = parallel_limit_error(job.metadata.annotations, minimum=job.spec.min_available)
     if error:
         yield ValidationError(f"metadata.annotations[{names.MAX_PARALLEL_PODS}]", error)
+
+
+def start_errors(job: Job) -> Iterator[ValidationError]:
+    """Errors of the annotations with the job's dependencies, its begin time and its deadline."""
+    for name, error in start_condition_errors(job.metadata.annotations):
+        yield ValidationError(f"metadata.annotations[{name}]", error)
 
 
 def generated_name(prefix: str) -> str:

@@ -7,7 +7,7 @@ from typing import cast
 
 from vcbatch.api.job import Job, JobSpec
 from vcbatch.api.model import Json
-from vcbatch.api.names import MAX_PARALLEL_PODS, MAX_RUN_SECONDS
+from vcbatch.api.names import AFTER, BEGIN_TIME, DEADLINE, MAX_PARALLEL_PODS, MAX_RUN_SECONDS
 from vcbatch.api.resources import JOBS
 from vcbatch.api.validate.budget import job_budget_errors
 from vcbatch.api.validate.errors import Cause, ValidationError
@@ -18,6 +18,7 @@ from vcbatch.api.validate.job import (
     partition_errors,
     pod_name_errors,
     size_errors,
+    start_errors,
     time_limit_errors,
     topology_errors,
 )
@@ -32,11 +33,14 @@ _FROZEN = (
 
 def job_update_errors(new: Job, old: Job) -> list[ValidationError]:
     """Errors of changes other than of the size and the priority of a job. Metadata may change, also on a job that was
-    stored under older rules; a changed time limit, limit of parallel pods or disruption budget has to be valid."""
+    stored under older rules; a changed time limit, limit of parallel pods, start condition, deadline or disruption
+    budget has to be valid."""
     limits = (job.metadata.annotations.get(MAX_RUN_SECONDS) for job in (new, old))
     errors = list(time_limit_errors(new)) if len(set(limits)) > 1 else []
     bounds = ((job.metadata.annotations.get(MAX_PARALLEL_PODS), job.spec.min_available) for job in (new, old))
     errors += parallel_limit_errors(new) if len(set(bounds)) > 1 else []
+    starts = ([job.metadata.annotations.get(name) for name in (AFTER, BEGIN_TIME, DEADLINE)] for job in (new, old))
+    errors += start_errors(new) if next(starts) != next(starts) else []
     budgets = ([job.metadata.annotations.get(name) for name in BUDGETS] for job in (new, old))
     errors += job_budget_errors(new) if next(budgets) != next(budgets) else []
     if new.spec == old.spec:

@@ -21,13 +21,14 @@ _UNKNOWN: Final = 1
 
 def exit_code(job: Json, pods: Iterable[Json] = ()) -> int:
     """The exit code: 0 for a completed job; else that of the container which failed first in the last attempt, as a
-    shell reports it (128 + n for signal n); 124 where the job's time limit was exceeded, 1 where nothing is known.
+    shell reports it (128 + n for signal n); 124 where the job's time limit was exceeded or its deadline passed, 1 where
+    nothing is known.
 
     vcbatch's controllers record the failures in the job's status. Volcano's don't: then they are taken from `pods`.
     """
     if job_phase(job) == JobPhase.COMPLETED:
         return 0
-    if text(job, "status", "state", "reason") == JobReason.DEADLINE_EXCEEDED:
+    if text(job, "status", "state", "reason") in (JobReason.DEADLINE_EXCEEDED, JobReason.DEADLINE_PASSED):
         return TIMED_OUT
     return _first(_losses(job)) or _first(_failures(pods)) or _UNKNOWN
 

@@ -15,6 +15,7 @@ from vcbatch.cli.base.access import Access, access_options
 from vcbatch.cli.base.names import priority_class_names, queue_names
 from vcbatch.cli.base.output import CliError, note, say
 from vcbatch.cli.base.titles import title
+from vcbatch.cli.run.start import StartOptions, add_start, start_options
 
 Json = dict[str, Any]
 
@@ -90,6 +91,7 @@ _FLAGS: Final[Mapping[str, str]] = {
     metavar="N",
     help="Maximum number of restarts after a failure; in an array, per member.",
 )
+@start_options
 @click.option("--detach", is_flag=True, help="Submit the job and exit.")
 @click.option("--dry-run", is_flag=True, help="Print the job without submitting it.")
 @click.option(
@@ -108,6 +110,7 @@ def command(
     detach: bool,
     dry_run: bool,
     output: str | None,
+    start: StartOptions,
     **options: Any,
 ) -> int:
     """Run a program as a job, print its logs, and exit with its exit code.
@@ -129,6 +132,7 @@ def command(
         access, program, env=env, volumes=volumes, array=array, time_limit=time_limit, framework=framework,
         dry_run=dry_run, options=options,
     )  # fmt: skip
+    job = add_start(job, start, access, submit=not dry_run)
     if dry_run:
         _print(job, output or "yaml")
         return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Final
 
 from vcbatch.api.job import Job
 from vcbatch.api.jobflow import JobFlow
@@ -12,6 +13,8 @@ from vcbatch.api.resources import JOBFLOWS, JOBS
 from vcbatch.api.retention import retention
 from vcbatch.api.timestamps import parse_time
 from vcbatch.core.machine import Delete, ObjectRef, ref_of
+
+_AWAITED_SECONDS: Final = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +25,15 @@ class Expiry:
     due: datetime | None = None
 
 
-def expiry_of(job: Job, *, now: datetime) -> Expiry:
+def expiry_of(job: Job, *, now: datetime, awaited: bool = False) -> Expiry:
     """The expiry of a job. An aborted job isn't finished: it may be resumed. A job whose end has no readable time never
-    expires."""
+    expires. One for whose end another job waits, which has yet to record it (`awaited`), is kept for up to 10 minutes
+    more."""
     ttl = job.spec.ttl_seconds_after_finished
     if ttl is None or not job.phase.finished:
         return Expiry()
     ref = ref_of(JOBS, job)
+    ttl += _AWAITED_SECONDS if awaited else 0
     return _expiry(ref, ended=job.status.state.last_transition_time or "", ttl=ttl, now=now)
 
 

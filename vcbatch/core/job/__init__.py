@@ -12,6 +12,7 @@ from vcbatch.core.job.plugins import PluginFailedError
 from vcbatch.core.job.podgroup import read_of_group
 from vcbatch.core.job.references import wanted_references
 from vcbatch.core.job.roster import read_of_pod
+from vcbatch.core.job.start import OtherJobs, awaits, other_jobs, waits_for_others
 from vcbatch.core.job.unsupported import unreadable
 from vcbatch.core.job.view import ChildKey, JobView, read_job
 from vcbatch.core.job.volumes import claims_to_check, wanted_claims
@@ -19,14 +20,18 @@ from vcbatch.core.job.volumes import claims_to_check, wanted_claims
 __all__ = [
     "ChildKey",
     "JobView",
+    "OtherJobs",
     "PluginFailedError",
+    "awaits",
     "claims_to_check",
     "decide",
+    "other_jobs",
     "plugin_failed",
     "read_job",
     "read_of_group",
     "read_of_pod",
     "unreadable",
+    "waits_for_others",
     "wanted_children",
     "wanted_claims",
     "wanted_references",

@@ -15,6 +15,7 @@ from vcbatch.core.job.plan import Plan, plan_of
 from vcbatch.core.job.plugin_trouble import NOTHING_BLOCKED, Blocked
 from vcbatch.core.job.plugins import PluginSet, load
 from vcbatch.core.job.roster import Roster, roster_of
+from vcbatch.core.job.start import Hold, hold_of, see, waits_for_others
 from vcbatch.core.job.view import JobView
 
 _PHASES: Final[Mapping[str, JobPhase]] = {str(phase): phase for phase in JobPhase}
@@ -47,6 +48,8 @@ class JobContext:
     phase: JobPhase
     fresh: bool
     """The job has no phase yet, and never had one."""
+    hold: Hold | None = None
+    """Why the job may not start yet."""
     losses: list[Loss] = field(default_factory=list[Loss])
     held: Held = field(default_factory=Held)
     """The tasks that wait for others; set by a sync."""
@@ -56,6 +59,11 @@ class JobContext:
     """Why wanted pods can't use the job's volumes; set by a sync."""
     blocked: Blocked = NOTHING_BLOCKED
     """The plugins' objects that can't be created; set by a sync."""
+
+    @property
+    def held_pending(self) -> bool:
+        """Whether the job is Pending and may not start yet."""
+        return self.hold is not None and self.phase is JobPhase.PENDING
 
 
 def job_context(view: JobView, now: datetime) -> JobContext:
@@ -71,11 +79,23 @@ def job_context(view: JobView, now: datetime) -> JobContext:
         phase=_phase_of(view.job),
         fresh=not (view.job.status.state.phase or view.job.status.conditions),
     )
+    _hold(context)
     context.ledger.drop_met_targets(context.roster)
     context.ledger.end_wait(now, longest=LONGEST_WAIT)
     if suspended_by_hand(view.job):
         context.ledger.end_attempt()
     return context
+
+
+def _hold(context: JobContext) -> None:
+    """Record what is seen of the jobs that this one depends on, and find out whether it may start. A job that has a
+    PodGroup or pods started before it got these conditions."""
+    view, ledger = context.view, context.ledger
+    if not waits_for_others(view.job):
+        return
+    ledger.dependencies = see(view.job, ledger.dependencies, view.others, now=context.now)
+    if view.pod_group is None and next(iter(context.roster.all()), None) is None:
+        context.hold = hold_of(view.job, ledger.dependencies, view.others, now=context.now)
 
 
 _SUSPENDABLE = frozenset({JobPhase.PENDING, JobPhase.RUNNING, JobPhase.RESTARTING, JobPhase.ABORTING, JobPhase.ABORTED})

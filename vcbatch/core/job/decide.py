@@ -10,6 +10,7 @@ from vcbatch.api import messages
 from vcbatch.api.job import Action, Event, JobPhase
 from vcbatch.api.reasons import JobReason
 from vcbatch.api.resources import JOBS, PODS
+from vcbatch.api.timestamps import format_time
 from vcbatch.core.gc.ttl import expiry_of
 from vcbatch.core.job import children, events, kill, limit, volumes
 from vcbatch.core.job.budget import Charge, charge, wait_after
@@ -77,14 +78,13 @@ def _stimulus(context: JobContext, inbox: Inbox, verdict: Verdict) -> Stimulus:
     again."""
     order = verdict.order
     effective = TABLE[context.phase].keys() - {Action.SYNC_JOB}
-    over = limit.out_of_time(context)
-    if inbox.order is not None and (inbox.order[1] in effective or (order is None and not over)):
+    over = _over(context)
+    if inbox.order is not None and (inbox.order[1] in effective or (order is None and over is None)):
         command, action = inbox.order
         cause = f"asked for by the Command {command.name}"
         return Stimulus(action=action, cause=cause, reason=JobReason.COMMAND_ISSUED, reported=True)
-    if over and context.plan.max_run_seconds is not None:
-        cause = messages.ran_out_of_time(seconds=context.plan.max_run_seconds)
-        return Stimulus(action=Action.TERMINATE_JOB, cause=cause, reason=JobReason.DEADLINE_EXCEEDED)
+    if over is not None:
+        return over
     if order is None:
         return Stimulus(action=Action.SYNC_JOB)
     return Stimulus(
@@ -94,6 +94,18 @@ def _stimulus(context: JobContext, inbox: Inbox, verdict: Verdict) -> Stimulus:
         infrastructure=order.infrastructure,
         targets=order.targets,
     )
+
+
+def _over(context: JobContext) -> Stimulus | None:
+    """The end of a job that has used up its time limit, or hasn't finished at its deadline; None for others."""
+    seconds, end = context.plan.max_run_seconds, context.plan.deadline
+    if limit.out_of_time(context) and seconds is not None:
+        cause = messages.ran_out_of_time(seconds=seconds)
+        return Stimulus(action=Action.TERMINATE_JOB, cause=cause, reason=JobReason.DEADLINE_EXCEEDED)
+    if end is not None and end <= context.now and context.phase in LIVE:
+        cause = messages.deadline_passed(time=format_time(end))
+        return Stimulus(action=Action.TERMINATE_JOB, cause=cause, reason=JobReason.DEADLINE_PASSED)
+    return None
 
 
 def _follow(context: JobContext, stimulus: Stimulus, inbox: Inbox, verdict: Verdict) -> Decision:
@@ -107,7 +119,8 @@ def _follow(context: JobContext, stimulus: Stimulus, inbox: Inbox, verdict: Verd
     if cell.charge is Charge.RETRY and stimulus.infrastructure:
         _wait(context)
     counts = _count(context, acts)
-    phase = cell.then.decide(_outlook(context, counts))
+    held = cell.verb is Verb.SYNC and context.held_pending
+    phase = context.phase if held else cell.then.decide(_outlook(context, counts))
     if phase.finished and cell.verb is Verb.SYNC:
         # The job has ended: its remaining pods are of no use any more.
         context.ledger.end_attempt()
@@ -259,7 +272,7 @@ def _only_begins(context: JobContext, phase: JobPhase, explanation: Explanation)
 
 
 def _expiry(context: JobContext) -> Iterable[Delete]:
-    delete = expiry_of(context.view.job, now=context.now).delete
+    delete = expiry_of(context.view.job, now=context.now, awaited=context.view.awaited).delete
     if delete is not None:
         yield delete
 
@@ -270,7 +283,9 @@ def _next_reconcile(context: JobContext, inbox: Inbox, verdict: Verdict, phase: 
         verdict.due,
         context.ledger.not_before,
         limit.ends_at(context) if phase is JobPhase.RUNNING else None,
-        expiry_of(context.view.job, now=context.now).due,
+        expiry_of(context.view.job, now=context.now, awaited=context.view.awaited).due,
+        context.hold.until if context.hold is not None else None,
+        context.plan.deadline if phase in LIVE else None,
         context.blocked.recheck_at,
         next_overdue(context) if not phase.finished else None,
     ]

@@ -108,6 +108,8 @@ def _explain_waiting(context: JobContext, stored: Explanation) -> tuple[Explanat
         missing = Explanation(JobReason.QUEUE_NOT_FOUND, f"queue {context.plan.queue!r} doesn't exist")
         news = [events.warning(view.job, JobReason.QUEUE_NOT_FOUND, missing.message)] if missing != stored else []
         return missing, news
+    if context.held_pending and context.hold is not None:
+        return _explain_hold(context, Explanation(context.hold.reason, context.hold.message), stored)
     ledger = context.ledger
     if ledger.not_before is not None:
         message = messages.backing_off(losses=ledger.infrastructure_retries, until=format_time(ledger.not_before))
@@ -126,6 +128,13 @@ def _explain_waiting(context: JobContext, stored: Explanation) -> tuple[Explanat
     if trouble == stored:
         return stored, []
     return trouble, [events.pod_group_pending(view.job, trouble)]
+
+
+def _explain_hold(context: JobContext, held: Explanation, stored: Explanation) -> tuple[Explanation, list[Emit]]:
+    """Why the job may not start yet, with an event where it needs a user."""
+    needs_user = held.reason in (JobReason.DEPENDENCY_NEVER_SATISFIED, JobReason.DEPENDENCY_NOT_FOUND)
+    reported = needs_user and held != stored
+    return held, [events.warning(context.view.job, JobReason(held.reason), held.message)] if reported else []
 
 
 def _explain_going_on(context: JobContext, stored: Explanation) -> tuple[Explanation, list[Emit]]:

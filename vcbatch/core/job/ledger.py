@@ -115,6 +115,9 @@ class Ledger:
     delayed: dict[DelayKey, datetime]
     commands: list[str]
     losses: list[api.PodLoss]
+    released: bool
+    """Whether the job's dependencies and begin time were met once."""
+    dependencies: list[api.SeenDependency]
 
     @property
     def own_retries(self) -> int:
@@ -188,6 +191,8 @@ class Ledger:
             "delayed": [_dump_delay(key, since) for key, since in self.delayed.items()],
             "commands": self.commands,
             "losses": [loss.dump() for loss in self.losses],
+            "released": self.released,
+            "dependencies": [dependency.dump() for dependency in self.dependencies],
         }
         return {key: value for key, value in wire.items() if value}
 
@@ -213,6 +218,8 @@ def read_ledger(plan: Plan) -> Ledger:
         delayed={key: since for key, since in map(_read_delay, stored.delayed) if since and _concerns(plan, key)},
         commands=list(stored.commands),
         losses=list(stored.losses),
+        released=stored.released,
+        dependencies=list(stored.dependencies),
     )
 
 

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from vcbatch.api import names
 from vcbatch.api.defaults import DEFAULT_MAX_RETRY
 from vcbatch.api.job import Job, LifecyclePolicy, TaskSpec
 from vcbatch.api.parallel_limit import parallel_limit
 from vcbatch.api.queue import DEFAULT
+from vcbatch.api.start_conditions import deadline
 from vcbatch.api.time_limit import time_limit
 
 UNLIMITED_RESTARTS = -1
@@ -54,6 +56,8 @@ class Plan:
     min_success: int | None
     max_retry: int
     max_run_seconds: int | None
+    deadline: datetime | None
+    """The time at which the job is terminated if it hasn't finished."""
     max_parallel: int | None
     """The maximum number of pods that are alive together; never fewer than the gang needs."""
     policies: tuple[LifecyclePolicy, ...]
@@ -105,6 +109,7 @@ def plan_of(job: Job) -> Plan:
         min_success=job.spec.min_success,
         max_retry=job.spec.max_retry or DEFAULT_MAX_RETRY,
         max_run_seconds=time_limit(job.metadata.annotations),
+        deadline=deadline(job.metadata.annotations),
         max_parallel=None if limit is None else max(limit, min_available),
         policies=tuple(job.spec.policies),
     )

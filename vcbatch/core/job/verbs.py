@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from vcbatch.api.job import Action, JobPhase
 from vcbatch.api.phases import QueueState
 from vcbatch.api.resources import PODGROUPS
+from vcbatch.api.start_conditions import has_start_conditions
 from vcbatch.core.job import children, kill, podgroup, volumes
 from vcbatch.core.job.budget import Charge
 from vcbatch.core.job.context import JobContext, Stimulus
@@ -62,6 +63,9 @@ def _sync(context: JobContext) -> Acts:
     context.held = held_back(context.plan, context.roster, context.ledger)
     if view.queue is None and context.phase is JobPhase.PENDING:
         return acts
+    if context.held_pending:
+        return acts
+    context.ledger.released |= has_start_conditions(view.job.metadata.annotations)
     waits = context.ledger.not_before is not None
     if waits and view.pod_group is None:
         return acts

@@ -14,6 +14,7 @@ from vcbatch.api.podgroup import PodGroup
 from vcbatch.api.queue import Queue
 from vcbatch.api.resources import Resource
 from vcbatch.api.storage import Claim
+from vcbatch.core.job.start import OtherJobs
 from vcbatch.core.machine import Json
 
 ChildKey = tuple[Resource, str]
@@ -56,6 +57,10 @@ class JobView:
     absent: Collection[Reference] = ()
     """The objects of `vcbatch.core.job.wanted_references(job)` that don't exist according to the server. Objects that
     may not be read are left out."""
+    others: OtherJobs = OtherJobs()  # noqa: RUF009 - frozen
+    """The jobs that this one depends on."""
+    awaited: bool = False
+    """Whether another job waits for the end of this one, and has yet to record it."""
     refusal: str = ""
     """Why the last attempt to create a pod of this job failed, in the server's words; empty after a success."""
     claim_refusal: str = ""

@@ -47,6 +47,7 @@ from vcbatch.runtime.controllers.command import target_of
 from vcbatch.runtime.controllers.controller import Controller, ControllerConfig
 from vcbatch.runtime.controllers.departed import Departed
 from vcbatch.runtime.controllers.job_pace import JobPace
+from vcbatch.runtime.controllers.jobs_before import JobsBefore
 from vcbatch.runtime.controllers.references import References
 from vcbatch.runtime.controllers.refusals import Refusals, Report
 from vcbatch.runtime.controllers.vacated import GIVEN_NAME_RESTS_SECONDS, VacatedNames
@@ -123,6 +124,7 @@ class JobController:
         self._pace = JobPace(clock=clock, queued=lambda: len(self.controller.queue))
         self._vacated = VacatedNames(rests=GIVEN_NAME_RESTS_SECONDS, clock=clock)
         self._departed: Departed[Pod] = Departed()
+        self._before = JobsBefore(sources.jobs)
         self._jobs = Parsed(read_job)
         self._groups = Parsed(PodGroup.parse)
         self._queues = Parsed(Queue.parse)
@@ -178,6 +180,9 @@ class JobController:
 
     def _on_job(self, change: Change[Json]) -> None:
         who = identity(change.current)
+        self._before.note(change)
+        for uid in self._before.affected(change):
+            self._ask(uid)
         if change.new is None:
             self._sources.children.forget(who.uid, change.current["metadata"].get("namespace", ""))
         if change.keeps(_beside_status):
@@ -343,6 +348,8 @@ class JobController:
             claims=sources.claims.of(job.namespace, wanted_claims(job)),
             absent=absent,
             queue=self._queue(job),
+            others=self._before.others(job),
+            awaited=self._before.awaited(job),
             priority_classes={item.metadata.name: item.value for item in sources.priority_classes},
             commands=[Command.parse(item) for item in sources.commands.indexed(_TARGET, job.key)],
             refusal=self._refusals.of(job.uid, JobReason.FAILED_CREATE),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,6 +15,7 @@ from vcbatch.api.loose import part
 from vcbatch.api.phases import JobPhase
 from vcbatch.api.pod_usage import pod_usage
 from vcbatch.api.resources import JOBS, PODGROUPS, PODS
+from vcbatch.api.start_conditions import begin_time, deadline, dependencies
 from vcbatch.api.time_limit import time_limit
 from vcbatch.cli.base.access import Access, access_options
 from vcbatch.cli.base.fields import NONE, dig, moment, name_of, namespace_of, number, objects, text, uid_of, words
@@ -128,12 +129,15 @@ def _facts(screen: JobScreen, now: datetime, complete: Callable[[str], str]) -> 
     yield "Run time", job_ran(job)
     limit = time_limit(words(job, "metadata", "annotations"))
     yield "Time limit", f"{limit} s" if limit is not None else ""
+    annotations = words(job, "metadata", "annotations")
+    yield "Starts after", ", ".join(_before(job, annotations))
+    yield "Begins", moment_text(begin_time(annotations), now)
+    yield "Deadline", moment_text(deadline(annotations), now)
     ttl = dig(job, "spec", "ttlSecondsAfterFinished")
     yield "TTL", f"{ttl} s after it finished" if ttl is not None else ""
     yield "Plugins", ", ".join(_plugins(job))
     yield "Volumes", ", ".join(_volumes(job))
     yield "Labels", labels_text(words(job, "metadata", "labels"))
-    annotations = words(job, "metadata", "annotations")
     annotations.pop(names.LAST_APPLIED, None)
     yield "Annotations", labels_text(annotations)
     yield "UID", uid_of(job)
@@ -149,6 +153,13 @@ def _kept_text(screen: JobScreen) -> str:
     listed = f"attempt {attempts[0]}" if len(attempts) == 1 else f"attempts {', '.join(map(str, attempts))}"
     removed = " (some were removed)" if any(run.removed for run in runs) else ""
     return f"{listed} in {screen.kept.directory}/{uid_of(screen.job)}{removed}"
+
+
+def _before(job: Json, annotations: Mapping[str, str]) -> Iterator[str]:
+    """The jobs that it depends on, each with the required outcome and the one that was seen."""
+    seen = {text(one, "name"): text(one, "outcome") for one in objects(job, "status", "ledger", "dependencies")}
+    for one in dependencies(annotations):
+        yield f"{one.name}:{one.outcome}{f' ({seen[one.name]})' if seen.get(one.name) else ''}"
 
 
 def _maker(job: Json) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from vcbatch.api.loose import listed, part
 from vcbatch.api.messages import first_in_line, missing_objects, waits_until_gone
-from vcbatch.api.names import JOB_NAME
+from vcbatch.api.names import AFTER, BEGIN_TIME, JOB_NAME
 from vcbatch.api.phases import JobPhase, QueueState
 from vcbatch.api.reasons import JobReason, WaitReason
 from vcbatch.cli.base.fields import name_of, namespace_of
@@ -19,6 +19,10 @@ Json = dict[str, Any]
 _MOVE: Final = "Or move it to another queue: vcbatch job move {job} QUEUE"
 _DESCRIBE: Final = "See the events: vcbatch job describe {job}"
 _CLAIMS: Final = "See the events of its claims: kubectl describe pvc -n {namespace}"
+_START_NOW: Final = (
+    f"Or start it without waiting for other jobs: kubectl annotate vcjob {{job}} -n {{namespace}} {AFTER}-"
+)
+_CANCEL: Final = "Or cancel it: vcbatch job cancel {job}"
 _ASK_FOR_LESS: Final = "It can't start on this cluster. Reduce the request and resubmit it. Capacity: vcbatch cluster"
 
 _AT_NODES: Final = (
@@ -110,6 +114,23 @@ _FOR: Final[Mapping[WaitReason | JobReason, tuple[str, ...]]] = {
     ),
     WaitReason.TOPOLOGY_INCONSISTENT: ("Fix the HyperNodes or the requested tier: vcbatch hypernode tree",),
     JobReason.QUEUE_NOT_FOUND: ("Create the queue: vcbatch queue create {queue}", _MOVE),
+    JobReason.DEPENDENCY_NOT_MET: (
+        "No action needed: it starts after those jobs. Their status: vcbatch job list -n {namespace}",
+        _START_NOW,
+    ),
+    JobReason.DEPENDENCY_NOT_FOUND: (
+        "Submit the job that it depends on. Existing jobs: vcbatch job list -n {namespace}",
+        _START_NOW,
+        _CANCEL,
+    ),
+    JobReason.DEPENDENCY_NEVER_SATISFIED: (
+        f"To start it without waiting for other jobs: kubectl annotate vcjob {{job}} -n {{namespace}} {AFTER}-",
+        _CANCEL,
+    ),
+    JobReason.BEGIN_TIME: (
+        "No action needed: it starts after that time.",
+        f"Or start it now: kubectl annotate vcjob {{job}} -n {{namespace}} {BEGIN_TIME}-",
+    ),
     JobReason.BACK_OFF: ("No action needed: it restarts after the back-off.",),
     JobReason.PVC_ERROR: (_CLAIMS, _DESCRIBE),
     JobReason.FAILED_CREATE: (

@@ -67,7 +67,9 @@ async def run_again(api: Api, job: Json, *, new_name: str, queue: str) -> str:
     name = job["metadata"]["name"]
     wanted = new_name or name_again(name)
     try:
-        await api.create(JOBS, manifest_of(job, name=wanted, queue=queue), namespace=job["metadata"]["namespace"])
+        await api.create(
+            JOBS, manifest_of(job, name=wanted, queue=queue, again=True), namespace=job["metadata"]["namespace"]
+        )
     except ApiError as error:
         if not error.already_exists:
             raise
