@@ -99,7 +99,7 @@ class StartMachine(RuleBasedStateMachine):
     ) -> None:
         if (JOBS, name) in self.world.objects:
             return
-        spec = {} if ttl is None else {"ttlSecondsAfterFinished": ttl}
+        spec: Json = {} if ttl is None else {"ttlSecondsAfterFinished": ttl}
         job = job_object(name, tasks=[task("w", 1, f"sleep {seconds}; exit {code}")], **spec)
         annotations = {}
         if after:

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.support.job_world import START, World, job_object, task
+from tests.support.job_world import START, Json, World, job_object, task
 from vcbatch.api.job import Job, JobPhase
 from vcbatch.api.names import AFTER, BEGIN_TIME, DEADLINE
 from vcbatch.api.resources import JOBS, PODGROUPS, QUEUES
@@ -18,7 +18,7 @@ from vcbatch.core.job import decide
 
 
 def submit(world: World, name: str, command: str = "sleep 10", *, ttl: int | None = None, **annotations: str) -> None:
-    spec = {} if ttl is None else {"ttlSecondsAfterFinished": ttl}
+    spec: Json = {} if ttl is None else {"ttlSecondsAfterFinished": ttl}
     job = job_object(name, tasks=[task("w", 1, command)], **spec)
     keys = {"after": AFTER, "begin": BEGIN_TIME, "deadline": DEADLINE}
     if annotations:

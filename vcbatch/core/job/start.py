@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from vcbatch.api import messages
 from vcbatch.api.job import Job, JobPhase, SeenDependency
@@ -233,4 +233,4 @@ def _has_ended(seen: Any) -> bool:
 
 
 def _value(seen: Any, key: str) -> Any:
-    return seen.get(key) if isinstance(seen, dict) else None
+    return cast(Json, seen).get(key) if isinstance(seen, dict) else None
