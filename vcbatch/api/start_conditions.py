@@ -19,6 +19,8 @@ MOST_DEPENDENCIES: Final = 32
 """The maximum number of jobs that a job may depend on."""
 
 _FORM: Final = re.compile(r"([^/:,]+)(?:/([0-9A-Za-z-]{1,64}))?(?::([a-z]+))?", re.ASCII)
+TIME_FORM: Final = "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,9})?(Z|[-+][0-9]{2}:[0-9]{2})$"
+"""The form of a time in an annotation, a regular expression: RFC 3339 with its offset."""
 _WANT: Final = "want JOB[/UID][:ok|any|fail], separated by commas"
 
 
@@ -120,7 +122,8 @@ def start_condition_errors(annotations: Mapping[str, str]) -> Iterator[tuple[str
 
 
 def _time(annotations: Mapping[str, str], name: str) -> datetime | None:
+    text = annotations.get(name, "")
     try:
-        return parse_time(annotations[name]) if name in annotations else None
+        return parse_time(text) if re.fullmatch(TIME_FORM, text) else None
     except (OverflowError, ValueError):
         return None

@@ -31,6 +31,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
     "Jobs": {
         "run": Entry("vcbatch.cli.run.command", "Run a program as a job and exit with its exit code."),
         "job": Entry("vcbatch.cli.resources.job", "Manage jobs."),
+        "shell": Entry("vcbatch.cli.exec.shell", "Open a shell in a running pod of a job."),
         "wait": Entry("vcbatch.cli.wait.command", "Wait for a condition on jobs or other objects."),
         "apply": Entry("vcbatch.cli.apply.command", "Apply manifests after showing a diff."),
         "delete": Entry("vcbatch.cli.apply.delete", "Delete the objects in manifests."),

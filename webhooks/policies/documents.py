@@ -42,7 +42,7 @@ def _text(items: Iterable[Json]) -> str:
 
 def _validating(schedulers: Sequence[str], controllers: str) -> list[Json]:
     job = jobs.variables("object.spec", "object.metadata.name")
-    annotated = [*jobs.time_limit_rules(), *jobs.parallel_limit_rules(), *jobs.budget_rules()]
+    annotated = [*jobs.time_limit_rules(), *jobs.parallel_limit_rules(), *jobs.start_rules(), *jobs.budget_rules()]
     made = [*jobs.name_rules(), *jobs.spec_rules(), *annotated]
     changed = [*annotated, *jobs.update_rules()]
     unchanged = {"unchanged": "object.spec == oldObject.spec"}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from vcbatch.api.flags import PLUGIN_FLAGS
-from vcbatch.api.names import MAX_PARALLEL_PODS, MAX_RUN_SECONDS, Plugin
+from vcbatch.api.names import AFTER, BEGIN_TIME, DEADLINE, MAX_PARALLEL_PODS, MAX_RUN_SECONDS, Plugin
 from vcbatch.api.resources import JOBS
+from vcbatch.api.start_conditions import MOST_DEPENDENCIES, TIME_FORM, Outcome
 from vcbatch.api.time_limit import LONGEST
 from vcbatch.api.validate.job import MOST_PODS, TOPOLOGY_CONFLICT
 from vcbatch.api.validate.mutability import FIELDS, FILLED_CLAIM_NAME, Change
@@ -152,6 +154,29 @@ def parallel_limit_rules() -> Iterator[Rule]:
         f"!{limit}.hasValue() || (oldObject != null && {unchanged}) || {number}",
         f"annotation {MAX_PARALLEL_PODS}: want a number of pods, minAvailable or more",
     )
+
+
+_DEPENDENCY: Final = (
+    " *[a-z0-9]([-a-z0-9.]*[a-z0-9])?(/[0-9A-Za-z-]+)?(:(" + "|".join(Outcome) + "))? *"  # no nested counted repetition
+)
+
+
+def start_rules() -> Iterator[Rule]:
+    """Rules of the annotations with the job's dependencies, its begin time and its deadline."""
+    after, before = annotation(AFTER), annotation(AFTER, "oldObject")
+    listed_jobs = f"({after}.value().matches('^{_DEPENDENCY}(,{_DEPENDENCY})*$')"
+    few = f"{after}.value().split(',').size() <= {MOST_DEPENDENCIES})"
+    yield Rule(
+        f"!{after}.hasValue() || (oldObject != null && {after} == {before}) || {listed_jobs} && {few}",
+        f"annotation {AFTER}: want at most {MOST_DEPENDENCIES} of JOB[/UID][:ok|any|fail], separated by commas",
+    )
+    for name in (BEGIN_TIME, DEADLINE):
+        given, former = annotation(name), annotation(name, "oldObject")
+        unchanged = f"!{given}.hasValue() || (oldObject != null && {given} == {former})"
+        yield Rule(
+            f"{unchanged} || {given}.value().matches('{TIME_FORM}')",
+            f"annotation {name}: want a time with its offset, such as 2026-11-20T12:00:00Z",
+        )
 
 
 def budget_rules() -> Iterator[Rule]:

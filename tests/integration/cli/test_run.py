@@ -8,6 +8,7 @@ import pty
 import select
 import signal
 import struct
+import sys
 import termios
 import time
 from pathlib import Path
@@ -250,6 +251,43 @@ def test_a_terminal_reaches_into_a_pod(shell: Shell) -> None:
         os.close(slave)
 
 
+def test_a_shell_in_a_pod_reads_commands_from_stdin(shell: Shell) -> None:
+    shell.run("run", "--detach", "--name", "shelled", "--nodes", "2", "--", "sleep", "600").ok()
+    shell.run("wait", "shelled", "--for", "running").ok()
+    for options, index in ((), "0"), (("--index", "1"), "1"):
+        started = shell.start("shell", "shelled", *options, stdin=-1)
+        out, err = started.communicate("echo index $VC_TASK_INDEX; exit 4\n", timeout=PATIENCE)
+        assert (started.returncode, out) == (4, f"index {index}\n"), err
+    assert "has no pod with index 2" in shell.run("shell", "shelled", "--index", "2", stdin="").err
+
+
+def test_a_shell_in_a_pod_is_a_terminal_for_a_debugger(shell: Shell) -> None:
+    shell.file("stop.py", "answer = 41\nbreakpoint()\nprint('answer', answer)\n")
+    shell.run("run", "--detach", "--name", "debugged", "--", "sleep", "600").ok()
+    shell.run("wait", "debugged", "--for", "running").ok()
+    master, slave = pty.openpty()
+    try:
+        _resize(master, columns=91, rows=26)
+        before = termios.tcgetattr(slave)
+        running = shell.start(
+            *("shell", "debugged"),
+            stdin=slave, stdout=slave, stderr=slave, text=False, start_new_session=True, preexec_fn=_take_terminal,
+        )  # fmt: skip
+        _type(master, b"stty size\r", answer=b"26 91")
+        os.write(master, f"{sys.executable} {shell.folder}/stop.py\r".encode())
+        _until(master, b"(Pdb) ")
+        os.write(master, b"answer += 1\r")
+        _until(master, b"(Pdb) ")
+        os.write(master, b"c\r")
+        _until(master, b"answer 42")
+        os.write(master, b"exit 9\r")
+        assert running.wait(PATIENCE) == 9
+        assert termios.tcgetattr(slave) == before
+    finally:
+        os.close(master)
+        os.close(slave)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_terminal_is_itself_again_where_the_command_is_ended(shell: Shell, number: signal.Signals) -> None:
     name = f"ended-{number}"
@@ -274,6 +312,18 @@ def test_a_terminal_is_itself_again_where_the_command_is_ended(shell: Shell, num
 
 def _resize(fd: int, *, columns: int, rows: int) -> None:
     fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+
+def _type(fd: int, line: bytes, *, answer: bytes) -> None:
+    """Type a line until it is answered: what is typed before the terminal is raw is lost."""
+    deadline, seen = time.monotonic() + PATIENCE, b""
+    while answer not in seen:
+        assert time.monotonic() < deadline, seen
+        os.write(fd, line)
+        while select.select([fd], [], [], 3.0)[0]:
+            seen += os.read(fd, 65536)
+            if answer in seen:
+                break
 
 
 def _resized(fd: int, size: bytes) -> None:

@@ -59,6 +59,22 @@ def command(
         if stdin:
             note("stdin is not a terminal; ignoring --tty")
         tty = False
+    return run_in_pod(access, name, words, task=task, index=index, container=container, stdin=stdin, tty=tty)
+
+
+def run_in_pod(
+    access: Access,
+    name: str,
+    words: Sequence[str],
+    *,
+    task: str | None,
+    index: int | None,
+    container: str | None,
+    stdin: bool,
+    tty: bool,
+) -> int:
+    """Run a command in the first running pod of a job that matches the options, and return its exit code. Raises
+    `CliError`, `ApiError`."""
 
     async def work(api: HttpApi) -> int:
         pods = await _running(api, name, access.namespace, task=task, index=index)
