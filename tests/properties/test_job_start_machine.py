@@ -24,7 +24,7 @@ from vcbatch.api.names import AFTER, BEGIN_TIME
 from vcbatch.api.resources import COMMANDS, JOBS, PODGROUPS, Resource
 from vcbatch.api.timestamps import format_time, parse_time
 
-NAMES = ("a", "b", "c", "d")
+NAMES = ("a", "b", "c")
 HELD = {"DependencyNotMet", "DependencyNotFound", "DependencyNeverSatisfied", "BeginTime"}
 ENDS = {"ok": {"Completed"}, "fail": {"Failed", "Terminated"}, "any": {"Completed", "Failed", "Terminated", ""}}
 
@@ -37,6 +37,8 @@ class Cluster(World):
         """UID -> final phase; empty for a job that was deleted before its end."""
         self.deleted_by_users: set[str] = set()
         self.started: set[str] = set()
+        self.remembers = True
+        """Whether the controller sees how a job was when it was deleted; one that restarts doesn't."""
 
     def put(self, resource: Resource, body: Json) -> Json:
         stored = super().put(resource, body)
@@ -67,7 +69,10 @@ class Cluster(World):
         if job is not None:
             uid = job["metadata"]["uid"]
             self.truth.setdefault(uid, "")
-            self.last_phases[uid] = JobPhase(job.get("status", {}).get("state", {}).get("phase") or "Pending")
+            if not self.remembers:
+                self.last_phases.clear()
+            else:
+                self.last_phases[uid] = JobPhase(job.get("status", {}).get("state", {}).get("phase") or "Pending")
         super().remove(resource, name)
 
 
@@ -80,11 +85,21 @@ after = st.dictionaries(st.sampled_from(NAMES), st.sampled_from(list(ENDS)), max
 
 
 class StartMachine(RuleBasedStateMachine):
-    @initialize()
-    def begin(self) -> None:
+    @initialize(
+        remembers=st.booleans(),
+        outcomes=st.tuples(*[st.sampled_from(list(ENDS))] * 2),
+        code=st.sampled_from([0, 0, 1]),
+        ttl=st.sampled_from([None, 0]),
+    )
+    def begin(self, remembers: bool, outcomes: tuple[str, str], code: int, ttl: int | None) -> None:
         self.world = Cluster()
         self.world.begin()
+        self.world.remembers = remembers
         self.uids: dict[tuple[str, str], str] = {}
+        self.submit("a", {}, None, code, ttl, 5)
+        self.submit("b", {"a": outcomes[0]}, None, 0, ttl, 0)
+        self.submit("c", {"b": outcomes[1]}, None, 0, None, 0)
+        self.reconcile("b", None)
 
     @rule(
         name=st.sampled_from(NAMES),
@@ -114,6 +129,20 @@ class StartMachine(RuleBasedStateMachine):
         if (JOBS, name) in self.world.objects:
             self.world.reconcile(name, writes=writes)
             self.world.note_ends()
+
+    @rule(name=st.sampled_from(NAMES), times=st.integers(1, 4))
+    def advance(self, name: str, times: int) -> None:
+        """One job makes progress while the others aren't reconciled."""
+        for _ in range(times):
+            self.reconcile(name, None)
+            self.pass_time(5)
+
+    @rule(name=st.sampled_from(NAMES))
+    def recreate(self, name: str) -> None:
+        """Another job under the same name, which completes."""
+        self.delete(name)
+        self.submit(name, {}, None, 0, None, 0)
+        self.advance(name, 8)
 
     @rule(seconds=st.sampled_from([0.5, 10]))
     def pass_time(self, seconds: float) -> None:
@@ -192,5 +221,5 @@ def _meets(outcome: str, ended: str) -> bool:
     return outcome == "any" or ended in ENDS[outcome]
 
 
-StartMachine.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=40, deadline=None)
+StartMachine.TestCase.settings = settings(max_examples=examples(300), stateful_step_count=15, deadline=None)
 TestStartMachine = StartMachine.TestCase

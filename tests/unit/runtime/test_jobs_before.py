@@ -70,6 +70,8 @@ def test_a_finished_job_is_reconciled_when_its_end_is_recorded(jobs: Jobs) -> No
     jobs.took()
     jobs.put("b", after="a", ledger={"dependencies": [{"name": "a", "uid": "uid-a", "outcome": "Completed"}]})
     assert jobs.took() == ["uid-a"]
+    jobs.put("b")
+    assert jobs.took() == ["uid-a"]
     assert not jobs.before.awaited(finished)
 
 

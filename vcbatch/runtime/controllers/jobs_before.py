@@ -39,13 +39,16 @@ class JobsBefore:
     def affected(self, change: Change[Json]) -> Iterator[str]:
         """UIDs of the jobs to reconcile: those that depend on the changed one, and finished ones that were kept until
         it recorded their ends."""
-        if not change.keeps(read_other):
-            for dependent in self._jobs.indexed(_AFTER, identity(change.current).key):
+        key = identity(change.current).key
+        if self._jobs.count(_AFTER, key) and not change.keeps(read_other):
+            for dependent in self._jobs.indexed(_AFTER, key):
                 yield identity(dependent).uid
-        for key in _keys_before(change.current):
-            other = self._jobs.by_key(key)
-            if other is not None and read_other(other).phase.finished and not change.keeps(_recorded):
-                yield identity(other).uid
+        before = {key for job in (change.old, change.new) if job is not None for key in _keys_before(job)}
+        if before and not change.keeps(_recorded):
+            for key in sorted(before):
+                other = self._jobs.by_key(key)
+                if other is not None and read_other(other).phase.finished:
+                    yield identity(other).uid
 
     def others(self, job: Job) -> OtherJobs:
         """The jobs on which this one depends."""
