@@ -35,6 +35,7 @@ class ProcessSpec:
     cpus: Sequence[int] = field(default=())  # the CPUs that it may run on; all if empty
     log_max_bytes: int = 10 * 1024 * 1024  # size of one log file
     log_max_files: int = 5
+    umask: int = 0o022
     stdin: bool = False  # whether standard input is the named pipe `stdin` in `record`; otherwise it is empty
 
 

@@ -19,6 +19,8 @@ from vcbatch.interfaces.clock import Clock
 from vcbatch.interfaces.processes import Processes, Session
 from vcbatch.interfaces.random import Random
 from vcbatch.local.apiserver.apierrors import StatusError, bad_request
+from vcbatch.local.environment_owners import EnvironmentOwners
+from vcbatch.local.environments import Environments
 from vcbatch.local.kubelet import (
     ConnectionRefusedHereError,
     ConnectionUnavailableError,
@@ -50,6 +52,7 @@ class KubeletOptions:
     """`mode` is a name of `Mode`, or `auto`, or `none`, with which no pod runs on this machine."""
 
     root: Path
+    environments: Environments | None = None
     mode: str = AUTO
     virtual_nodes: int = 0
     virtual_node_size: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -80,7 +83,10 @@ class Kubelets:
         self.kept_logs = _kept_logs(options)
         """The logs of deleted pods; None where they aren't kept."""
         self._config = KubeletConfig(
-            root=options.root, mode=machine[1].mode if machine else Mode.PLAIN, kept_logs=self.kept_logs
+            root=options.root,
+            mode=machine[1].mode if machine else Mode.PLAIN,
+            kept_logs=self.kept_logs,
+            environments=options.environments,
         )
         self._kubelet: Kubelet | None = None
         self._virtual: VirtualKubelet | None = None
@@ -124,6 +130,9 @@ class Kubelets:
         root = self._options.root / "volumes" if self._machine is not None else None
         volumes = Provisioner(api, clock=self._clock, random=self._random, root=root, health=self._health)
         self._tasks.append(asyncio.create_task(volumes.run(self._stop), name="volumes"))
+        if (environments := self._options.environments) is not None:
+            owners = EnvironmentOwners(api, environments, clock=self._clock, random=self._random, health=self._health)
+            self._tasks.append(asyncio.create_task(owners.run(self._stop), name="environments"))
         await self._start_virtual(api)
 
     async def _start_virtual(self, api: Api) -> None:

@@ -24,6 +24,7 @@ from vcbatch.core.hypernode import parse_discovery
 from vcbatch.hosting.checks import Checks
 from vcbatch.hosting.health import Health
 from vcbatch.hosting.supervise import Part, Supervisor
+from vcbatch.local.environments import Environments
 from vcbatch.local.kubelet import Retention
 from vcbatch.observe.definitions.metric import CONTROLLERS, SCHEDULER
 from vcbatch.observe.metrics import PrometheusMeter
@@ -134,6 +135,7 @@ class LocalProgram:
         options = self._options
         return KubeletOptions(
             root=options.state.kubelet,
+            environments=Environments.of(options.state.path),
             mode=options.kubelet_mode,
             virtual_nodes=options.virtual_nodes,
             virtual_node_size=options.virtual_node_size or {},

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -16,6 +16,9 @@ from vcbatch.cli.base.names import priority_class_names, queue_names
 from vcbatch.cli.base.output import CliError, note, say
 from vcbatch.cli.base.titles import title
 from vcbatch.cli.run.start import StartOptions, add_start, start_options
+
+if TYPE_CHECKING:
+    from vcbatch.sdk.export import Export
 
 Json = dict[str, Any]
 
@@ -40,7 +43,7 @@ _FLAGS: Final[Mapping[str, str]] = {
     "--nproc-per-node", "processes", type=int, default=None, metavar="N",
     help="Processes per node.  [default: number of GPUs, else 1]",
 )  # fmt: skip
-@click.option("--gpus", type=int, default=0, metavar="N", help="GPUs per node.")
+@click.option("--gpus", type=int, default=None, metavar="N", help="GPUs per node.  [default: 0]")
 @click.option("--cpus", default="", metavar="QUANTITY", help="CPUs per node, e.g. 8 or 500m.")
 @click.option("--memory", default="", metavar="QUANTITY", help="Memory per node, e.g. 64Gi. Also the limit.")
 @click.option(
@@ -65,6 +68,10 @@ _FLAGS: Final[Mapping[str, str]] = {
     metavar="NAME[=VALUE]",
     help="Environment variable; without a value, taken from the shell. May be repeated.",
 )
+@click.option(
+    "--export", default=None, metavar="ALL|NONE|NAME[=VALUE],...",
+    help="Variables of the shell for a job on a local server; their values aren't stored in the job.  [default: ALL]",
+)  # fmt: skip
 @click.option(
     "-v", "--volume", "volumes", multiple=True, metavar="SOURCE:PATH[:ro]",
     help="Mount a PersistentVolumeClaim, host directory, ConfigMap or Secret; may be repeated.",
@@ -107,6 +114,8 @@ def command(
     array: str | None,
     time_limit: str | None,
     framework: str | None,
+    gpus: int | None,
+    export: str | None,
     detach: bool,
     dry_run: bool,
     output: str | None,
@@ -121,23 +130,30 @@ def command(
     vcbatch run --array 0-99%10 --cpus 2 -- ./sweep.sh
 
     Programs that end in .py or start with -m are run with Python, several processes with torchrun. On a local server
-    (`vcbatch up`) the program runs as local processes in the current directory; on a cluster it must be in the image.
+    (`vcbatch up`) the program runs as local processes in the current directory and with the environment of the shell;
+    on a cluster it must be in the image.
 
     Ctrl-C asks whether to cancel the job or leave it running. Exit codes: that of the program, 124 if the time limit
     was exceeded, 130 if the job was cancelled.
     """
     if output is not None and not (dry_run or detach):
         raise click.UsageError("-o requires --dry-run or --detach")
-    job = _composed(
+    variables = _export(export)
+    job, local = _composed(
         access, program, env=env, volumes=volumes, array=array, time_limit=time_limit, framework=framework,
-        dry_run=dry_run, options=options,
+        dry_run=dry_run, options={**options, "gpus": gpus or 0},
     )  # fmt: skip
+    if export is not None and not local:
+        raise click.UsageError("--export is for a local server; on a cluster, set variables with -e or in the image")
     job = add_start(job, start, access, submit=not dry_run)
     if dry_run:
         _print(job, output or "yaml")
         return 0
-    namespace = access.namespace
-    created: Json = access.once(lambda api: api.create(JOBS, job, namespace=namespace))
+    if local and gpus is None:
+        from vcbatch.cli.run.gpu_note import note_free_gpus
+
+        note_free_gpus(access)
+    created = _created(access, job, variables if local else None, required=export is not None)
     name = created["metadata"]["name"]
     from vcbatch.cli.run.follow import NextCommands
 
@@ -169,6 +185,29 @@ def command(
     )
 
 
+def _export(given: str | None) -> Export:
+    from vcbatch.sdk.export import Export, InvalidExport
+
+    try:
+        return Export() if given is None else Export.parse(given, os.environ)
+    except InvalidExport as error:
+        raise click.BadParameter(str(error), param_hint="--export") from error
+
+
+def _created(access: Access, job: Json, export: Export | None, *, required: bool) -> Json:
+    """The job as created, with the exported environment. Where that can't be stored, raises `CliError` if it is
+    `required`, else reports that the program runs without it."""
+    namespace = access.namespace
+    if export is None:
+        return access.once(lambda api: api.create(JOBS, job, namespace=namespace))
+    from vcbatch.cli.run.shell_environment import stored_environment
+    from vcbatch.sdk.export import with_environment
+
+    with stored_environment(access, export, required=required) as number:
+        body = job if number is None else with_environment(job, number)
+        return access.once(lambda api: api.create(JOBS, body, namespace=namespace))
+
+
 def _composed(
     access: Access,
     program: tuple[str, ...],
@@ -180,8 +219,8 @@ def _composed(
     framework: str | None,
     dry_run: bool,
     options: Mapping[str, Any],
-) -> Json:
-    """The job for the options. Raises `click.BadParameter` for invalid ones."""
+) -> tuple[Json, bool]:
+    """The job for the options, and whether its server is local. Raises `click.BadParameter` for invalid ones."""
     from vcbatch.cli.run.place import here, must_be_here, on_this_machine
     from vcbatch.sdk.compose import Array, CannotCompose, Framework, JobRequest, Volume, compose
     from vcbatch.sdk.compose.request import VolumeKind, time_limit_seconds
@@ -210,7 +249,7 @@ def _composed(
             raise CliError(f"{error} ({access.connection().server})", hint=hint, exit_code=2) from error
         flag = _FLAGS.get(error.option, f"--{error.option}")
         raise click.BadParameter(str(error), param_hint=flag) from error
-    return on_this_machine(job, access) if request["local"] else job
+    return (on_this_machine(job, access), True) if request["local"] else (job, False)
 
 
 def _is_local(access: Access, *, needed: bool) -> bool:

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vcbatch.api.names import GROUP_NAME, JOB_NAME, SVC_MOUNT_PATH, svc_config_map
+from vcbatch.api.names import ENVIRONMENT, GROUP_NAME, JOB_NAME, SVC_MOUNT_PATH, svc_config_map
+from vcbatch.api.resources import JOBS
 from vcbatch.interfaces.processes import BindMount, ProcessSpec
+from vcbatch.local.environments import EnvironmentRefusedError, SubmittedEnvironment
 from vcbatch.local.kubelet import environment, logins, probes, volumes
 from vcbatch.local.kubelet.devices import Allotment, gpu_environment
-from vcbatch.local.kubelet.environment import PodFacts
+from vcbatch.local.kubelet.environment import ConfigError, PodFacts
 from vcbatch.local.kubelet.names import PodName, peers, pod_name, replace_names
 from vcbatch.local.kubelet.node_services import NodeServices
 from vcbatch.local.kubelet.ports import Translation
@@ -48,6 +50,7 @@ class Blueprint:
     working_dir: str
     mounts: list[BindMount]
     translations: list[Translation]
+    umask: int = 0o022
 
 
 def group_of(pod: Json) -> str:
@@ -84,17 +87,46 @@ def draw(
         addresses = {name: node.hosts.address_of(peer) for name, peer in gang.items()}
         declared = {name: replace_names(value, addresses) for name, value in declared.items()}
         argv = [replace_names(part, addresses) for part in argv]
-    env = _surroundings(pod, container, allotment, node) | declared
+    submitted = _submitted(pod, node)
+    working_dir = container.get("workingDir") or str(node.config.working_dir)
+    env = _surroundings(pod, container, allotment, node, _inherited(submitted, working_dir, node)) | declared
     mounts = volumes.bind_mounts(volumes.with_read_only_claims(container, pod["spec"]), paths, declared)
     if logins.logs_in(pod):
         _let_log_in(pod, env, mounts, node)
     return Blueprint(
         argv=argv,
         env=env,
-        working_dir=container.get("workingDir") or str(node.config.working_dir),
+        working_dir=working_dir,
         mounts=mounts,
         translations=translations,
+        umask=0o022 if submitted is None else submitted.umask,
     )
+
+
+def _submitted(pod: Json, node: NodeServices) -> SubmittedEnvironment | None:
+    """The environment of the shell that submitted the pod's job; None where the pod names none. Raises
+    `ConfigError`."""
+    metadata = pod["metadata"]
+    number = (metadata.get("annotations") or {}).get(ENVIRONMENT)
+    if not number:
+        return None
+    if node.config.environments is None:
+        raise ConfigError("this node has no environments of submitting shells")
+    kind = (JOBS.api_version, JOBS.kind)
+    owners = (o for o in metadata.get("ownerReferences") or () if (o.get("apiVersion"), o.get("kind")) == kind)
+    job = next((owner["uid"] for owner in owners if owner.get("controller")), "")
+    try:
+        return node.config.environments.read(number, namespace=metadata["namespace"], job=job)
+    except EnvironmentRefusedError as error:
+        raise ConfigError(str(error)) from error
+
+
+def _inherited(submitted: SubmittedEnvironment | None, working_dir: str, node: NodeServices) -> dict[str, str]:
+    """The variables that a container has if nothing else sets them."""
+    if submitted is None:
+        return dict(node.config.environment)
+    base = {} if submitted.complete else node.config.environment
+    return {**base, **submitted.variables, "PWD": working_dir}
 
 
 def _let_log_in(pod: Json, env: dict[str, str], mounts: list[BindMount], node: NodeServices) -> None:
@@ -132,9 +164,11 @@ def _peer(name: str, own: PodName) -> PodName:
     return PodName(namespace=own.namespace, hostname=name.split(".", 1)[0], subdomain=own.subdomain)
 
 
-def _surroundings(pod: Json, container: Json, allotment: Allotment, node: NodeServices) -> dict[str, str]:
+def _surroundings(
+    pod: Json, container: Json, allotment: Allotment, node: NodeServices, inherited: Mapping[str, str]
+) -> dict[str, str]:
     """The container's default environment; its own variables override it."""
-    env = dict(node.config.environment)
+    env = dict(inherited)
     env.setdefault("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
     own = pod_name(pod)
     env["HOSTNAME"] = own.hostname
@@ -182,6 +216,7 @@ def process_spec(
         cpus=cpus,
         log_max_bytes=node.config.log_max_bytes,
         log_max_files=node.config.log_max_files,
+        umask=blueprint.umask,
         stdin=bool(container.get("stdin")),
     )
 

@@ -8,6 +8,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from vcbatch.local.environments import Environments
 from vcbatch.local.kubelet.kept_logs import KeptLogs
 from vcbatch.local.kubelet.sandbox import Mode
 
@@ -53,6 +54,8 @@ class KubeletConfig:
     max_pods: int = 500
     working_dir: Path = field(default_factory=Path.cwd)
     environment: Mapping[str, str] = field(default_factory=lambda: inherited_environment(os.environ))
+    environments: Environments | None = None
+    """Where the environments of submitting shells are stored; None where pods can't have one."""
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
     capacity: Mapping[str, str] = field(default_factory=dict[str, str])
     """Overrides of the detected capacity of this machine, such as `{"cpu": "8"}`."""

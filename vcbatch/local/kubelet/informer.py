@@ -25,7 +25,8 @@ _SHORT_WATCH = 1.0  # seconds: a watch that the server ends sooner isn't reopene
 class Informer:
     """Objects of one resource by UID. `changed(old, new)` is called for every change, with None for a missing object.
 
-    Reads never wait for the server; `synced` is set once the first list is in.
+    Reads never wait for the server; `synced` is set once the first list is in. `trimmed` returns the part of an object
+    that is kept; it has the metadata that identifies the object.
     """
 
     api: Api
@@ -34,6 +35,7 @@ class Informer:
     resource: Resource
     changed: Callable[[Json | None, Json | None], None]
     field_selector: str = ""
+    trimmed: Callable[[Json], Json] = lambda item: item
     objects: dict[str, Json] = field(default_factory=dict[str, Json])
     synced: asyncio.Event = field(default_factory=asyncio.Event)
     _names: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
@@ -65,7 +67,7 @@ class Informer:
 
     async def _list(self) -> str:
         listing = await self.api.list(self.resource, field_selector=self.field_selector)
-        current = {item["metadata"]["uid"]: item for item in listing.items}
+        current = {item["metadata"]["uid"]: self.trimmed(item) for item in listing.items}
         for uid in list(self.objects.keys() - current.keys()):
             self._remove(self.objects[uid])
         for item in current.values():
@@ -80,7 +82,7 @@ class Informer:
             if event.type == "DELETED":
                 self._remove(event.object)
             elif event.type in ("ADDED", "MODIFIED"):
-                self._store(event.object)
+                self._store(self.trimmed(event.object))
         return version
 
     def _store(self, item: Json) -> None:

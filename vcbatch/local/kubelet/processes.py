@@ -61,6 +61,7 @@ class LocalProcesses:
             "working_dir": spec.working_dir,
             "hostname": spec.hostname,
             "cpus": list(spec.cpus),
+            "umask": spec.umask,
             "stdin": spec.stdin,
             "log_max_bytes": spec.log_max_bytes,
             "log_max_files": spec.log_max_files,

@@ -39,9 +39,9 @@ def launch(
 ) -> int:
     """Run `argv` with `env` in `working_dir`, in a session of its own, and return its pid; raises `StartError`.
 
-    `cpus` are the CPUs it may use (all that this process may where empty). With `terminal` its streams are a terminal,
-    which it then controls. With `ends_with_us` it is killed together with this process, since no process could report
-    its exit then."""
+    `cpus` are the CPUs it may use (all that this process may where empty), `umask` is 022 where it is missing. With
+    `terminal` its streams are a terminal, which it then controls. With `ends_with_us` it is killed together with this
+    process, since no process could report its exit then."""
     failure_read, failure_write = os.pipe2(os.O_CLOEXEC)
     pid = os.fork()
     if pid == 0:
@@ -91,7 +91,7 @@ def _become(spec: dict, streams: tuple[int, int, int], *, terminal: bool) -> Non
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     if spec["cpus"] and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, spec["cpus"])
-    os.umask(0o022)
+    os.umask(spec.get("umask", 0o022))
     os.chdir(spec["working_dir"])
     os.execvpe(spec["argv"][0], spec["argv"], spec["env"])  # noqa: S606
 
