@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any, ParamSpec, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack, overload
 
 from vcbatch.api.bus import command_manifest
 from vcbatch.api.loose import part
@@ -23,6 +24,9 @@ from vcbatch.sdk.models.job import Job
 from vcbatch.sdk.models.queue import Queue, QueueChanges
 from vcbatch.sdk.replacing import replaced
 from vcbatch.sdk.session import Session
+
+if TYPE_CHECKING:
+    from vcbatch.sdk.export import Export
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -152,13 +156,38 @@ class AsyncClient:
         token = self._session.random.token(16)
         folder = CallFolder.at(token, state_dir=self._session.state_dir, shared=function.settings.shared)
         job = job_of(function, count=len(calls), token=token, folder=folder)
+        state_dir = None if folder.remote else self._session.state_dir
+        exported = None
+        if state_dir is not None:
+            from vcbatch.sdk.export import Export
+
+            exported = Export.parse(function.settings.export, os.environ)
         await asyncio.to_thread(folder.write, function.function, calls, retries=function.settings.retries)
         try:
-            handle = await self._make(job)
+            if state_dir is None or exported is None:
+                handle = await self._make(job)
+            else:
+                handle = await self._make_with(exported, job, state_dir)
         except BaseException:
             await asyncio.to_thread(folder.remove)
             raise
         return handle.last or job, folder
+
+    async def _make_with(self, exported: Export, job: Job, state_dir: Path) -> AsyncJobHandle:
+        """Create the job with the environment of this process, which is removed where creating the job fails."""
+        from vcbatch.sdk.export import discard, store, with_environment
+
+        namespace = job.namespace or self.namespace
+        try:
+            number = await asyncio.to_thread(store, exported, state_dir=state_dir, namespace=namespace)
+        except OSError as error:
+            hint = f"It is stored in {state_dir}, which has to be a directory of yours that only you can write to."
+            raise VcbatchError(f"the environment can't be exported: {error.strerror or error}", hint=hint) from error
+        try:
+            return await self._make(with_environment(job.to_manifest(), number))
+        except BaseException:
+            await asyncio.to_thread(discard, number, state_dir=state_dir)
+            raise
 
     async def _make(self, job: Job | Mapping[str, Any], *, namespace: str | None = None) -> AsyncJobHandle:
         wanted = (job if isinstance(job, Job) else Job.from_manifest(job)).as_new()

@@ -46,6 +46,43 @@ def test_a_function_runs_here_and_as_a_job(client: Client):
     assert not folder.exists()
 
 
+def surroundings() -> tuple[str, str, str, int]:
+    mask = os.umask(0)
+    os.umask(mask)
+    return os.environ.get("TOKEN", ""), os.environ.get("SEED", ""), os.environ.get("RANK", ""), mask
+
+
+@pytest.mark.parametrize(
+    ("export", "want"), [("ALL", ("mine", "", "")), ("NONE", ("", "", "")), ("SEED=7", ("", "7", ""))]
+)
+def test_a_function_runs_in_the_environment_of_its_program(
+    client: Client, state_dir: Path, monkeypatch: pytest.MonkeyPatch, export: str, want: tuple[str, ...]
+):
+    monkeypatch.setenv("TOKEN", "mine")
+    monkeypatch.setenv("RANK", "3")
+    before = os.umask(0o027)
+    try:
+        handle = client.submit(task(export=export)(surroundings))
+    finally:
+        os.umask(before)
+    assert handle.result(timeout=LONG) == (*want, 0o027)
+    assert "mine" not in str(handle.get().to_manifest())
+    stored = state_dir / "environments" / handle.get().annotations["vcbatch.dev/environment"]
+    assert stored.exists()
+    handle.delete()
+    deadline = time.monotonic() + LONG
+    while stored.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_an_export_that_is_invalid_submits_nothing(client: Client, state_dir: Path):
+    before = sorted((state_dir / "calls").glob("*"))
+    with pytest.raises(ValueError, match="NO_SUCH_VARIABLE is not set"):
+        client.submit(task(export="NO_SUCH_VARIABLE")(surroundings))
+    assert sorted((state_dir / "calls").glob("*")) == before
+
+
 def test_any_function_will_do(client: Client):
     assert client.submit(divmod, 7, 2).result(timeout=LONG) == (3, 1)
     assert client.map(lambda text: text.upper(), ["a", "b"]).results(timeout=LONG) == ["A", "B"]

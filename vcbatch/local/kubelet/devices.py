@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,8 +15,15 @@ from vcbatch.api.quantity import parse_quantity
 
 Json = dict[str, Any]
 
-_NVIDIA_SMI = ("nvidia-smi", "--query-gpu=index,uuid,name,memory.total", "--format=csv,noheader,nounits")
+_QUERIES = (
+    ("--query-gpu=index,uuid,name,memory.total,mig.mode.current", "--format=csv,noheader,nounits"),
+    ("--query-gpu=index,uuid,name,memory.total", "--format=csv,noheader,nounits"),  # drivers without MIG
+)
+_LISTING = ("-L",)
 _NVIDIA_SMI_SECONDS = 10.0
+_LISTED_GPU = re.compile(r"GPU \d+: .*\(UUID: (GPU-[^)\s]+)\)")
+_LISTED_MIG = re.compile(r"\s+MIG (\S+)\s+Device\s+\d+: \(UUID: (MIG-[^)\s]+)\)")
+_PROFILE_MEMORY = re.compile(r"\.(\d+)gb")
 
 
 class DevicesUnavailableError(Exception):
@@ -24,12 +32,18 @@ class DevicesUnavailableError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """One GPU as nvidia-smi names it."""
+    """One device that CUDA can use, as nvidia-smi names it: a GPU, or a MIG device of one.
+
+    `index` is that of the GPU, also for a MIG device, whose `gpu` is the UUID of the GPU. `partitioned` is True for a
+    GPU in MIG mode, which itself can't be used.
+    """
 
     index: int
     uuid: str
     name: str
     memory_mib: int
+    gpu: str = ""
+    partitioned: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,49 +55,93 @@ class Allotment:
 
 
 def parse_gpus(text: str) -> list[Gpu]:
-    """Parse nvidia-smi's CSV output for the query above; lines that aren't GPUs are skipped."""
+    """Parse nvidia-smi's CSV output for one of the queries above; lines that aren't GPUs are skipped."""
     gpus: list[Gpu] = []
     for line in text.splitlines():
         fields = [part.strip() for part in line.split(",")]
-        if len(fields) != 4 or not fields[0].isdigit() or not fields[1].startswith("GPU-"):
+        if len(fields) not in (4, 5) or not fields[0].isdigit() or not fields[1].startswith("GPU-"):
             continue
         memory = int(fields[3]) if fields[3].isdigit() else 0
-        gpus.append(Gpu(index=int(fields[0]), uuid=fields[1], name=fields[2], memory_mib=memory))
+        partitioned = fields[4:] == ["Enabled"]
+        gpus.append(
+            Gpu(index=int(fields[0]), uuid=fields[1], name=fields[2], memory_mib=memory, partitioned=partitioned)
+        )
     return sorted(gpus, key=lambda gpu: gpu.index)
 
 
+def with_mig_devices(gpus: Sequence[Gpu], listing: str) -> list[Gpu]:
+    """The GPUs, with those in MIG mode replaced by their MIG devices; `listing` is the output of `nvidia-smi -L`."""
+    devices: dict[str, list[tuple[str, str]]] = {}
+    current = ""
+    for line in listing.splitlines():
+        if (gpu := _LISTED_GPU.match(line)) is not None:
+            current = gpu[1]
+        elif (mig := _LISTED_MIG.match(line)) is not None and current:
+            devices.setdefault(current, []).append((mig[1], mig[2]))
+    found: list[Gpu] = []
+    for gpu in gpus:
+        if gpu.uuid not in devices:
+            found += [] if gpu.partitioned else [gpu]
+            continue
+        for profile, uuid in devices[gpu.uuid]:
+            size = _PROFILE_MEMORY.search(profile)
+            memory = int(size[1]) * 1024 if size else 0
+            name = f"{gpu.name} MIG {profile}"
+            found.append(Gpu(index=gpu.index, uuid=uuid, name=name, memory_mib=memory, gpu=gpu.uuid))
+    return found
+
+
 async def find_gpus() -> list[Gpu]:
-    """This machine's GPUs; none where nvidia-smi is missing, fails or doesn't answer. GPUs that an outer
-    CUDA_VISIBLE_DEVICES hides from this process are not allocated."""
+    """This machine's GPUs and MIG devices; none where nvidia-smi is missing, fails or doesn't answer. Devices that an
+    outer CUDA_VISIBLE_DEVICES hides from this process are not allocated."""
+    for query in _QUERIES:
+        text = await _nvidia_smi(query)
+        if text is not None:
+            gpus = with_mig_devices(parse_gpus(text), await _nvidia_smi(_LISTING) or "")
+            return visible_gpus(gpus, os.environ.get("CUDA_VISIBLE_DEVICES"))
+    return []
+
+
+async def _nvidia_smi(arguments: Sequence[str]) -> str | None:
+    """The output of nvidia-smi; None where it is missing, fails or doesn't answer."""
     try:
         process = await asyncio.create_subprocess_exec(
-            *_NVIDIA_SMI, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
+            "nvidia-smi", *arguments, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
         )
     except OSError:
-        return []
+        return None
     try:
         output, _ = await asyncio.wait_for(process.communicate(), _NVIDIA_SMI_SECONDS)
     except TimeoutError:
         process.kill()
         await process.wait()
-        return []
-    if process.returncode != 0:
-        return []
-    return visible_gpus(parse_gpus(output.decode(errors="replace")), os.environ.get("CUDA_VISIBLE_DEVICES"))
+        return None
+    return output.decode(errors="replace") if process.returncode == 0 else None
 
 
 def visible_gpus(gpus: Sequence[Gpu], visible: str | None) -> list[Gpu]:
-    """The GPUs that CUDA_VISIBLE_DEVICES leaves, by CUDA's rule: the list ends at the first entry that names no GPU."""
+    """The devices that CUDA_VISIBLE_DEVICES leaves, each once. By CUDA's rule the list ends at the first entry that
+    names none. An entry that names a GPU in MIG mode leaves all its MIG devices."""
     if visible is None:
         return list(gpus)
-    chosen: list[Gpu] = []
+    chosen: dict[str, Gpu] = {}
     for entry in visible.split(","):
-        name = entry.strip()
-        match = next((g for g in gpus if name == str(g.index) or (name and g.uuid.startswith(name))), None)
-        if match is None:
+        matches = _named(gpus, entry.strip())
+        if not matches:
             break
-        chosen.append(match)
-    return chosen
+        chosen |= {gpu.uuid: gpu for gpu in matches}
+    return list(chosen.values())
+
+
+def _named(gpus: Sequence[Gpu], entry: str) -> list[Gpu]:
+    """The devices for an entry of CUDA_VISIBLE_DEVICES: an index, or the beginning of a UUID."""
+    if not entry:
+        return []
+    own = next((gpu for gpu in gpus if gpu.uuid.startswith(entry)), None)
+    if own is not None:
+        return [own]
+    parent = next((gpu.index for gpu in gpus if entry == str(gpu.index) or gpu.gpu.startswith(entry)), None)
+    return [gpu for gpu in gpus if gpu.index == parent]
 
 
 class DeviceTable:

@@ -40,7 +40,9 @@ class TaskOptions:
         image: on a cluster: an image that has the same version of Python, cloudpickle, and what the function imports.
         python: the interpreter in the image; on this machine the present one is used.
         shared: on a cluster: the directory through which calls and results are transferred.
-        env: environment variables.
+        env: environment variables; they are part of the job.
+        export: on this machine: the variables of the present process that calls get, in the format of `vcbatch run
+        --export` ("ALL", "NONE", "HF_TOKEN,SEED=7"). Their values aren't part of the job.
         retries: how often a failed call is retried, each on its own. Losses by the infrastructure are retried in any
         case.
         at_most: the maximum of calls that run at the same time; without it, capacity is the only limit.
@@ -58,6 +60,7 @@ class TaskOptions:
     python: str = "python3"
     shared: SharedFolder | None = None
     env: Mapping[str, str] = field(default_factory=dict[str, str])
+    export: str = "ALL"
     retries: int = 0
     at_most: int | None = None
     time_limit: float | str | None = None
@@ -99,6 +102,7 @@ class Changes(TypedDict, total=False):
     python: str
     shared: SharedFolder | None
     env: Mapping[str, str]
+    export: str
     retries: int
     at_most: int | None
     time_limit: float | str | None
@@ -172,6 +176,7 @@ def task(
     python: str = "python3",
     shared: SharedFolder | None = None,
     env: Mapping[str, str] | None = None,
+    export: str = "ALL",
     retries: int = 0,
     at_most: int | None = None,
     time_limit: float | str | None = None,
