@@ -91,6 +91,10 @@ _FLAGS: Final[Mapping[str, str]] = {
     "--time-limit", default=None, metavar="TIME", help="Time limit of the job, e.g. 90s, 2h30m, 3d or 12:00:00."
 )
 @click.option(
+    "--signal", default=None, metavar="NAME[@SECONDS]",
+    help="Signal to send before a preempted or timed out pod is terminated, e.g. USR1@60.",
+)  # fmt: skip
+@click.option(
     "--max-retries",
     type=int,
     default=0,
@@ -113,6 +117,7 @@ def command(
     volumes: tuple[str, ...],
     array: str | None,
     time_limit: str | None,
+    signal: str | None,
     framework: str | None,
     gpus: int | None,
     export: str | None,
@@ -140,8 +145,8 @@ def command(
         raise click.UsageError("-o requires --dry-run or --detach")
     variables = _export(export)
     job, local = _composed(
-        access, program, env=env, volumes=volumes, array=array, time_limit=time_limit, framework=framework,
-        dry_run=dry_run, options={**options, "gpus": gpus or 0},
+        access, program, env=env, volumes=volumes, array=array, time_limit=time_limit, signal=signal,
+        framework=framework, dry_run=dry_run, options={**options, "gpus": gpus or 0},
     )  # fmt: skip
     if export is not None and not local:
         raise click.UsageError("--export is for a local server; on a cluster, set variables with -e or in the image")
@@ -216,6 +221,7 @@ def _composed(
     volumes: tuple[str, ...],
     array: str | None,
     time_limit: str | None,
+    signal: str | None,
     framework: str | None,
     dry_run: bool,
     options: Mapping[str, Any],
@@ -223,6 +229,7 @@ def _composed(
     """The job for the options, and whether its server is local. Raises `click.BadParameter` for invalid ones."""
     from vcbatch.cli.run.place import here, must_be_here, on_this_machine
     from vcbatch.sdk.compose import Array, CannotCompose, Framework, JobRequest, Volume, compose
+    from vcbatch.sdk.compose.notice import Notice
     from vcbatch.sdk.compose.request import VolumeKind, time_limit_seconds
 
     request: dict[str, Any] = {**options, "command": program, "env": _env(env)}
@@ -240,6 +247,7 @@ def _composed(
                 volumes=mounts,
                 array=None if array is None else Array.parse(array),
                 time_limit=None if time_limit is None else time_limit_seconds(time_limit),
+                signal=None if signal is None else Notice.parse(signal),
                 framework=None if framework is None else Framework(framework),
             )
         )

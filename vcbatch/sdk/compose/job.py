@@ -15,8 +15,9 @@ from vcbatch.api.queue import DEFAULT
 from vcbatch.api.resources import JOBS
 from vcbatch.api.time_limit import LONGEST
 from vcbatch.api.validate.job import MOST_PODS
+from vcbatch.sdk.compose.notice import Notice
 from vcbatch.sdk.compose.program import Program, literal
-from vcbatch.sdk.compose.request import CannotCompose, JobRequest, Volume, VolumeKind
+from vcbatch.sdk.compose.request import CannotCompose, Framework, JobRequest, Volume, VolumeKind
 from vcbatch.sdk.compose.tasks import Role, Shape, shape_of
 
 _LOCAL_IMAGE: Final = "local"
@@ -61,7 +62,8 @@ def compose(request: JobRequest) -> Json:
     metadata: Json = _name(request, program, shape)
     annotations: dict[str, str] = {}
     if request.time_limit is not None:
-        annotations[names.MAX_RUN_SECONDS] = str(request.time_limit)
+        notice = 0 if request.signal is None else request.signal.seconds
+        annotations[names.MAX_RUN_SECONDS] = str(request.time_limit - notice)
     if array is not None and array.parallel is not None and array.parallel < count:
         annotations[names.MAX_PARALLEL_PODS] = str(array.parallel)
     if annotations:
@@ -85,6 +87,8 @@ def _check(request: JobRequest) -> None:
             raise CannotCompose(option, f"must be at least {least}, got {given}")
     if request.time_limit is not None and request.time_limit > LONGEST:
         raise CannotCompose("time_limit", f"must be at most {LONGEST} s, got {request.time_limit} s")
+    if request.signal is not None:
+        _check_signal(request, request.signal)
     if request.max_retries > 1000:
         raise CannotCompose("max_retries", f"must be at most 1000, got {request.max_retries}")
     for option, text in (("cpus", request.cpus), ("memory", request.memory)):
@@ -106,6 +110,17 @@ def _check(request: JobRequest) -> None:
     twice = next((path for path in paths if paths.count(path) > 1), None)
     if twice is not None:
         raise CannotCompose("volumes", f"several volumes at {twice}")
+
+
+def _check_signal(request: JobRequest, signal: Notice) -> None:
+    if request.framework in (Framework.MPI, Framework.RAY):
+        text = f"is not available with framework {request.framework}, whose processes are started by other pods"
+        raise CannotCompose("signal", text)
+    if request.array is not None and request.max_retries:
+        raise CannotCompose("signal", "is not available for an array with retries")
+    if request.time_limit is not None and request.time_limit <= signal.seconds:
+        text = f"{signal.seconds} s must be less than the time limit of {request.time_limit} s"
+        raise CannotCompose("signal", text)
 
 
 def _check_volume(volume: Volume) -> None:
@@ -172,6 +187,8 @@ def _task(request: JobRequest, program: Program, role: Role) -> Json:
     if mounts:
         container["volumeMounts"] = mounts
     pod: Json = {"restartPolicy": "Never", "containers": [container]}
+    if request.signal is not None:
+        request.signal.apply(pod)
     if volumes:
         pod["volumes"] = volumes
     task: Json = {

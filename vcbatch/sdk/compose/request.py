@@ -6,10 +6,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from vcbatch.api.duration import MalformedDuration, parse_nanoseconds
 from vcbatch.api.validate.job import MOST_PODS
+
+if TYPE_CHECKING:
+    from vcbatch.sdk.compose.notice import Notice
 
 
 class CannotCompose(ValueError):
@@ -159,6 +162,8 @@ class JobRequest:
     array: Array | None = None
     time_limit: int | None = None
     """The time limit in seconds."""
+    signal: Notice | None = None
+    """The signal before the end of a pod, and before the time limit."""
     max_retries: int = 0
     """How often the job is restarted after a failure of its own; in an array, how often each member is."""
     work_dir: str = ""
