@@ -2,7 +2,7 @@
 ARG BASE=docker.io/library/python:3.13-slim
 
 FROM ${BASE} AS dependencies
-ARG EXTRAS=controllers,scheduler,webhooks,otel
+ARG EXTRAS=webhooks,otel
 # Where pip finds packages, if not at its default: an index, or a folder that is mounted into the build.
 ARG PIP_INDEX_URL
 ARG PIP_FIND_LINKS

@@ -6,14 +6,16 @@ import asyncio
 import logging
 import socket
 import ssl
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import uvicorn
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from vcbatch.hosting.guards import HttpLimits
 from vcbatch.hosting.http_server import Guard, GuardedHttp, GuardedServer
 from vcbatch.interfaces.clock import Clock
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 log = logging.getLogger(__name__)
 

@@ -33,7 +33,7 @@ def project() -> dict[str, Any]:
 
 def test_the_dockerfile_installs_extras_that_exist():
     wanted = extras(DOCKERFILE.read_text())
-    assert {"controllers", "scheduler", "webhooks"} <= set(wanted) <= set(project()["optional-dependencies"])
+    assert {"webhooks"} <= set(wanted) <= set(project()["optional-dependencies"])
 
 
 def test_the_base_of_the_tests_has_the_name_of_the_dockerfiles():

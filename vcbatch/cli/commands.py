@@ -14,18 +14,15 @@ class Entry(NamedTuple):
     summary: str
     """One line for the list of commands."""
     extra: str = ""
-    """The extra that it needs, a name of `[project.optional-dependencies]`; the plain package has just the client side.
-    """
+    """The extra that it needs, a name of `[project.optional-dependencies]`; its `--help` works without it."""
     until_signal: bool = False
     """It runs until a signal ends it; that isn't an error."""
 
 
 SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
     "Local server": {
-        "up": Entry(
-            "vcbatch.cli.local.up", "Start a local server, without a cluster, containers or root.", extra="local"
-        ),
-        "down": Entry("vcbatch.cli.local.down", "Stop the local server and its pods.", extra="local"),
+        "up": Entry("vcbatch.cli.local.up", "Start a local server, without a cluster, containers or root."),
+        "down": Entry("vcbatch.cli.local.down", "Stop the local server and its pods."),
         "status": Entry("vcbatch.cli.local.status", "Show the status of the local server."),
     },
     "Jobs": {
@@ -47,34 +44,25 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
     },
     "Validate and simulate": {
         "doctor": Entry("vcbatch.cli.resources.doctor", "Diagnose the installation and suggest fixes."),
-        "lint": Entry("vcbatch.cli.lint.command", "Validate manifests offline.", extra="local"),
-        "simulate": Entry(
-            "vcbatch.cli.whatif.simulate", "Simulate scheduling of the objects in files.", extra="scheduler"
-        ),
-        "snapshot": Entry(
-            "vcbatch.cli.whatif.snapshot", "Save a snapshot of the scheduler's input.", extra="scheduler"
-        ),
+        "lint": Entry("vcbatch.cli.lint.command", "Validate manifests offline."),
+        "simulate": Entry("vcbatch.cli.whatif.simulate", "Simulate scheduling of the objects in files."),
+        "snapshot": Entry("vcbatch.cli.whatif.snapshot", "Save a snapshot of the scheduler's input."),
         "replay": Entry(
             "vcbatch.cli.whatif.replay",
             "Replay recorded scheduling cycles, or run a what-if simulation.",
-            extra="scheduler",
         ),
         "config": Entry(
             "vcbatch.cli.whatif.config",
             "Validate a scheduler configuration, or print the effective one.",
-            extra="scheduler",
         ),
     },
     "Operate a cluster": {
         "controllers": Entry(
             "vcbatch.cli.components.controllers",
             "Run the controllers on a cluster.",
-            extra="controllers",
             until_signal=True,
         ),
-        "scheduler": Entry(
-            "vcbatch.cli.components.scheduler", "Run the scheduler on a cluster.", extra="scheduler", until_signal=True
-        ),
+        "scheduler": Entry("vcbatch.cli.components.scheduler", "Run the scheduler on a cluster.", until_signal=True),
         "webhooks": Entry(
             "vcbatch.cli.components.webhooks",
             "Run the admission webhooks on a cluster.",

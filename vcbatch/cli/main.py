@@ -13,6 +13,7 @@ from vcbatch._version import __version__
 from vcbatch.cli.base.lazy import LazyGroup
 from vcbatch.cli.base.output import CliError, complain
 from vcbatch.cli.commands import COMMANDS, SECTIONS
+from vcbatch.interfaces.installation import how_to_install
 
 
 class _ReaderGone(Exception):
@@ -94,12 +95,12 @@ def main() -> NoReturn:
         complain(error)
         sys.exit(error.exit_code)
     except ModuleNotFoundError as error:
-        command = next((name for name in sys.argv[1:] if name in COMMANDS and COMMANDS[name].extra), "")
-        if not command or (error.name or "").startswith("vcbatch"):
+        command = next((name for name in sys.argv[1:] if name in COMMANDS), "")
+        if not command or (error.name or "vcbatch").partition(".")[0] in ("vcbatch", "webhooks"):
             raise
-        extra = f"vcbatch[{COMMANDS[command].extra}]"
-        hint = f"pip install '{extra}'"
-        complain(CliError(f"`vcbatch {command}` requires {error.name}; install {extra}", hint=hint))
+        extra = COMMANDS[command].extra
+        part = f", of the extra {extra}" if extra else ", which is not installed"
+        complain(CliError(f"`vcbatch {command}` requires {error.name}{part}", hint=how_to_install(extra)))
         sys.exit(1)
     except _ReaderGone:
         sys.stderr.close()  # the reader has closed the output, so errors can't be shown either

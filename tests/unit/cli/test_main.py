@@ -14,7 +14,8 @@ import pytest
 from vcbatch.cli.commands import COMMANDS
 from vcbatch.cli.main import cli, main
 
-PROJECT = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
+ROOT = Path(__file__).parents[3]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 
 BLOCKED_IMPORTS = """
@@ -39,7 +40,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     return ended.value.code
 
 
-def test_a_missing_extra_is_named(
+def test_a_package_that_is_missing_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: object
 ) -> None:
     for module in [name for name in sys.modules if name.startswith(("vcbatch.cli.local", "vcbatch.local.apiserver"))]:
@@ -47,8 +48,8 @@ def test_a_missing_extra_is_named(
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     assert run(monkeypatch, "up", "--state-dir", f"{tmp_path}/state", "--port", "0") == 1
     said = capsys.readouterr().err
-    assert "requires uvicorn" in said
-    assert "pip install 'vcbatch[local]'" in said
+    assert "`vcbatch up` requires uvicorn, which is not installed" in said
+    assert "In a checkout of vcbatch: pip install ." in said
 
 
 @pytest.mark.parametrize(
@@ -87,11 +88,14 @@ def test_help_imports_no_subcommand(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     assert "vcbatch.cli.local.up" not in sys.modules
 
 
+def _names(requirements: list[str]) -> set[str]:
+    return {re.split(r"[\[>=<]", text)[0].lower() for text in requirements}
+
+
 def _modules_of_extras() -> set[str]:
     """The modules that only the extras bring."""
-    names = {re.split(r"[\[>=<]", text)[0] for extra in EXTRAS if extra != "training" for text in EXTRAS[extra]}
-    own = {"google-re2": "re2", "opentelemetry-exporter-otlp-proto-http": "opentelemetry"}
-    return {own.get(name, name.replace("-", "_")) for name in names} - {"vcbatch"} | {"opentelemetry"}
+    names = set[str]().union(*(_names(EXTRAS[extra]) for extra in EXTRAS if extra != "training"))
+    return {name.replace("-", "_") for name in names} - {"vcbatch"} | {"opentelemetry"}
 
 
 def _without_extras(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -99,19 +103,38 @@ def _without_extras(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
 
 
-@pytest.mark.parametrize("name", ["", *(name for name, entry in COMMANDS.items() if not entry.extra)])
+@pytest.mark.parametrize("name", ["", *COMMANDS])
 def test_help_needs_no_extra(name: str) -> None:
     done = _without_extras(*filter(None, [name]), "--help")
     assert done.returncode == 0, done.stderr
     assert "Usage: vcbatch" in done.stdout
 
 
-def test_commands_need_extras_that_exist() -> None:
-    assert {entry.extra for entry in COMMANDS.values()} - {""} <= set(EXTRAS)
+def test_extras_bring_what_the_package_does_not() -> None:
+    assert {entry.extra for entry in COMMANDS.values()} - {""} <= {name for name, brings in EXTRAS.items() if brings}
+    assert not _names(PROJECT["dependencies"]) & set[str]().union(*map(_names, EXTRAS.values()))
 
 
-@pytest.mark.parametrize("name", ["simulate", "controllers", "scheduler", "webhooks"])
-def test_the_extra_of_a_command_is_named_where_it_is_missing(name: str) -> None:
-    done = _without_extras(name)
+def test_the_extra_of_a_command_is_named_where_it_is_missing() -> None:
+    done = _without_extras("webhooks")
     assert done.returncode == 1
-    assert f"install vcbatch[{COMMANDS[name].extra}]" in done.stderr
+    assert done.stderr.splitlines() == [
+        "error: `vcbatch webhooks` requires fastapi, of the extra webhooks",
+        "  In a checkout of vcbatch: pip install '.[webhooks]'",
+    ]
+
+
+def test_no_text_names_a_package_index_that_lacks_vcbatch() -> None:
+    """vcbatch is installed from a checkout or a wheel."""
+    published = re.compile(
+        r"(?:pip|pipx|uv tool|uv pip) install (?:-\S+ )*[\"']?vcbatch\b(?!\S*\.whl)|install vcbatch\["
+    )
+    files = [*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md"), *(ROOT / "examples").iterdir()]
+    files += [path for package in ("vcbatch", "webhooks", "helm") for path in (ROOT / package).rglob("*.*")]
+    strays = [
+        f"{path.relative_to(ROOT)}: {found}"
+        for path in files
+        if path.suffix in (".md", ".py", ".yaml", ".txt", ".json")
+        for found in published.findall(path.read_text(encoding="utf-8"))
+    ]
+    assert not strays, strays

@@ -198,5 +198,7 @@ def test_an_auth_provider_needs_the_official_client(tmp_path: Path, monkeypatch:
     file = write(tmp_path / "config", document(**{"auth-provider": {"name": "oidc"}}))
     assert isinstance(load(file).credentials, AuthProvider)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(KubeconfigError, match=r"config: .*'main' has an auth-provider.*vcbatch\[auth-provider\]"):
+    with pytest.raises(
+        KubeconfigError, match=r"config: .*'main' has an auth-provider.*pip install '\.\[auth-provider\]'"
+    ):
         load(file)

@@ -9,6 +9,7 @@ from typing import TypeVar
 import click
 
 from vcbatch.cli.base.output import CliError
+from vcbatch.interfaces.installation import how_to_install
 from vcbatch.observe.tracing import OtelTracer, UnsupportedTracingError
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -31,10 +32,8 @@ def tracing(service: str, instance: str, *, on: bool) -> Iterator[OtelTracer | N
     try:
         tracer = OtelTracer.sending(service, instance)
     except ImportError as error:
-        hint = "pip install 'vcbatch[otel]'"
-        raise CliError(
-            f"--tracing requires {error.name or 'OpenTelemetry'}; install vcbatch[otel]", hint=hint
-        ) from error
+        missing = error.name or "OpenTelemetry"
+        raise CliError(f"--tracing requires {missing}, of the extra otel", hint=how_to_install("otel")) from error
     except UnsupportedTracingError as error:
         raise CliError(f"--tracing: {error}", hint="Only OTLP over HTTP with protobuf is supported.") from error
     try:

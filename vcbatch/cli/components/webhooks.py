@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import logging
 import re
 import socket
@@ -33,7 +34,6 @@ from vcbatch.runtime.caches.watch import ASKED
 from vcbatch.runtime.configuration.followed_file import ConfigurationError
 from vcbatch.runtime.serving import Address
 from webhooks.access import SubjectAccess
-from webhooks.app import build
 from webhooks.certificates.context import CertificateError, ServingContext
 from webhooks.certificates.files import FileCertificates
 from webhooks.certificates.managed import ManagedCertificates
@@ -170,6 +170,7 @@ class _Options:
 def command(**options: Any) -> int:
     """Run the admission webhooks."""
     given = _checked(_Options(**options))
+    importlib.import_module("webhooks.app")  # fails without FastAPI, before anything has started
     shared = ComponentOptions(
         kubeconfig=given.kubeconfig,
         context=given.context,
@@ -200,6 +201,8 @@ def command(**options: Any) -> int:
 
 
 async def _work(component: Component, options: _Options) -> None:
+    from webhooks.app import build
+
     clock, meter = component.clock, component.meter
     certificates = _certificates(component, options)
     settings = _settings(options, component)

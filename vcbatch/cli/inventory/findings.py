@@ -21,6 +21,7 @@ from vcbatch.cli.inventory.model import (
     Role,
     Webhook,
 )
+from vcbatch.interfaces.installation import how_to_install
 
 OLDEST: Final = (1, 34)
 """The oldest supported version of Kubernetes, as in the chart's `kubeVersion`."""
@@ -393,7 +394,7 @@ def _policies(inventory: Inventory, purpose: Purpose) -> Iterator[Finding]:
         if one.errors is None:
             yield Finding(
                 level=Level.WARNING, check="policy", subject=subject, message=f"{one.key} was not checked",
-                todo="Install the scheduler package: pip install 'vcbatch[scheduler]'",
+                todo=f"The installation lacks numpy. {how_to_install()}",
             )  # fmt: skip
             continue
         for error in one.errors:

@@ -19,7 +19,7 @@ def validated(namespace: str, name: str, key: str, maker: Maker, text: str | Non
     try:
         from vcbatch.scheduler import PolicyError, parse_policy
         from vcbatch.scheduler.framework.metrics_section import MetricsType
-    except ModuleNotFoundError:  # numpy, which vcbatch[scheduler] depends on
+    except ModuleNotFoundError:  # numpy, in an incomplete installation
         return entry
     try:
         policy = parse_policy(text)

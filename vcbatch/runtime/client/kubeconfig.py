@@ -19,6 +19,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from vcbatch.api.loose import listed
+from vcbatch.interfaces.installation import pip_install
 from vcbatch.interfaces.tls import client_context
 from vcbatch.runtime.client.credentials import (
     AuthProvider,
@@ -254,7 +255,7 @@ def _credentials(user: _Entry, *, cluster: Json, context_name: str) -> Credentia
         if importlib.util.find_spec("kubernetes") is None:
             raise KubeconfigError(
                 f"{user.file}: the user of context {context_name!r} has an auth-provider, which needs the package "
-                "kubernetes: use an exec plugin, or install vcbatch[auth-provider]"
+                f"kubernetes. Use an exec plugin, or in a checkout of vcbatch: {pip_install('auth-provider')}"
             )
         return AuthProvider(file=user.file, context=context_name)
     return NoCredentials()

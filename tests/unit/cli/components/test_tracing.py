@@ -19,10 +19,10 @@ def test_without_the_extra_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch
     for name in [name for name in sys.modules if name.partition(".")[0] == "opentelemetry"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "opentelemetry", None)  # as where it isn't installed
-    needs = r"requires opentelemetry.*; install vcbatch\[otel\]"
+    needs = "requires opentelemetry.*, of the extra otel"
     with pytest.raises(CliError, match=needs) as caught, tracing("vcbatch-test", "me", on=True):
         pass
-    assert caught.value.hint == "pip install 'vcbatch[otel]'"
+    assert caught.value.hint == "In a checkout of vcbatch: pip install '.[otel]'"
 
 
 def test_a_variable_that_asks_for_something_else_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
