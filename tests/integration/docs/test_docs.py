@@ -30,6 +30,7 @@ def test_commands_of(document: Path, tmp_path: Path) -> None:
     need_kubectl()
     environment = {
         **os.environ,
+        "HOME": str(tmp_path / "home"),
         "XDG_STATE_HOME": str(tmp_path),
         "XDG_CACHE_HOME": str(tmp_path / "cache"),
         "KUBECACHEDIR": str(tmp_path / "kubecache"),
