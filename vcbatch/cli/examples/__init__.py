@@ -1,0 +1,1 @@
+"""`vcbatch examples`."""
