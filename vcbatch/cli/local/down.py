@@ -16,6 +16,7 @@ from vcbatch.api.resources import PODS
 from vcbatch.cli.base.options import state_dir_option
 from vcbatch.cli.base.output import CliError, note, say
 from vcbatch.cli.base.state import Server, StateDir
+from vcbatch.cli.local import unfinished
 from vcbatch.interfaces.api import Api
 
 _POLL = 0.02
@@ -32,9 +33,13 @@ _PATIENCE = timedelta(seconds=10)
     "--unaccounted", is_flag=True,
     help="Stop only pods that are missing in the database; keep the server running.",
 )  # fmt: skip
-def command(state_dir: Path, timeout: float, unaccounted: bool) -> int:
+@click.option(
+    "--suspend-running", is_flag=True, help="Suspend running jobs first; they stay suspended after `vcbatch up`."
+)
+def command(state_dir: Path, timeout: float, unaccounted: bool, suspend_running: bool) -> int:
     """Stop the local server and its pods. Jobs and their state are kept for the next `vcbatch up`.
 
+    Running jobs whose policies handle PodEvicted are started again by the next `vcbatch up`.
     Exits 0 if no server is running.
     """
     state = StateDir(state_dir)
@@ -45,6 +50,9 @@ def command(state_dir: Path, timeout: float, unaccounted: bool) -> int:
     server = state.running()
     if unaccounted:
         return _end_unaccounted(state, server)
+    running = unfinished.running(state) if server is not None else []
+    if running and suspend_running:
+        unfinished.suspend(state, running, seconds=timeout)
     if server is not None:
         _stop(server, timeout)
     leftover = _end_leftovers(state)
@@ -55,6 +63,8 @@ def command(state_dir: Path, timeout: float, unaccounted: bool) -> int:
     else:
         containers = f"{leftover} container{'s' if leftover != 1 else ''}"
         say("vcbatch stopped" if server else f"stopped {containers} left by a previous server")
+    if running and not suspend_running:
+        unfinished.note_stopped(running)
     return 0
 
 

@@ -10,6 +10,7 @@ from vcbatch.api.resources import NODES
 from vcbatch.cli.base.lost_state import warnings_of
 from vcbatch.cli.local.kubelets import Kubelets
 from vcbatch.cli.local.options import LocalOptions
+from vcbatch.cli.local.unfinished import continued
 from vcbatch.local.apiserver.server import EmbeddedServer
 
 Report = dict[str, Any]
@@ -25,7 +26,13 @@ async def report_of(server: EmbeddedServer, kubelets: Kubelets, options: LocalOp
     if virtual_nodes:
         machine += f"; {_count(virtual_nodes, 'virtual node')}"
     warnings = warnings_of(options.state, losses=server.losses, pods=kubelets.unaccounted)
-    return {"server": server.url, "kubeconfig": str(server.kubeconfig), "machine": machine, "warnings": warnings}
+    return {
+        "server": server.url,
+        "kubeconfig": str(server.kubeconfig),
+        "machine": machine,
+        "warnings": warnings,
+        "jobs": await continued(server.api),
+    }
 
 
 def _size(capacity: dict[str, str]) -> str:

@@ -168,9 +168,11 @@ def _announce(state: StateDir, report: dict[str, Any], seconds: float) -> None:
     say(f"vcbatch is ready ({seconds:.1f} s): {report['machine']}")
     say()
     say(f"  export KUBECONFIG={shlex.quote(str(state.kubeconfig))}")
-    say("  kubectl apply -f job.yaml")
-    say("  kubectl get pods --watch")
+    say("  vcbatch run train.py            # or: kubectl apply -f job.yaml")
+    say("  vcbatch job list")
     say()
+    for line in report["jobs"]:
+        say(line)
 
 
 def _detached(options: LocalOptions) -> int:
