@@ -78,6 +78,9 @@ def _misused(error: click.UsageError) -> CliError:
 
 def main() -> NoReturn:
     """Run the command and exit: 0 for success, 1 for an error, 2 for wrong usage, 130 after Ctrl-C."""
+    if sys.platform == "win32":
+        complain(CliError("vcbatch doesn't run on Windows", hint="Use WSL 2: wsl --install"))
+        sys.exit(1)
     _end_as_first_process()
     try:
         sys.exit(cli.main(prog_name=_called(), standalone_mode=False) or 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from tests.support.served_cluster import served_cluster
 from vcbatch.api.names import VIRTUAL_NODE
 from vcbatch.cli.base.access import Access
 from vcbatch.cli.base.output import CliError
-from vcbatch.cli.run.place import on_this_machine
+from vcbatch.cli.run.place import must_have_torch, on_this_machine
 
 Json = dict[str, Any]
 
@@ -55,3 +56,18 @@ def test_on_a_cluster_a_program_needs_an_image_and_is_told_so(tmp_path: Path) ->
     assert f"error: a container image is required on a cluster ({served.url})\n" in err
     assert "--image" in err and "vcbatch up" in err
     assert {asked.path for asked in served.asked} == {"/version"}
+
+
+@pytest.mark.parametrize(("processes", "alternative"), [(1, True), (2, False)])
+def test_a_missing_torch_is_named_with_what_works_without_it(tmp_path: Path, processes: int, alternative: bool) -> None:
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')  # without the site-packages
+    python.chmod(0o755)
+    with pytest.raises(CliError, match=r"PyTorch is not installed for .*/python") as refused:
+        must_have_torch(str(python), processes=processes, directory=str(tmp_path))
+    assert ("--framework none" in refused.value.hint) == alternative
+
+
+def test_torch_is_found_where_it_is(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("")
+    must_have_torch(sys.executable, processes=2, directory=str(tmp_path))

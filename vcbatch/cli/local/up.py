@@ -7,6 +7,7 @@ import os
 import select
 import shlex
 import subprocess
+import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -109,6 +110,11 @@ def command(
     """
     from vcbatch.cli.local.options import LocalOptions
 
+    if not sys.platform.startswith("linux") and kubelet_mode != "none":
+        raise CliError(
+            f"pods run as processes on Linux only, and this is {'macOS' if sys.platform == 'darwin' else sys.platform}",
+            hint="Run vcbatch in a Linux container: docker run -it -v .:/src -w /src python:3.13 bash",
+        )
     if virtual_node_size is not None and not virtual_nodes:
         raise click.UsageError("--virtual-node-size requires --virtual-nodes")
     options = LocalOptions(

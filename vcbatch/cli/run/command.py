@@ -227,10 +227,12 @@ def _composed(
     options: Mapping[str, Any],
 ) -> tuple[Json, bool]:
     """The job for the options, and whether its server is local. Raises `click.BadParameter` for invalid ones."""
-    from vcbatch.cli.run.place import here, must_be_here, on_this_machine
+    from vcbatch.cli.run.place import here, must_be_here, must_have_torch, on_this_machine
     from vcbatch.sdk.compose import Array, CannotCompose, Framework, JobRequest, Volume, compose
     from vcbatch.sdk.compose.notice import Notice
+    from vcbatch.sdk.compose.program import Program
     from vcbatch.sdk.compose.request import VolumeKind, time_limit_seconds
+    from vcbatch.sdk.compose.tasks import framework_of
 
     request: dict[str, Any] = {**options, "command": program, "env": _env(env)}
     request["local"] = _is_local(access, needed=not (dry_run and options["image"]))
@@ -241,23 +243,26 @@ def _composed(
         mounts = tuple(map(Volume.parse, volumes))
         if request["local"]:
             must_be_here(request["work_dir"], *(mount.source for mount in mounts if mount.kind is VolumeKind.FOLDER))
-        job = compose(
-            JobRequest(
-                **request,
-                volumes=mounts,
-                array=None if array is None else Array.parse(array),
-                time_limit=None if time_limit is None else time_limit_seconds(time_limit),
-                signal=None if signal is None else Notice.parse(signal),
-                framework=None if framework is None else Framework(framework),
-            )
+        asked = JobRequest(
+            **request,
+            volumes=mounts,
+            array=None if array is None else Array.parse(array),
+            time_limit=None if time_limit is None else time_limit_seconds(time_limit),
+            signal=None if signal is None else Notice.parse(signal),
+            framework=None if framework is None else Framework(framework),
         )
+        job = compose(asked)
     except CannotCompose as error:
         if error.option == "image":
             hint = "Pass --image. To run it locally: `vcbatch up --detach`, then set KUBECONFIG as printed."
             raise CliError(f"{error} ({access.connection().server})", hint=hint, exit_code=2) from error
         flag = _FLAGS.get(error.option, f"--{error.option}")
         raise click.BadParameter(str(error), param_hint=flag) from error
-    return (on_this_machine(job, access), True) if request["local"] else (job, False)
+    if not request["local"]:
+        return job, False
+    if not dry_run and framework_of(asked, Program.of(asked.command)) is Framework.PYTORCH:
+        must_have_torch(asked.python, processes=asked.processes or 1, directory=request["work_dir"])
+    return on_this_machine(job, access), True
 
 
 def _is_local(access: Access, *, needed: bool) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,19 @@ def must_be_here(*directories: str) -> None:
     for directory in directories:
         if not Path(directory).exists():
             raise CliError(f"{directory}: no such directory")
+
+
+def must_have_torch(python: str, *, processes: int, directory: str) -> None:
+    """Raise `CliError` where the interpreter that starts the processes in `directory` lacks PyTorch: its torchrun is
+    what starts them. The directory is searched first, as for the job."""
+    code = "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"
+    if subprocess.run([python, "-c", code], check=False, stdin=subprocess.DEVNULL, cwd=directory).returncode == 0:
+        return
+    other = "" if processes > 1 else ", or run the program without torchrun: --framework none"
+    raise CliError(
+        f"PyTorch is not installed for {python}, and the job starts with torchrun",
+        hint=f"Install it (pip install torch){other}",
+    )
 
 
 def here(command: tuple[str, ...]) -> tuple[tuple[str, ...], str, str]:

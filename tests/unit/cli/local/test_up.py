@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import click
 import pytest
 
+from vcbatch.cli.base.output import CliError
 from vcbatch.cli.base.state import StateDir
 from vcbatch.cli.local import process, up
 from vcbatch.cli.local.options import LocalOptions
@@ -111,3 +113,11 @@ def test_a_size_no_node_can_have_is_refused(size: str, error: str) -> None:
 def test_a_size_without_virtual_nodes_is_refused() -> None:
     with pytest.raises(click.UsageError, match="--virtual-node-size requires --virtual-nodes"):
         up.command.main(["--virtual-node-size", "cpu=1"], standalone_mode=False)
+
+
+def test_another_system_than_linux_is_refused_in_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(CliError, match="pods run as processes on Linux only, and this is macOS") as refused:
+        up.command.main(["--state-dir", str(tmp_path / "state")], standalone_mode=False)
+    assert "docker run" in refused.value.hint
+    assert not (tmp_path / "state").exists()
