@@ -5,6 +5,7 @@
 #   make test-cluster    the tests on a real Kubernetes control plane (builds it: needs Go; KUBERNETES=1.37 for a newer one)
 #   make test-nodes      the tests with real kubelets and containers (needs root, namespaces, Debian's packages)
 #   make testbed         build that control plane and Helm: minutes once per machine, seconds later
+#   make test-packaging  install the package with pip, pipx and uv in clean environments, and run a job with each
 #   make test-monitoring alerts, runbooks and dashboards on Prometheus of a Debian package (fetches it once)
 #   make test-training   the example jobs with real frameworks (installs some 6 GB of them)
 #   make training        install these frameworks
@@ -54,7 +55,7 @@ NEED_PYTHON = test -n "$(PYTHON)" || \
 	{ echo "vcbatch needs Python 3.11 or newer on the PATH (or PYTHON=/path/to/python3.11)" >&2; exit 1; }
 
 FUZZERS := fuzz-admission fuzz-apiserver fuzz-watch fuzz-yaml
-.PHONY: help demo test explore testbed test-cluster image image-sbom image-list test-image test-monitoring test-nodes \
+.PHONY: help demo test explore testbed test-cluster image image-sbom image-list test-image test-monitoring test-nodes test-packaging \
 	test-training training test-ray fidelity-record check fuzz $(FUZZERS) kill-test test-pythons nightly bench bench-cluster \
 	mutation crds chart-docs dashboards manifest chart-lint clean
 
@@ -96,7 +97,7 @@ demo: $(VENV)/.compiled $(TRAINING)/.ready
 	@PATH="$(CURDIR)/$(TRAINING)/bin:$$PATH" $(PY) examples/demo.py
 
 # The tests that need nothing but Python.
-FAST := not (training or ray or cluster or chart or image or monitoring or nodes)
+FAST := not (training or ray or cluster or chart or image or monitoring or nodes or packaging)
 
 # Also sets have one order, so that a commit that passed once passes again.
 test: $(VENV)/.compiled
@@ -144,6 +145,9 @@ image-list: $(VENV)/.ready
 test-image: $(VENV)/.compiled
 	@$(PY) -m tests.image.available || exit $$(( $$? == 3 ? 0 : 1 )); \
 	$(PY) -m pytest -rP -m image tests/image
+
+test-packaging: $(VENV)/.ready
+	$(PY) -m pytest -m packaging tests/packaging
 
 test-monitoring: $(VENV)/.compiled
 	$(PY) -m pytest -m monitoring tests/monitoring
@@ -206,7 +210,7 @@ kill-test: $(VENV)/.compiled
 test-pythons: $(VENV)/.compiled
 	$(PY) -m tests.pythons --jobs $(JOBS) $(TESTS)
 
-NIGHTLY := test-image test-monitoring test-nodes explore fuzz kill-test test-pythons test-ray
+NIGHTLY := test-packaging test-image test-monitoring test-nodes explore fuzz kill-test test-pythons test-ray
 nightly:
 	@for each in $(NIGHTLY); do $(MAKE) --no-print-directory $$each || exit 1; done
 	@for each in 1.36 1.37; do $(MAKE) --no-print-directory test-cluster KUBERNETES=$$each || exit 1; done
