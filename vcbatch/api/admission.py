@@ -73,6 +73,8 @@ class Settings:
     unsupported: Unsupported = THIS_VERSION
     resource_groups: tuple[ResourceGroup, ...] = ()
     queue_gates: bool = False
+    controllers: str = names.CONTROLLERS_USER
+    """The user of the controllers, who create jobs for other users."""
 
 
 DEFAULT_SETTINGS: Final = Settings()
@@ -137,7 +139,7 @@ def mutate(request: Request, lookup: Lookup, settings: Settings = DEFAULT_SETTIN
         return given
     if request.resource == JOBS:
         filled = default_job(given, scheduler_name=settings.schedulers[0])
-        return _in_namespace_queue(filled, request, lookup)
+        return _in_namespace_queue(_of_user(filled, request, settings), request, lookup)
     if request.operation is not Operation.CREATE:
         return given
     if request.resource == PODS:
@@ -160,16 +162,47 @@ def _in_namespace_queue(job: Json, request: Request, lookup: Lookup) -> Json:
     return {**job, "spec": {**spec, "queue": wanted}} if wanted and spec.get("queue") == DEFAULT and stays else job
 
 
+def _of_user(given: Json, request: Request, settings: Settings) -> Json:
+    """Name the user who created the object in its annotation, for accounting. Only the controllers may name another
+    user, for whom they create a job; and no update changes the name."""
+    metadata = part(given, "metadata")
+    annotations = part(metadata, "annotations")
+    if request.old is not None:
+        user = part(part(request.old, "metadata"), "annotations").get(names.USER)
+    elif request.user.name == settings.controllers and annotations.get(names.USER):
+        return given
+    else:
+        user = request.user.name or annotations.get(names.USER)
+    if annotations.get(names.USER) == user:
+        return given
+    changed = {key: value for key, value in annotations.items() if key != names.USER}
+    if user is not None:
+        changed[names.USER] = user
+    return {**given, "metadata": {**metadata, "annotations": changed}}
+
+
 def mutation_warnings(request: Request, filled: Json | None) -> Iterator[str]:
     """Warnings about changes by `mutate` that the author may not expect, and about the object as it was written, which
     its defaults hide. `filled` is the result of `mutate`. The warnings of `review` are about that."""
     yield from _written_warnings(request)
+    yield from _user_warnings(request, filled)
     if request.resource == JOBS and request.operation is Operation.CREATE:
         given = part(request.object or {}, "spec").get("queue")
         queue = part(filled or {}, "spec").get("queue")
         if given == DEFAULT and queue != DEFAULT:
             why = f"the annotation {names.SCHEDULING_QUEUE_NAME} of namespace {request.namespace}"
             yield f"spec.queue: {DEFAULT} becomes {queue}, by {why}"
+
+
+def _user_warnings(request: Request, filled: Json | None) -> Iterator[str]:
+    given, user = (
+        part(part(each or {}, "metadata"), "annotations").get(names.USER) for each in (request.object, filled)
+    )
+    if given and given != user:
+        place = f"metadata.annotations[{names.USER}]"
+        yield (
+            f"{place}: becomes {user}, the user who created it" if user else f"{place}: removed; only admission sets it"
+        )
 
 
 def _written_warnings(request: Request) -> Iterator[str]:

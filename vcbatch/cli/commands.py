@@ -41,6 +41,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
         "pod": Entry("vcbatch.cli.resources.pod", "Show the pods of jobs."),
         "hypernode": Entry("vcbatch.cli.resources.hypernode", "Inspect network topology (HyperNodes)."),
         "cluster": Entry("vcbatch.cli.resources.cluster", "Show nodes, requested resources and job counts."),
+        "accounting": Entry("vcbatch.cli.accounting.command", "Show past jobs, and usage by user, queue or day."),
     },
     "Validate and simulate": {
         "doctor": Entry("vcbatch.cli.resources.doctor", "Diagnose the installation and suggest fixes."),

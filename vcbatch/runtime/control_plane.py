@@ -34,9 +34,11 @@ from vcbatch.api.storage import Claim
 from vcbatch.core.hypernode import Discovery
 from vcbatch.hosting.health import Health
 from vcbatch.hosting.supervise import Part
+from vcbatch.interfaces.accounting import AccountingStore
 from vcbatch.interfaces.api import Api, Json
 from vcbatch.interfaces.clock import Clock
 from vcbatch.interfaces.random import Random
+from vcbatch.runtime.accounting.recorder import KEPT_DAYS, Accounting
 from vcbatch.runtime.apply import Applier
 from vcbatch.runtime.caches.cache import Cache
 from vcbatch.runtime.caches.handlers import CustomResources, CustomResourceSource, Feed
@@ -159,7 +161,8 @@ class ControlPlane:
     `scheduler_names` has to place them, with the annotations of their workload unless `inherit_owner_annotations` is
     off. HyperNodes are created from what `discovery` names, and NodeShards as `sharding` configures. JobFlows probe
     pods through `asks`, over the network by default. Failures of kopf are reported to `health`. Reconciles and the
-    progress of jobs are recorded by `tracer`."""
+    progress of jobs are recorded by `tracer`, and the attempts of jobs in the store `accounting`, for
+    `accounting_days`."""
 
     def __init__(
         self,
@@ -179,6 +182,8 @@ class ControlPlane:
         asks: Ask | None = None,
         health: Health | None = None,
         tracer: Tracer | None = None,
+        accounting: AccountingStore | None = None,
+        accounting_days: int = KEPT_DAYS,
     ) -> None:
         common = _Common(clock=clock, random=random, meter=meter or NoMeter())
         seen = _Seen(api, informers, clock=clock, shards=sharding is not None)
@@ -202,7 +207,13 @@ class ControlPlane:
         )
         applier = seen.applier(api, self.recorder, clock=clock, random=random, schedulers=scheduler_names)
 
-        self.jobs = JobController(seen.by_jobs(), applier, self.recorder, **common)
+        self.accounting = (
+            Accounting(accounting, jobs=custom[JOBS], pods=pods, days=accounting_days, **common)
+            if accounting is not None
+            else None
+        )
+        ending = self.accounting.ending if self.accounting is not None else None
+        self.jobs = JobController(seen.by_jobs(), applier, self.recorder, **common, ending=ending)
         self.cron_jobs = CronJobController(custom[CRONJOBS], custom[JOBS], applier, self.recorder, **common)
         self.job_flows = JobFlowController(seen.by_flows(), self._prober, applier, self.recorder, **common)
         self.job_templates = JobTemplateController(custom[JOBTEMPLATES], custom[JOBS], applier, **common)
@@ -282,7 +293,14 @@ class ControlPlane:
 
         timing = Part(name="timing the creation of pods", run=self._creations.run)
         tracing = [Part(name="tracing jobs", run=self._spans.run)] if self._spans is not None else []
-        parts = [timing, *tracing, self.jobs.check_part(), *(controller.part() for controller in controllers)]
+        accounting = [self.accounting.part()] if self.accounting is not None else []
+        parts = [
+            timing,
+            *tracing,
+            *accounting,
+            self.jobs.check_part(),
+            *(controller.part() for controller in controllers),
+        ]
         return [
             *(Part(name=part.name, run=self._after_sync(part)) for part in parts),
             Part(name="sending the controllers' events", run=self.recorder.run),

@@ -34,6 +34,7 @@ class StateDir:
         self.kept_logs = self.path / "logs"
         self.kubelet = self.path / "kubelet"
         self.scheduler = self.path / "scheduler.json"
+        self.accounting = self.path / "accounting.db"
         self._pid = pid_file_of(self.path)
         self._lock: IO[bytes] | None = None
 

@@ -11,6 +11,7 @@ import click
 from vcbatch.api.names import CONTROLLERS_LEASE, DEFAULT_SCHEDULER
 from vcbatch.api.program_rights import CONTROLLERS, Feature
 from vcbatch.api.resources import LEASES
+from vcbatch.cli.base.output import CliError
 from vcbatch.cli.components.component import Component, Program, run_component
 from vcbatch.cli.components.controllers_options import controllers_options, followed
 from vcbatch.cli.components.job_plugins import add_job_plugins
@@ -18,6 +19,9 @@ from vcbatch.cli.components.options import ComponentOptions, component_options
 from vcbatch.core.hypernode import parse_discovery
 from vcbatch.core.sharding import parse_sharding
 from vcbatch.hosting.supervise import Part, Supervisor, never
+from vcbatch.interfaces.accounting import AccountingError, AccountingStore
+from vcbatch.runtime.accounting.recorder import KEPT_DAYS
+from vcbatch.runtime.accounting.store import open_store
 from vcbatch.runtime.bootstrap import ensure_queues
 from vcbatch.runtime.caches import memory
 from vcbatch.runtime.caches.informers import Informers
@@ -37,12 +41,23 @@ from vcbatch.runtime.events.own_object import OwnObject
     "--sharding-conf", type=click.Path(exists=True, dir_okay=False, path_type=Path), default=None, metavar="FILE",
     help="Volcano's sharding.yaml, which assigns nodes to schedulers.  [default: no NodeShards]",
 )  # fmt: skip
+@click.option(
+    "--accounting-store", metavar="URL", envvar="VCBATCH_ACCOUNTING_STORE", default=None,
+    help="Store of accounting records: sqlite:///PATH or postgresql://USER@HOST/DATABASE.  "
+         "[env: VCBATCH_ACCOUNTING_STORE; default: no accounting]",
+)  # fmt: skip
+@click.option(
+    "--accounting-days", type=click.IntRange(1, 36_500), default=KEPT_DAYS, show_default=True, metavar="N",
+    help="Age in days at which accounting records are deleted.",
+)  # fmt: skip
 def command(
     scheduler_names: tuple[str, ...],
     *,
     inherit_owner_annotations: bool,
     controller_conf: Path | None,
     sharding_conf: Path | None,
+    accounting_store: str | None,
+    accounting_days: int,
     **options: Any,
 ) -> int:
     """Run the controllers of Jobs, CronJobs, JobFlows, JobTemplates, Queues, PodGroups, Commands and HyperNodes."""
@@ -50,6 +65,7 @@ def command(
     discovery = followed(controller_conf, parse_discovery)
     sharding = followed(sharding_conf, parse_sharding)
     common = ComponentOptions(**options)
+    store = _store(accounting_store)
 
     async def work(component: Component) -> None:
         informers = Informers(component.api, clock=component.clock, random=component.random, meter=component.meter)
@@ -67,6 +83,8 @@ def command(
             sharding=sharding,
             health=component.health,
             tracer=component.tracer,
+            accounting=store,
+            accounting_days=accounting_days,
         )
         component.checks.put("watches", plane.unfollowed)
         component.checks.put("reconciles", plane.stuck)
@@ -88,6 +106,16 @@ def command(
         namespace=common.leader_elect_resource_namespace,
     )
     return run_component(common, work, program)
+
+
+def _store(url: str | None) -> AccountingStore | None:
+    """The store at the URL. Raises `CliError` where it can't work."""
+    if not url:
+        return None
+    try:
+        return open_store(url)
+    except AccountingError as error:
+        raise CliError(str(error), hint="See docs/accounting.md for --accounting-store.") from error
 
 
 async def _work(component: Component, informers: Informers, plane: ControlPlane, reporters: Sequence[Part]) -> None:

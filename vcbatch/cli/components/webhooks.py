@@ -40,7 +40,7 @@ from webhooks.certificates.managed import ManagedCertificates
 from webhooks.certificates.trust import Trust
 from webhooks.configurations import SERVICE, Target, pointed, shipped
 from webhooks.kept_configurations import KeptConfigurations, RulesLease
-from webhooks.policies.expressions import OF_A_JOB
+from webhooks.policies.expressions import OF_A_JOB, user_of
 from webhooks.server import listen, serve
 from webhooks.service import AdmissionService
 from webhooks.settings import FollowedSettings
@@ -123,7 +123,7 @@ class _Options:
 )  # fmt: skip
 @click.option(
     "--controllers-account", default="", metavar="NAMESPACE/NAME",
-    help="ServiceAccount of `vcbatch controllers`, exempt from pod validation (with --manage-configurations).  "
+    help="ServiceAccount of `vcbatch controllers`: exempt from pod validation, and may name the user of a job.  "
     "[default: vcbatch-controllers in --webhook-namespace]",
 )  # fmt: skip
 @click.option(
@@ -358,7 +358,7 @@ def _kept(
             service=options.webhook_service_name,
             namespace=options.webhook_namespace,
             url=options.webhook_url,
-            controllers=options.controllers_account or f"{options.webhook_namespace}/vcbatch-controllers",
+            controllers=_controllers_account(options),
             job_pods=options.include_job_pods or bool(now.resource_groups) or now.queue_gates,
             schedulers=now.schedulers,
             groups=now.resource_groups,
@@ -414,6 +414,11 @@ def _listening(options: _Options) -> socket.socket:
         raise CliError(f"can't listen on {where}: {error.strerror or error}") from error
 
 
+def _controllers_account(options: _Options) -> str:
+    """The service account of the controllers, as NAMESPACE/NAME."""
+    return options.controllers_account or f"{options.webhook_namespace}/vcbatch-controllers"
+
+
 def _settings(options: _Options, component: Component) -> FollowedSettings:
     rules = QueueRules(
         max_depth=options.max_queue_depth,
@@ -421,7 +426,12 @@ def _settings(options: _Options, component: Component) -> FollowedSettings:
         protect_root=options.enable_root_queue_protection,
     )
     gates = options.feature_gates.get(QUEUE_GATES, False)
-    settings = Settings(schedulers=options.scheduler_name, queues=rules, queue_gates=gates)
+    settings = Settings(
+        schedulers=options.scheduler_name,
+        queues=rules,
+        queue_gates=gates,
+        controllers=user_of(_controllers_account(options)),
+    )
     try:
         return FollowedSettings(settings, options.admission_conf, clock=component.clock)
     except ConfigurationError as error:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import os
+import pwd
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -38,6 +40,7 @@ from vcbatch.interfaces.api import Api, ApiError
 from vcbatch.interfaces.clock import Clock
 from vcbatch.local.apiserver.access import ADMINISTRATORS
 from vcbatch.local.apiserver.admission import AdmissionRequest, Answer, Asked, Service
+from vcbatch.local.apiserver.authn import ADMINISTRATOR
 from vcbatch.local.apiserver.kinds.admission import MUTATING, VALIDATING
 from vcbatch.local.apiserver.registry import RequestContext
 from vcbatch.runtime.metrics.meter import NoMeter
@@ -127,11 +130,26 @@ def _asked(request: Json) -> review.Asked:
         namespace=request.get("namespace", ""),
         sub_resource=request.get("subResource", ""),
         user_info=review.UserInfo(
-            username=request["userInfo"]["username"], groups=tuple(request["userInfo"]["groups"])
+            username=_name_of(request["userInfo"]["username"]), groups=tuple(request["userInfo"]["groups"])
         ),
         object=request["object"],
         old_object=request["oldObject"],
     )
+
+
+def _name_of(user: str) -> str:
+    """The name of a user for admission: for the administrator, whose token only this machine's user can read, the name
+    of that user."""
+    return os_user() if user == ADMINISTRATOR else user
+
+
+@functools.cache
+def os_user() -> str:
+    """The name of the user who runs this process, or the number where the user has no name."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
 
 
 class _World:

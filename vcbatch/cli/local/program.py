@@ -14,12 +14,14 @@ from vcbatch.api.queue import DEFAULT
 from vcbatch.cli.base.output import CliError
 from vcbatch.cli.components.controllers_options import followed
 from vcbatch.cli.components.listening import listen
+from vcbatch.cli.local.accounting import attempts_in
 from vcbatch.cli.local.definitions import ensure_definitions
 from vcbatch.cli.local.kubelets import KubeletOptions, Kubelets
 from vcbatch.cli.local.options import LocalOptions
 from vcbatch.cli.local.report import Report, report_of
 from vcbatch.cli.local.scheduling import LocalScheduling, ensure_lease
 from vcbatch.cli.local.serving import SCHEDULER_NAMES, set_up_webhooks, start_server
+from vcbatch.core.accounting import ATTEMPTS
 from vcbatch.core.hypernode import parse_discovery
 from vcbatch.hosting.checks import Checks
 from vcbatch.hosting.health import Health
@@ -28,6 +30,7 @@ from vcbatch.local.environments import Environments
 from vcbatch.local.kubelet import Retention
 from vcbatch.observe.definitions.metric import CONTROLLERS, SCHEDULER
 from vcbatch.observe.metrics import PrometheusMeter
+from vcbatch.runtime.accounting.store import sqlite_store
 from vcbatch.runtime.bootstrap import ensure_queues
 from vcbatch.runtime.caches import memory
 from vcbatch.runtime.caches.informers import Informers
@@ -106,7 +109,9 @@ class LocalProgram:
                 meter=self._meter,
                 asks=Sockets(local=True),
                 health=health,
+                accounting=sqlite_store(self._options.state.accounting),
             )
+            server.serve_list(ATTEMPTS, attempts_in(self._options.state.accounting, clock))
             workloads = Workloads(
                 server.api, informers, clock=self._clock, random=self._random, host=socket.gethostname()
             )

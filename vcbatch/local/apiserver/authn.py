@@ -13,6 +13,10 @@ from vcbatch.local.apiserver.apierrors import StatusError, bad_request, forbidde
 ANONYMOUS = User(name="system:anonymous", groups=("system:unauthenticated",))
 
 
+ADMINISTRATOR = "vcbatch-admin"
+"""The user of the administrator's token."""
+
+
 class Authenticator:
     """The administrator's token, those of service accounts (`account` returns the user of one, or None), and the
     certificates that the server's own CA issued."""
@@ -21,7 +25,7 @@ class Authenticator:
         self,
         token: str,
         *,
-        user: str = "vcbatch-admin",
+        user: str = ADMINISTRATOR,
         account: Callable[[str], User | None] = lambda _token: None,
     ) -> None:
         self._token = token.encode()

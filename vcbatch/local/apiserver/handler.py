@@ -111,6 +111,10 @@ class _Call:
         return self.target.name
 
 
+Lists = Callable[[str, Mapping[str, Sequence[str]]], Awaitable[Json]]
+"""Answers a list of a namespace ("" for all), with the parameters of its query. Raises `StatusError`."""
+
+
 class _NoPage(Exception):
     """A path that a real server's router doesn't have."""
 
@@ -130,6 +134,8 @@ class Handler:
         self._health = health
         self.kubelet: PodStreams | None = None
         self.kept_logs: KeptLogs | None = None
+        self.lists: dict[tuple[str, str, str], Lists] = {}
+        """Group, version and plural -> what answers lists of it; no objects are stored there."""
         self.engine = engine
         self.reader = Reader(engine)
         self.writer = Writer(engine)
@@ -167,6 +173,11 @@ class Handler:
         entry = self.engine.served.at(target.group, target.version, target.plural)
         if entry is None:
             authorize(request.user, target, _verb_of(request, target) or request.method.lower())
+            lists = self.lists.get((target.group, target.version, target.plural))
+            if lists is not None and not target.name:
+                if request.method != "GET":
+                    raise method_not_allowed()
+                return json_response(await lists(target.namespace or "", request.query))
             return self._nothing_there(target)
         try:
             call = self._call(request, target, entry)

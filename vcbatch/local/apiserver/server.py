@@ -13,6 +13,7 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
 
+from vcbatch.api.resources import Resource
 from vcbatch.hosting.guards import SESSION_STALL_SECONDS, HttpLimits, SlowReader
 from vcbatch.hosting.health import Health
 from vcbatch.hosting.http_server import STALL_EXTENSION, Guard, GuardedHttp, GuardedServer
@@ -23,6 +24,7 @@ from vcbatch.local.apiserver.admission.webhooks import Services
 from vcbatch.local.apiserver.app import App, Scope
 from vcbatch.local.apiserver.assembly import build
 from vcbatch.local.apiserver.authn import Authenticator
+from vcbatch.local.apiserver.handler import Lists
 from vcbatch.local.apiserver.inprocess import InProcessApi
 from vcbatch.local.apiserver.kernel import Kernel
 from vcbatch.local.apiserver.losses import Loss
@@ -193,6 +195,10 @@ class EmbeddedServer:
         if self._kernel:
             self._kernel.handler.kubelet = kubelet
             self._kernel.handler.kept_logs = kept_logs
+
+    def serve_list(self, resource: Resource, lists: Lists) -> None:
+        """Answer lists of a resource of which no objects are stored, for administrators."""
+        self.kernel.handler.lists[resource.group, resource.version, resource.plural] = lists
 
     async def start(self) -> None:
         self._state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -145,11 +145,13 @@ class RestApi(ABC):
         namespace: str | None = None,
         label_selector: str = "",
         field_selector: str = "",
+        parameters: Mapping[str, str] | None = None,
         model: type[T] = dict,
     ) -> AsyncIterator[Sequence[T]]:
-        """The matching objects, one page after the other, so that a caller needs no more memory than it keeps. Raises
-        `ApiError`, with `expired` where the list took longer than the server keeps its snapshot."""
-        query = selectors(label_selector, field_selector)
+        """The matching objects, one page after the other, so that a caller needs no more memory than it keeps.
+        `parameters`: further parameters of the query. Raises `ApiError`, with `expired` where the list took longer than
+        the server keeps its snapshot."""
+        query = {**selectors(label_selector, field_selector), **(parameters or {})}
         path = _path(resource, namespace)
         async for page in self._each_page(path, query, model, limit=self._limits.page_size):
             yield page.items or ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -95,6 +95,10 @@ class JobSources:
     quotas: Cache[Quota]
 
 
+Ending = Callable[[Json, Json, Sequence[Pod]], Awaitable[None]]
+"""Gets a job, its next status, and its pods."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Settled:
     """A reconcile that found nothing to do, and the interval in which time alone doesn't change that."""
@@ -117,7 +121,10 @@ class JobController:
         clock: Clock,
         random: Random,
         meter: Meter | None = None,
+        ending: Ending | None = None,
     ) -> None:
+        """`ending` is awaited before a decision that writes a status is applied."""
+        self._ending = ending
         self._sources = sources
         self._clock = clock
         self._settled: dict[str, _Settled] = {}  # job UID -> its last reconcile, if that found nothing to do
@@ -289,7 +296,16 @@ class JobController:
             return unreadable(stored, metadata_of(stored), str(error))
         new, held_up = not stored.get("status"), self._refusals.last(uid) is not None
         paced = self._pace.paced(uid, decision, new=new, held_up=held_up, now=now)
+        await self._announce(uid, paced)
         return self._vacated.hold(paced, now=now)
+
+    async def _announce(self, uid: str, decision: Decision) -> None:
+        """Report the next status, unless the job has changed since: then it won't be written."""
+        stored, status = self._sources.jobs.get(uid), decision.status
+        if self._ending is None or status is None or stored is None:
+            return
+        if stored["metadata"].get("resourceVersion") == status.resource_version:
+            await self._ending(stored, status.status, self._sources.pods.indexed(PODS_OF_A_JOB, uid))
 
     def _note_settled(self, uid: str, view: JobView, decision: Decision, now: datetime) -> None:
         """Remember that there is nothing to do: the same state gives the same decision. Until an event changes it or

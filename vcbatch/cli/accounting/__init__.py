@@ -1,0 +1,1 @@
+"""`vcbatch accounting`: records of jobs, and usage."""
