@@ -10,6 +10,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
+from vcbatch.observe.definitions.accounting import ACCOUNTING_METRICS
 from vcbatch.observe.definitions.controllers import CONTROLLER_METRICS
 from vcbatch.observe.definitions.gangs import GANG_METRICS
 from vcbatch.observe.definitions.jobs import JOB_METRICS
@@ -26,6 +27,7 @@ SECTIONS: Final[tuple[Section, ...]] = (
     GANG_METRICS,
     JOB_METRICS,
     CONTROLLER_METRICS,
+    ACCOUNTING_METRICS,
     WEBHOOK_METRICS,
 )
 """In the order of the reference page."""

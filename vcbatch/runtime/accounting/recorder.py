@@ -148,6 +148,14 @@ class Accounting:
             self._open[uid] = opened.attempt
             self._put(opened)
 
+    def _read_pods(self) -> None:
+        """Queue the records of all pods that have started: some may have been listed before their jobs."""
+        for pod in self._pods:
+            for uid in _job_of(pod):
+                run = self._run_of(pod, uid)
+                if run is not None:
+                    self._put_run(run)
+
     def _on_pod(self, change: Change[Pod]) -> None:
         if change.keeps(started_or_ended):
             return
@@ -209,7 +217,8 @@ class Accounting:
     # Writing
 
     async def run(self) -> None:
-        """Write until cancelled, and once more then."""
+        """Write until cancelled, and once more then. Called when the caches are complete."""
+        self._read_pods()
         await self._until_done(self._recover)
         try:
             while True:
@@ -294,7 +303,7 @@ class Accounting:
             if self._runs.get(uid) is run:
                 del self._runs[uid]
         self._meter.count("accounting_records", len(attempts))
-        self._meter.gauge("accounting_queue", len(self._attempts) + len(self._runs))
+        self._meter.gauge("accounting_queue_depth", len(self._attempts) + len(self._runs))
         for future in waiting:
             if not future.done():
                 future.set_result(None)
@@ -310,7 +319,7 @@ class Accounting:
             log.info("deleted old accounting records", extra={"records": deleted, "days": self._days})
 
     def _release(self) -> None:
-        self._meter.gauge("accounting_queue", len(self._attempts) + len(self._runs))
+        self._meter.gauge("accounting_queue_depth", len(self._attempts) + len(self._runs))
         for future in self._waiting:
             if not future.done():
                 future.set_result(None)
