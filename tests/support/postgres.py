@@ -19,21 +19,29 @@ _USER = "postgres"
 _PASSWORD = "p@ss/word"
 
 
-def _binaries() -> Path:
-    """The folder with initdb and postgres: of the machine, else of Debian's package for its release."""
-    for folder in sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True):
-        if (folder / "initdb").exists() and (folder / "postgres").exists():
-            return folder
+def _binaries(folder: Path) -> Path:
+    """The folder with initdb and postgres: of the machine, else of Debian's package for its release, which is copied
+    into `folder`: other users can't read the cache."""
+    for installed in sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True):
+        if (installed / "initdb").exists() and (installed / "postgres").exists():
+            return installed
     version = _packaged_version()
-    (initdb,) = programs(f"postgresql-{version}", f"../lib/postgresql/{version}/bin/initdb")
-    return initdb.resolve().parent
+    (unpacked,) = programs(f"postgresql-{version}", "")
+    shutil.copytree(unpacked.parent, folder / "usr", symlinks=True)
+    return folder / "usr/lib/postgresql" / version / "bin"
 
 
 def _packaged_version() -> str:
+    if shutil.which("apt-cache") is None:
+        lacks("no PostgreSQL, and no apt to fetch Debian's package of it")
     done = subprocess.run(
         ["apt-cache", "search", "--names-only", "^postgresql-[0-9]+$"], capture_output=True, text=True, check=False
     )
-    versions = sorted(line.split()[0].removeprefix("postgresql-") for line in done.stdout.splitlines())
+    versions = (
+        []
+        if done.returncode
+        else sorted(line.split()[0].removeprefix("postgresql-") for line in done.stdout.splitlines())
+    )
     if not versions:
         lacks("no PostgreSQL, and no Debian package of it")
     return versions[-1]
@@ -43,9 +51,6 @@ def _packaged_version() -> str:
 def postgres() -> Iterator[str]:
     """The URL of a new database, with a password. The test is skipped where there is no PostgreSQL; in continuous
     integration it fails."""
-    binaries = _binaries()
-    if shutil.which("apt-cache") is None and not binaries.exists():
-        lacks("no PostgreSQL")
     folder = Path(tempfile.mkdtemp(prefix="vcbatch-postgres-"))
     as_user: list[str] = []
     if os.geteuid() == 0:  # PostgreSQL refuses to run as root
@@ -56,6 +61,7 @@ def postgres() -> Iterator[str]:
         os.chown(folder, owner.pw_uid, owner.pw_gid)
         as_user = ["setpriv", "--reuid", "nobody", "--regid", str(owner.pw_gid), "--clear-groups"]
     try:
+        binaries = _binaries(folder)
         secret = folder / "password"
         secret.write_text(_PASSWORD)
         secret.chmod(0o644)

@@ -176,8 +176,25 @@ def _tasks(spec: Json) -> tuple[dict[str, int], _Requests]:
     for position, task in enumerate(listed(spec, "tasks")):
         replicas = _number(task.get("replicas"))
         tasks[str(task.get("name") or names.default_task_name(position))] = replicas
-        add(total, pod_usage(part(part(task, "template"), "spec")), times=replicas)
+        add(total, pod_usage(_with_requests(part(part(task, "template"), "spec"))), times=replicas)
     return tasks, _summary(total)
+
+
+def _with_requests(pod_spec: Json) -> Json:
+    """The part of a template that requests resources: a limit counts as a request where there is none, as the API
+    server sets it in pods."""
+    changed: Json = {"overhead": pod_spec.get("overhead")}
+    for key in ("containers", "initContainers"):
+        changed[key] = [
+            {
+                "restartPolicy": each.get("restartPolicy"),
+                "resources": {
+                    "requests": part(part(each, "resources"), "limits") | part(part(each, "resources"), "requests")
+                },
+            }
+            for each in listed(pod_spec, key)
+        ]
+    return changed
 
 
 def _requested(pod: Pod) -> bytes:
