@@ -20,6 +20,7 @@ from vcbatch.core.accounting import Attempt, Filter
 from vcbatch.hosting.supervise import Supervisor
 from vcbatch.interfaces.accounting import AccountingError
 from vcbatch.interfaces.api import Api, Json
+from vcbatch.runtime.accounting.recorder import Accounting
 from vcbatch.runtime.accounting.store import sqlite_store
 from vcbatch.runtime.caches.informers import Informers
 
@@ -71,6 +72,8 @@ class AccountedStage(Stage):
         self.crashes = dict(crashes or {})
         self.calls = 0
         self.down = False
+        self.accounting: Accounting | None = None
+        """That of the present program."""
         super().__init__(**options)
 
     async def _program(self, api: Api) -> None:
@@ -80,11 +83,15 @@ class AccountedStage(Stage):
         plane = control_plane(api, informers, clock=clock, random=random, accounting=store)
         assert plane.accounting is not None
         plane.accounting._worker = Inline()
+        self.accounting = plane.accounting
         supervisor = Supervisor(clock=clock, random=random)
         try:
             await supervisor.run(*plane.sources(), *plane.parts(), *informers.parts())
         finally:
             store._store.close()
+
+    def remove_job(self, name: str) -> None:
+        self.remove(JOBS, name)
 
     def records(self) -> dict[AttemptKey, Attempt]:
         store = sqlite_store(self.path)
