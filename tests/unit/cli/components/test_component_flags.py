@@ -127,6 +127,15 @@ def test_a_sharding_configuration_has_to_be_one(started: Started, tmp_path: Path
     assert str(refused.exception) == f"{file}: schedulerConfigs: nothing there, want at least one scheduler"
 
 
+def test_an_accounting_store_has_to_be_a_url_that_can_work(started: Started, tmp_path: Path) -> None:
+    url = f"sqlite://{tmp_path}/accounting.db"
+    assert run("controllers", "--accounting-store", url).exit_code == 0
+    refused = run("controllers", "--accounting-store", "mysql://user:secret@host/database")
+    assert isinstance(refused.exception, CliError)
+    assert str(refused.exception).startswith("unknown accounting store 'mysql'")
+    assert "secret" not in str(refused.exception)
+
+
 def test_a_controller_configuration_has_to_be_one(started: Started, tmp_path: Path) -> None:
     file = tmp_path / "volcano-controller.conf"
     file.write_text("networkTopologyDiscovery: []\n")
