@@ -20,12 +20,13 @@ _PAGE = 5
 @dataclass(slots=True)
 class Cluster:
     """The objects, and the received writes as `(method, path, body)`. Resources in `broken` (by plural) can't be
-    read."""
+    read. `user` is who the requests come from."""
 
     objects: Sequence[Json]
     served: Served
     writes: list[tuple[str, str, Any]] = field(default_factory=list)
     broken: set[str] = field(default_factory=set)
+    user: str = "eve"
 
     @property
     def url(self) -> str:
@@ -33,9 +34,9 @@ class Cluster:
 
 
 @contextmanager
-def served_cluster(objects: Sequence[Json]) -> Iterator[Cluster]:
+def served_cluster(objects: Sequence[Json], *, user: str = "eve") -> Iterator[Cluster]:
     with scripted(lambda asked: _answer(cluster, asked)) as served:
-        cluster = Cluster(objects, served)
+        cluster = Cluster(objects, served, user=user)
         yield cluster
 
 
@@ -48,7 +49,9 @@ def _answer(cluster: Cluster, asked: Asked) -> Answer:
         verb = _VERBS.get(asked.method) or ("get" if name else "list")
         where = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
         right = f'cannot {verb} resource "{resource}" in API group "{group}" {where}'
-        return refused(403, "Forbidden", f'{full} is forbidden: User "eve" {right}')
+        return refused(403, "Forbidden", f'{full} is forbidden: User "{cluster.user}" {right}')
+    if plural == "selfsubjectreviews":
+        return Answer(status=201, body={**asked.json(), "status": {"userInfo": {"username": cluster.user}}})
     found = [one for one in cluster.objects if _is(one, version, plural, namespace)]
     one = next((each for each in found if name and each["metadata"]["name"] == name), None)
     if asked.method != "GET":

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from vcbatch.api.names import MAX_RUN_SECONDS
 from vcbatch.api.reasons import DisruptionLimit, WaitReason
 from vcbatch.api.timestamps import format_time, parse_time
 
@@ -253,10 +252,7 @@ def command_issued(*, action: str) -> str:
 
 def retries_exhausted(*, cause: str, max_retry: int) -> str:
     """Why a job failed instead of a restart. The first start counts against maxRetry too, as in Volcano."""
-    if max_retry <= 1:
-        return shorten(f"{cause}; maxRetry {max_retry} allows no restart")
-    allowed = "1 restart, which is used up" if max_retry == 2 else f"{max_retry - 1} restarts, which are used up"
-    return shorten(f"{cause}; maxRetry {max_retry} allows {allowed}")
+    return shorten(f"{cause}; no retries left (maxRetry {max_retry})")
 
 
 def backing_off(*, losses: int, until: str) -> str:
@@ -301,7 +297,7 @@ _STARTS_AFTER: Final = {"ok": "completes", "any": "ends", "fail": "fails"}
 
 def ran_out_of_time(*, seconds: int) -> str:
     """The message on a job that has used up its time limit."""
-    return f"it ran for {seconds} s, as long as {MAX_RUN_SECONDS} lets it"
+    return f"it ran for {seconds} s, its time limit"
 
 
 _OBJECT: Final = r"[A-Za-z]+ [^ ,;]+"

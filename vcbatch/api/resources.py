@@ -84,6 +84,14 @@ VALIDATING_WEBHOOKS = Resource(
     kind="ValidatingWebhookConfiguration",
     namespaced=False,
 )
+SELF_REVIEWS = Resource(
+    group="authentication.k8s.io",
+    version="v1",
+    plural="selfsubjectreviews",
+    kind="SelfSubjectReview",
+    namespaced=False,
+)
+"""The user of a request, as the server authenticates it."""
 ACCESS_REVIEWS = Resource(
     group="authorization.k8s.io",
     version="v1",

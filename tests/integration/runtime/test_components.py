@@ -153,7 +153,7 @@ async def test_controllers_killed_at_work_are_succeeded_by_others_that_finish_it
             await until(phase_of(cluster, "restarts"), lambda phase: phase == "Failed")
     stored = await cluster.api.get(JOBS, "restarts", namespace="default")
     assert stored["status"]["retryCount"] <= 4
-    assert "allows 2 restarts, which are used up" in stored["status"]["state"]["message"]
+    assert "no retries left (maxRetry 3)" in stored["status"]["state"]["message"]
 
 
 async def test_of_two_replicas_one_works_and_the_other_takes_over(cluster: EmbeddedServer, tmp_path: Path):

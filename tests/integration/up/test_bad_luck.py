@@ -36,7 +36,7 @@ def test_a_policy_restarts_a_job_until_its_retries_are_used_up(shared: RunningVc
     policies = [{"event": "PodFailed", "action": "RestartJob"}]
     apply(shared, job("retries", "exit 7", policies=policies, maxRetry=2))
     stored = wait_for_phase(shared, "retries", "Failed")
-    assert "allows 1 restart, which is used up" in stored["status"]["state"]["message"]
+    assert "no retries left (maxRetry 2)" in stored["status"]["state"]["message"]
     pods = json.loads(shared.kubectl("get", "pods", "-o", "json").ok())["items"]
     last = [pod for pod in pods if pod["metadata"]["name"] == "retries-w-0"]
     assert len(last) == 1, "the last failed pod stays, with its log"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from vcbatch.cli.base.terminal import PLAIN, Terminal, Tone, cells, clean, cut
+from vcbatch.cli.base.terminal import PLAIN, Terminal, Tone, cells, clean, cut, cut_middle
 
 GAP: Final = 3
+NARROW_GAP: Final = 2
+"""The distance of columns in a table that is wider than its terminal, where the table allows it."""
 _NARROWEST: Final = 12
 """The minimum width of a cut column in cells; less wouldn't be readable."""
 
@@ -32,29 +34,45 @@ class Layout:
         terminal: Terminal = PLAIN,
         right: Collection[int] = (),
         flexible: Collection[int] = (),
+        middle: Collection[int] = (),
+        least: Mapping[int, int] | None = None,
+        narrow_gap: bool = False,
         indent: str = "",
     ) -> None:
-        """`right`: right-aligned columns. `flexible`: columns that are cut, the last one first, where the terminal
-        isn't wide enough. If its width is unknown or cutting isn't enough, the table is wider than the terminal."""
+        """`right`: right-aligned columns. `flexible`: columns that are cut, the widest one first and of equal ones the
+        last, where the terminal isn't wide enough; those in `middle` lose the middle of their text, others the end.
+        `least`: minimum widths in cells, where they aren't the usual one. `narrow_gap`: whether the columns may be
+        closer to each other then. If the width is unknown or cutting isn't enough, the table is wider than the
+        terminal."""
         self._terminal = terminal
         self._right = frozenset(right)
         self._flexible = frozenset(flexible)
+        self._middle = frozenset(middle)
+        self._least = least or {}
+        self._gap = GAP
         self._indent = indent
         columns = range(len(rows[0])) if rows else range(0)
         self._widths = [max(cells(_text(row[column])) for row in rows) for column in columns]
-        self._fit()
+        self._fit(narrow_gap=narrow_gap)
 
-    def _fit(self) -> None:
+    def _fit(self, *, narrow_gap: bool) -> None:
         if self._terminal.width is None or not self._widths:
             return
         width = self._terminal.width - cells(self._indent)
-        excess = sum(self._widths) + GAP * (len(self._widths) - 1) - width
-        for column in sorted(self._flexible, reverse=True):
-            if excess <= 0:
+        gaps = len(self._widths) - 1
+        excess = sum(self._widths) + GAP * gaps - width
+        if excess > 0 and narrow_gap:
+            self._gap = NARROW_GAP
+            excess -= (GAP - NARROW_GAP) * gaps
+        while excess > 0:
+            wide = [column for column in self._flexible if self._widths[column] > self._narrowest(column)]
+            if not wide:
                 return
-            less = max(min(self._widths[column], _NARROWEST), self._widths[column] - excess)
-            excess -= self._widths[column] - less
-            self._widths[column] = less
+            self._widths[max(wide, key=lambda column: (self._widths[column], column))] -= 1
+            excess -= 1
+
+    def _narrowest(self, column: int) -> int:
+        return self._least.get(column, _NARROWEST)
 
     def line(self, row: Row) -> str:
         """One row. A cell that is longer than its column shifts the rest of its line."""
@@ -62,11 +80,11 @@ class Layout:
         for column, (cell, width) in enumerate(zip(row, self._widths, strict=True)):
             text = _text(cell)
             if column in self._flexible and self._terminal.width is not None:
-                text = cut(text, width)
+                text = cut_middle(text, width) if column in self._middle else cut(text, width)
             blank = " " * max(width - cells(text), 0)
             painted = self._terminal.paint(text, cell.tone) if isinstance(cell, Cell) else text
             parts.append(blank + painted if column in self._right else painted + blank)
-        return (self._indent + (" " * GAP).join(parts)).rstrip()
+        return (self._indent + (" " * self._gap).join(parts)).rstrip()
 
 
 def table(
@@ -76,9 +94,15 @@ def table(
     terminal: Terminal = PLAIN,
     right: Collection[int] = (),
     flexible: Collection[int] = (),
+    middle: Collection[int] = (),
+    least: Mapping[int, int] | None = None,
+    narrow_gap: bool = False,
 ) -> str:
     """The rows, the first being the header, as lines. For the arguments see `Layout`."""
-    layout = Layout(rows, terminal=terminal, right=right, flexible=flexible, indent=indent)
+    layout = Layout(
+        rows, terminal=terminal, right=right, flexible=flexible, middle=middle, least=least, narrow_gap=narrow_gap,
+        indent=indent,
+    )  # fmt: skip
     return "\n".join(layout.line(row) for row in rows)
 
 

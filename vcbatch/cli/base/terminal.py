@@ -82,6 +82,17 @@ def cut(text: str, width: int) -> str:
     return set_cell_size(text, width - 1).rstrip() + ELLIPSIS
 
 
+def cut_middle(text: str, width: int) -> str:
+    """The text in at most `width` cells, with an ellipsis for its middle where it is longer: names of the same program
+    often differ only at their end."""
+    if cells(text) <= width:
+        return text
+    tail = max(width - 1, 0) // 2
+    while tail and cells(text[-tail:]) > (width - 1) // 2:
+        tail -= 1  # wide characters
+    return cut(text, width - tail).removesuffix(ELLIPSIS) + ELLIPSIS + text[-tail:] if tail else cut(text, width)
+
+
 def clean(text: str) -> str:
     """One line without control characters, which text such as a pod's termination message may contain."""
     if text.isascii() and text.isprintable():

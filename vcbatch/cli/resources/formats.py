@@ -18,7 +18,7 @@ from vcbatch.cli.base.output import CliError
 from vcbatch.cli.base.table import Cell, Layout, Row
 from vcbatch.cli.base.terminal import Terminal, Tone
 from vcbatch.cli.base.titles import title
-from vcbatch.cli.resources.columns import AGE, Column, shown_columns
+from vcbatch.cli.resources.columns import AGE, Column, Fit, fit_of, shown_columns
 
 Json = dict[str, Any]
 
@@ -177,16 +177,9 @@ class Printer:
     def _lines(self, objects: Sequence[Json], *, now: datetime, header: bool, deleted: bool = False) -> list[str]:
         rows = [self._row(obj, now, deleted=deleted) for obj in objects]
         if self._layout is None:
-            flexible = [at for at, column in enumerate(self._columns) if column.flexible]
-            right = [at for at, column in enumerate(self._columns) if column.right]
-            if self._format.shape is Shape.CUSTOM_COLUMNS:
-                flexible, right = [], []
-            self._layout = Layout(
-                [self._header(), *rows] if self._headers else rows or [self._header()],
-                terminal=self._terminal,
-                right=right,
-                flexible=flexible,
-            )
+            fit: Fit = fit_of(() if self._format.shape is Shape.CUSTOM_COLUMNS else self._columns)
+            shown = [self._header(), *rows] if self._headers else rows or [self._header()]
+            self._layout = Layout(shown, terminal=self._terminal, **fit)
         return [self._layout.line(row) for row in ([self._header(), *rows] if header else rows)]
 
     def _header(self) -> Row:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 
 from vcbatch.api import names
-from vcbatch.api.duration import MalformedDuration, human, parse_duration
 from vcbatch.api.messages import cause_of, origin_of, waits_until_gone
 from vcbatch.api.phases import JobFlowPhase, JobPhase, QueueState
 from vcbatch.api.pod_summary import summarise
 from vcbatch.api.reasons import JobReason
-from vcbatch.api.resources import CRONJOBS, HYPERNODES, JOBFLOWS, JOBS, JOBTEMPLATES, PODS, QUEUES
+from vcbatch.api.resources import CRONJOBS, HYPERNODES, JOBFLOWS, JOBTEMPLATES, PODS, QUEUES
 from vcbatch.cli.base.fields import NONE, dig, name_of, number, objects, since, text, words
 from vcbatch.cli.base.output import age
 from vcbatch.cli.base.table import Cell
@@ -64,11 +63,13 @@ def toned(word: str) -> Cell:
     return Cell(word, _TONES.get(word))
 
 
-def _at(*path: str, default: str = NONE) -> Show:
+def at(*path: str, default: str = NONE) -> Show:
+    """The content of a column: the text at a path."""
     return lambda obj, _: text(obj, *path) or default
 
 
-def _count(*path: str) -> Show:
+def count(*path: str) -> Show:
+    """The content of a column: the number at a path."""
     return lambda obj, _: str(number(obj, *path))
 
 
@@ -98,16 +99,6 @@ def job_pods(job: Json) -> str:
     return f"{number(job, 'status', 'running') + number(job, 'status', 'succeeded')}/{job_size(job)}"
 
 
-def job_ran(job: Json) -> str:
-    """How long it was Running, in kubectl's format; empty where it never was."""
-    reported = text(job, "status", "runningDuration")
-    try:
-        span = parse_duration(reported) if reported else timedelta()
-    except MalformedDuration:
-        return reported
-    return human(span) if span >= timedelta(seconds=1) else reported and "<1s"
-
-
 def job_why(job: Json) -> str:
     """Why it is pending, lacks pods, or failed, in one line; empty for a job without problems."""
     phase, reason = job_phase(job), text(job, "status", "state", "reason")
@@ -120,7 +111,7 @@ def job_why(job: Json) -> str:
     return cause_of(origin_of(message or reason))
 
 
-def _short_why(job: Json) -> str:
+def short_why(job: Json) -> str:
     """The reason for a line of a list, where the job's name is in another column: a pod name at its beginning is
     shortened by the job's name."""
     name = re.escape(name_of(job))
@@ -137,24 +128,6 @@ def job_restarts(job: Json) -> int:
     resumes = number(job, "status", "ledger", "resumes")
     return max(number(job, "status", "retryCount") - resumes - out_of_retries(job), 0)
 
-
-JOB: Final = Kind(
-    resource=JOBS,
-    word="job",
-    columns=(
-        NAME,
-        Column(name="PHASE", cell=lambda job, _: toned(job_phase(job))),
-        Column(name="PODS", cell=lambda job, _: job_pods(job)),
-        Column(name="QUEUE", cell=lambda job, _: job_queue(job)),
-        AGE,
-        Column(name="MIN", cell=_count("spec", "minAvailable"), wide=True, right=True),
-        Column(name="FAILED", cell=_count("status", "failed"), wide=True, right=True),
-        Column(name="RESTARTS", cell=lambda job, _: str(job_restarts(job)), wide=True, right=True),
-        Column(name="PRIORITY", cell=_at("spec", "priorityClassName"), wide=True),
-        Column(name="RUN TIME", cell=lambda job, _: job_ran(job) or NONE, wide=True),
-        Column(name="REASON", cell=lambda job, _: _short_why(job), flexible=True),
-    ),
-)
 
 # -- queues ---------------------------------------------------------------------------------------------------------
 
@@ -173,14 +146,14 @@ QUEUE: Final = Kind(
     columns=(
         NAME,
         Column(name="STATE", cell=lambda queue, _: toned(queue_state(queue))),
-        Column(name="PARENT", cell=_at("spec", "parent")),
+        Column(name="PARENT", cell=at("spec", "parent")),
         Column(name="WEIGHT", cell=_weight, right=True),
-        Column(name="RUNNING", cell=_count("status", "running"), right=True),
-        Column(name="INQUEUE", cell=_count("status", "inqueue"), right=True),
-        Column(name="PENDING", cell=_count("status", "pending"), right=True),
-        Column(name="COMPLETED", cell=_count("status", "completed"), right=True, wide=True),
-        Column(name="UNKNOWN", cell=_count("status", "unknown"), right=True, wide=True),
-        Column(name="PRIORITY", cell=_count("spec", "priority"), right=True, wide=True),
+        Column(name="RUNNING", cell=count("status", "running"), right=True),
+        Column(name="INQUEUE", cell=count("status", "inqueue"), right=True),
+        Column(name="PENDING", cell=count("status", "pending"), right=True),
+        Column(name="COMPLETED", cell=count("status", "completed"), right=True, wide=True),
+        Column(name="UNKNOWN", cell=count("status", "unknown"), right=True, wide=True),
+        Column(name="PRIORITY", cell=count("spec", "priority"), right=True, wide=True),
         Column(
             name="RECLAIMABLE",
             cell=lambda queue, _: "no" if dig(queue, "spec", "reclaimable") is False else "yes",
@@ -215,7 +188,7 @@ JOBFLOW: Final = Kind(
         Column(name="PHASE", cell=lambda flow, _: toned(flow_phase(flow))),
         Column(name="DONE", cell=_flow_jobs),
         AGE,
-        Column(name="RETAIN", cell=_at("spec", "jobRetainPolicy", default="retain"), wide=True),
+        Column(name="RETAIN", cell=at("spec", "jobRetainPolicy", default="retain"), wide=True),
         Column(name="REASON", cell=_flow_why, flexible=True),
     ),
 )
@@ -227,7 +200,7 @@ JOBTEMPLATE: Final = Kind(
         NAME,
         Column(name="TASKS", cell=lambda template, _: _tasks(template), flexible=True),
         Column(name="QUEUE", cell=lambda template, _: job_queue(template)),
-        Column(name="MIN", cell=_count("spec", "minAvailable"), right=True, wide=True),
+        Column(name="MIN", cell=count("spec", "minAvailable"), right=True, wide=True),
         AGE,
     ),
 )
@@ -247,8 +220,8 @@ CRONJOB: Final = Kind(
     word="cron job",
     columns=(
         NAME,
-        Column(name="SCHEDULE", cell=_at("spec", "schedule")),
-        Column(name="TIME ZONE", cell=_at("spec", "timeZone", default="UTC")),
+        Column(name="SCHEDULE", cell=at("spec", "schedule")),
+        Column(name="TIME ZONE", cell=at("spec", "timeZone", default="UTC")),
         Column(
             name="SUSPENDED",
             cell=lambda cron, _: Cell("yes", Tone.WAITING) if dig(cron, "spec", "suspend") is True else "no",
@@ -256,7 +229,7 @@ CRONJOB: Final = Kind(
         Column(name="ACTIVE", cell=lambda cron, _: str(len(objects(cron, "status", "active"))), right=True),
         Column(name="LAST RUN", cell=_last),
         AGE,
-        Column(name="CONCURRENCY", cell=_at("spec", "concurrencyPolicy", default="Allow"), wide=True),
+        Column(name="CONCURRENCY", cell=at("spec", "concurrencyPolicy", default="Allow"), wide=True),
     ),
 )
 
@@ -295,11 +268,11 @@ POD: Final = Kind(
         Column(name="STATUS", cell=lambda pod, _: pod_status(pod)),
         Column(name="RESTARTS", cell=_restarts),
         AGE,
-        Column(name="NODE", cell=_at("spec", "nodeName")),
+        Column(name="NODE", cell=at("spec", "nodeName")),
         Column(name="JOB", cell=_label(names.JOB_NAME), wide=True),
         Column(name="TASK", cell=_label(names.TASK_SPEC), wide=True),
         Column(name="QUEUE", cell=_label(names.QUEUE_NAME), wide=True),
-        Column(name="IP", cell=_at("status", "podIP"), wide=True),
+        Column(name="IP", cell=at("status", "podIP"), wide=True),
     ),
 )
 
@@ -308,9 +281,9 @@ HYPERNODE: Final = Kind(
     word="HyperNode",
     columns=(
         NAME,
-        Column(name="TIER", cell=_count("spec", "tier"), right=True),
-        Column(name="TIERNAME", cell=_at("spec", "tierName")),
-        Column(name="NODES", cell=_count("status", "nodeCount"), right=True),
+        Column(name="TIER", cell=count("spec", "tier"), right=True),
+        Column(name="TIERNAME", cell=at("spec", "tierName")),
+        Column(name="NODES", cell=count("status", "nodeCount"), right=True),
         Column(
             name="SOURCE",
             cell=lambda node, _: words(node, "metadata", "labels").get(names.NETWORK_TOPOLOGY_SOURCE, NONE),

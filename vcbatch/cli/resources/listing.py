@@ -34,11 +34,13 @@ Keep = Callable[[Json], bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """A kind in the command line; `word` is the singular (`job`)."""
+    """A kind in the command line; `word` is the singular (`job`). `order` is the key by which tables and names are
+    sorted, where that isn't the server's order by name."""
 
     resource: Resource
     word: str
     columns: Sequence[Column]
+    order: Callable[[Json], Any] | None = None
 
 
 class PathType(click.ParamType):
@@ -217,6 +219,8 @@ def show_list(access: Access, kind: Kind, asked: Asked) -> int:
         return 0
     if asked.sort_by is not None:
         found.sort(key=_sort_key(asked.sort_by))
+    elif kind.order is not None and _for_reading(asked.format):
+        found.sort(key=kind.order)
     _say(printer.listed(found, now=access.now()), asked.format)
     return 0
 
@@ -257,6 +261,9 @@ async def _follow(
     async for batch in batches:
         now = clock()
         kept = [change for change in batch if asked.keep is None or asked.keep(change.object)]
+        if first and kind.order is not None and _for_reading(asked.format):
+            order = kind.order
+            kept.sort(key=lambda change: order(change.object))
         if first and not kept and _for_reading(asked.format):
             note(_nothing(kind, namespace, asked))
         elif first and asked.format.tabular:

@@ -11,7 +11,7 @@ from vcbatch.cli.base.fields import NONE, moment, name_of, number, text
 from vcbatch.cli.base.output import age
 from vcbatch.cli.base.table import Cell, Row, table
 from vcbatch.cli.base.terminal import Terminal, Tone, cells, wrap
-from vcbatch.cli.resources.columns import Column, shown_columns
+from vcbatch.cli.resources.columns import Column, fit_of, shown_columns
 
 Json = dict[str, Any]
 
@@ -106,9 +106,7 @@ def objects_table(
     shown = sorted(objects, key=name_of)[:most]
     rows: list[Row] = [[column.name for column in narrow]]
     rows += [[column.cell(obj, now) for column in narrow] for obj in shown]
-    flexible = [at for at, column in enumerate(narrow) if column.flexible]
-    right = [at for at, column in enumerate(narrow) if column.right]
-    lines = table(rows, indent="  ", terminal=terminal, flexible=flexible, right=right)
+    lines = table(rows, indent="  ", terminal=terminal, **fit_of(narrow))
     hidden = len(objects) - len(shown)
     return f"{lines}\n  ... and {hidden} more{f': {more}' if more else ''}" if hidden else lines
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from vcbatch.cli.base import terminal as terminals
 from vcbatch.cli.base.table import GAP, Cell, Layout, table
-from vcbatch.cli.base.terminal import Terminal, Tone, cells, clean, cut, terminal_of, wrap
+from vcbatch.cli.base.terminal import Terminal, Tone, cells, clean, cut, cut_middle, terminal_of, wrap
 
 _TEXT = st.text(
     alphabet=st.one_of(
@@ -133,3 +133,25 @@ def test_the_width_is_what_columns_says(monkeypatch: pytest.MonkeyPatch) -> None
 def test_ascii_needs_no_tables_of_widths() -> None:
     assert cells("plain") == 5
     assert terminals.cut("a long line", 6) == "a lon…"
+
+
+@given(_TEXT, st.integers(0, 40))
+def test_the_middle_is_left_out_and_both_ends_are_kept(text: str, width: int) -> None:
+    given = clean(text)
+    shown = cut_middle(given, width)
+    assert cells(shown) <= max(width, 0)
+    if cells(given) <= width:
+        assert shown == given
+    elif width >= 3 and given.isascii():
+        head, tail = shown.split("…")
+        assert given.startswith(head) and given.endswith(tail) and tail
+
+
+def test_columns_move_closer_before_anything_is_cut() -> None:
+    rows = [["NAME", "STATE"], ["abcdefghijklmn", "Open"]]
+    assert table(rows, terminal=Terminal(width=21), flexible=[0], narrow_gap=True).splitlines()[1] == (
+        "abcdefghijklmn  Open"
+    )
+    assert table(rows, terminal=Terminal(width=20), flexible=[0], middle=[0], narrow_gap=True).splitlines()[1] == (
+        "abcdef…ijklmn  Open"
+    )

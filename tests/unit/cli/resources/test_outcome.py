@@ -59,7 +59,7 @@ def test_without_a_ledger_the_pods_are_looked_at() -> None:
 
 def test_a_sentence_says_how_it_ended_and_why() -> None:
     assert sentence(job("Completed", message="old news"), now=NOW) == "train-x completed after 3m12s"
-    exhausted = "pod train-x-w-0 exited with code 3; maxRetry 3 allows 2 restarts, which are used up"
+    exhausted = "pod train-x-w-0 exited with code 3; no retries left (maxRetry 3)"
     ended = job("Failed", reason="RetriesExhausted", message=exhausted, retryCount=3)
     assert sentence(ended, now=NOW) == "train-x failed after 3m12s and 2 restarts: pod train-x-w-0 exited with code 3"
     assert (

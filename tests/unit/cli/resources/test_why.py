@@ -10,7 +10,8 @@ import pytest
 from vcbatch.cli.base.table import Cell
 from vcbatch.cli.base.terminal import PLAIN
 from vcbatch.cli.resources.job.describe import JobScreen, described
-from vcbatch.cli.resources.kinds import JOB, job_restarts
+from vcbatch.cli.resources.job_columns import JOB
+from vcbatch.cli.resources.kinds import job_restarts
 
 Json = dict[str, Any]
 
@@ -36,35 +37,44 @@ def shown(column: str, of: Json) -> str:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "reason", "message"),
     [
-        (job("Failed", reason="PodFailed", message=EXITED), "w-0 exited with code 3 on node n-1"),
+        (job("Failed", reason="PodFailed", message=EXITED), "PodFailed", "w-0 exited with code 3 on node n-1"),
         (
             job("Aborted", reason="PodFailed", message=f"Start to execute action AbortJob: {EXITED}"),
+            "PodFailed",
             "w-0 exited with code 3 on node n-1",
         ),
-        (job("Pending", message="Impossible: research-w-0: no node fits"), "Impossible: w-0: no node fits"),
-        (job("Pending", message="2 left of 30 in queue research-team-1"), "2 left of 30 in queue research-team-1"),
-        (job("Aborted", reason="CommandIssued", message="Start to execute action AbortJob: x"), "suspended"),
-        (job("Terminated", reason="CommandIssued", message="Start to execute action TerminateJob: x"), "cancelled"),
-        (job("Failed", reason="OfAnother"), "OfAnother"),
-        (job("Running", message="old news"), ""),
+        (job("Pending", message="Impossible: research-w-0: no node fits"), "Impossible", "w-0: no node fits"),
+        (job("Pending", message="2 left of 30 in queue research-team-1"), "", "2 left of 30 in queue research-team-1"),
+        (
+            job("Aborted", reason="CommandIssued", message="Start to execute action AbortJob: x"),
+            "CommandIssued",
+            "suspended",
+        ),
+        (
+            job("Terminated", reason="CommandIssued", message="Start to execute action TerminateJob: x"),
+            "CommandIssued",
+            "cancelled",
+        ),
+        (job("Failed", reason="OfAnother"), "OfAnother", ""),
+        (job("Running", message="old news"), "", ""),
     ],
 )
-def test_the_cause_comes_first_and_without_the_jobs_name(given: Json, said: str) -> None:
-    assert shown("REASON", given) == said
+def test_the_reason_is_one_word_and_the_message_has_no_name_of_the_job(given: Json, reason: str, message: str) -> None:
+    assert (shown("REASON", given), shown("MESSAGE", given)) == (reason, message)
 
 
 @pytest.mark.parametrize(
     ("given", "restarts", "reported"),
     [
-        (job("Running", retries=1), 1, "1/2 (maxRetry 3)"),
-        (job("Failed", reason="RetriesExhausted", most=1, retries=1), 0, "0/0 (maxRetry 1)"),
-        (job("Failed", reason="RetriesExhausted", retries=3), 2, "2/2 (maxRetry 3)"),
+        (job("Running", retries=1), 1, "1 of 2 used"),
+        (job("Failed", reason="RetriesExhausted", most=1, retries=1), 0, "no retries left"),
+        (job("Failed", reason="RetriesExhausted", retries=3), 2, "no retries left (2 used)"),
         (
             job("Failed", reason="RetriesExhausted", retries=32, taken=31),
             31,
-            "1/2 (maxRetry 3), 30 restarts after infrastructure failures",
+            "1 of 2 used, 30 restarts after infrastructure failures",
         ),
     ],
 )

@@ -17,7 +17,7 @@ from vcbatch.cli.base.output import CliError, say
 from vcbatch.cli.base.table import Cell
 from vcbatch.cli.base.terminal import Terminal, Tone, terminal_of
 from vcbatch.cli.resources.cron.preview import plan_of
-from vcbatch.cli.resources.kinds import JOB
+from vcbatch.cli.resources.job_columns import JOB
 from vcbatch.cli.resources.reading import events_of, owned_by, within_reach
 from vcbatch.cli.resources.sections import (
     document,

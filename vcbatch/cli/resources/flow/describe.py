@@ -17,7 +17,8 @@ from vcbatch.cli.base.output import say
 from vcbatch.cli.base.table import Cell
 from vcbatch.cli.base.terminal import Terminal, terminal_of
 from vcbatch.cli.resources.flow.graph import graph
-from vcbatch.cli.resources.kinds import JOB, flow_phase, toned
+from vcbatch.cli.resources.job_columns import JOB
+from vcbatch.cli.resources.kinds import flow_phase, toned
 from vcbatch.cli.resources.reading import events_of, owned_by, within_reach
 from vcbatch.cli.resources.sections import (
     document,

@@ -23,11 +23,11 @@ from vcbatch.cli.base.names import job_names
 from vcbatch.cli.base.output import age, say
 from vcbatch.cli.base.table import Row, table
 from vcbatch.cli.base.terminal import Terminal, Tone, terminal_of, wrap
+from vcbatch.cli.resources.job_columns import NO_USER, USER, job_elapsed, user_of
 from vcbatch.cli.resources.kinds import (
     POD,
     job_phase,
     job_queue,
-    job_ran,
     job_size,
     job_why,
     out_of_retries,
@@ -120,13 +120,14 @@ def _facts(screen: JobScreen, now: datetime, complete: Callable[[str], str]) -> 
     if job_phase(job) == JobPhase.PENDING:
         yield "Explain", complete(f"vcbatch job explain {name_of(job)}")
     yield "Queue", job_queue(job)
+    yield "User", "" if user_of(job) == NO_USER else user_of(job)
     yield "Created", moment_text(moment(job, "metadata", "creationTimestamp"), now)
     yield "Controlled by", _maker(job)
     yield "Gang", _gang(screen)
     yield "Priority", text(job, "spec", "priorityClassName")
     yield "Scheduler", text(job, "spec", "schedulerName")
     yield "Retries", _restarts(job)
-    yield "Run time", job_ran(job)
+    yield "Elapsed", job_elapsed(job, now)
     limit = time_limit(words(job, "metadata", "annotations"))
     yield "Time limit", f"{limit} s" if limit is not None else ""
     annotations = words(job, "metadata", "annotations")
@@ -138,7 +139,8 @@ def _facts(screen: JobScreen, now: datetime, complete: Callable[[str], str]) -> 
     yield "Plugins", ", ".join(_plugins(job))
     yield "Volumes", ", ".join(_volumes(job))
     yield "Labels", labels_text(words(job, "metadata", "labels"))
-    annotations.pop(names.LAST_APPLIED, None)
+    for shown_above in (names.LAST_APPLIED, USER):
+        annotations.pop(shown_above, None)
     yield "Annotations", labels_text(annotations)
     yield "UID", uid_of(job)
     yield "Kept logs", _kept_text(screen)
@@ -192,7 +194,11 @@ def _restarts(job: Json) -> str:
     # The restart that was no longer executed is counted as well, among those of its kind.
     own_exhausted = out_of_retries(job) and own >= most
     infrastructure -= out_of_retries(job) and not own_exhausted
-    parts = [f"{own - own_exhausted}/{most - 1} (maxRetry {most})"]
+    spent = own - own_exhausted
+    if spent >= most - 1:
+        parts = [f"no retries left ({spent} used)" if spent else "no retries left"]
+    else:
+        parts = [f"{spent} of {most - 1} used"]
     if infrastructure > 0:
         parts.append(f"{infrastructure} restart{'' if infrastructure == 1 else 's'} after infrastructure failures")
     if resumes:

@@ -102,7 +102,7 @@ _FOR: Final[Mapping[WaitReason | JobReason, tuple[str, ...]]] = {
     WaitReason.VOLUMES: (_CLAIMS,),
     WaitReason.DEVICES: ("See the events of its claims: kubectl describe resourceclaims -n {namespace}",),
     WaitReason.RESERVED: (
-        "No action needed. A job with a time limit (annotation vcbatch.dev/max-run-seconds) can start earlier.",
+        "No action needed. A job with a time limit (`--time-limit` of `vcbatch run`) can start earlier.",
     ),
     WaitReason.GATED: (
         "Its pods have spec.schedulingGates; the controller or user that added them has to remove them.",
