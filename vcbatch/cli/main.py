@@ -61,7 +61,7 @@ def _end_as_first_process() -> None:
     no handler for, and a component installs its handlers only once it has reached its API server."""
     if os.getpid() != 1:
         return
-    called = COMMANDS.get(sys.argv[1]) if len(sys.argv) > 1 else None
+    called = next((COMMANDS[word] for word in sys.argv[1:] if word in COMMANDS), None)
     if called is not None and called.until_signal:
         signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
         signal.signal(signal.SIGINT, lambda *_: os._exit(0))

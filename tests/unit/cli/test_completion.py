@@ -47,6 +47,8 @@ def test_commands_and_options() -> None:
 def test_names_of_the_server(server: list[tuple[str, dict[str, Any]]]) -> None:
     assert offered("job", "logs", "train") == ["train-a", "train-b"]
     assert offered("run", "--queue", "r") == ["research"]
+    assert offered("-n", "early", "job", "logs", "o") == ["other"]
+    assert server[-1][1]["namespace"] == "early"
     assert offered("wait", "train-a", "train") == ["train-b"]
     assert offered("job", "logs", "-n", "team", "--context", "west", "o") == ["other"]
     assert (
