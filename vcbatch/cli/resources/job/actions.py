@@ -15,6 +15,7 @@ from vcbatch.cli.base.fields import uid_of
 from vcbatch.cli.base.names import job_names
 from vcbatch.cli.base.output import CliError, say
 from vcbatch.cli.base.titles import title
+from vcbatch.cli.resources.job.selection import Selection, chosen, selection_options
 from vcbatch.core.waiting import phase_of
 from vcbatch.interfaces.api import Api
 
@@ -64,11 +65,14 @@ def resume(names: Sequence[str], access: Access) -> int:
 
 
 @click.command("delete")
-@_names
+@selection_options("Delete")
 @click.option("--keep-pods", is_flag=True, help="Orphan the job's pods and other dependents.")
 @access_options
-def delete(names: Sequence[str], access: Access, keep_pods: bool) -> int:
-    """Delete jobs with their pods and other dependents."""
+def delete(access: Access, selection: Selection, keep_pods: bool) -> int:
+    """Delete jobs with their pods and other dependents.
+
+    Without NAME, the jobs that match all options are deleted, after confirmation.
+    """
 
     async def work(api: Api, name: str) -> None:
         job = await api.get(JOBS, name, namespace=access.namespace)
@@ -76,4 +80,5 @@ def delete(names: Sequence[str], access: Access, keep_pods: bool) -> int:
         await api.delete(JOBS, name, namespace=access.namespace, uid=uid_of(job), propagation=propagation)
         say(f"{title(JOBS, name)} deleted")
 
-    return access.each(names, work)
+    names = chosen(access, selection, verb="delete")
+    return 1 if names is None else access.each(names, work)
