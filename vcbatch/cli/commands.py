@@ -33,6 +33,13 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
         "apply": Entry("vcbatch.cli.apply.command", "Apply manifests after showing a diff."),
         "delete": Entry("vcbatch.cli.apply.delete", "Delete the objects in manifests."),
     },
+    "Short forms": {
+        "ps": Entry("vcbatch.cli.resources.job.listing:listing", "List jobs (job list)."),
+        "logs": Entry("vcbatch.cli.logs.command", "Print the logs of a job's pods (job logs)."),
+        "cancel": Entry("vcbatch.cli.run.cancel", "Cancel jobs, keeping their records (job cancel)."),
+        "submit": Entry("vcbatch.cli.run.submit", "Submit a program or files, and exit."),
+        "top": Entry("vcbatch.cli.resources.job.top", "Show resource requests and usage of jobs (job top)."),
+    },
     "Queues, flows, schedules and nodes": {
         "queue": Entry("vcbatch.cli.resources.queue", "Manage queues."),
         "jobflow": Entry("vcbatch.cli.resources.flow", "Manage job flows."),

@@ -58,7 +58,7 @@ def test_a_package_that_is_missing_is_named(
         (["upp"], "vcbatch up"),
         (["jobs", "list"], "vcbatch job"),
         (["job", "lst"], "vcbatch job list"),
-        (["logs", "train"], "vcbatch job logs"),
+        (["explain", "train"], "vcbatch job explain"),
         (["queue", "dscribe", "a"], "vcbatch queue describe"),
         (["xyzzy"], ""),
     ],

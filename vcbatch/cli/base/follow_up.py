@@ -14,7 +14,10 @@ _COMMAND: Final = re.compile(
 _LOCAL: Final = frozenset({"up", "down", "status"})
 _CLUSTER_WIDE: Final = frozenset({"cluster", "hypernode", "install", "migrate", "queue", "snapshot", "uninstall"})
 _NAMESPACED: Final = frozenset(
-    {"run", "job", "wait", "apply", "delete", "jobflow", "jobtemplate", "cronjob", "pod", "doctor"}
+    {
+        *("run", "job", "wait", "apply", "delete", "jobflow", "jobtemplate", "cronjob", "pod", "doctor"),
+        *("ps", "logs", "cancel", "submit", "top"),
+    }
 )
 _SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {"--namespace": ("-n", "--namespace")}
 

@@ -69,9 +69,9 @@ def selection_options(verb: str) -> Callable[[F], F]:
         ) -> object:
             filtered = bool(label_selector or phases or queues or older_than is not None)
             if names and (every or filtered):
-                raise click.UsageError("NAME and --all, -l, --phase, --queue or --older-than are mutually exclusive")
+                raise click.UsageError("names and --all, -l, --phase, --queue or --older-than are mutually exclusive")
             if not (names or every or filtered):
-                raise click.UsageError("NAME, --all, -l, --phase, --queue or --older-than is required")
+                raise click.UsageError("a name, --all, -l, --phase, --queue or --older-than is required")
             if not names and not (yes or dry_run or sys.stdin.isatty()):
                 raise click.UsageError("not a terminal: use --yes, or --dry-run to preview")
             selection = Selection(
