@@ -383,3 +383,41 @@ def test_a_reader_that_goes_away_is_noticed_though_there_is_nothing_to_say(
     assert reading.wait(PATIENCE) == 141
     assert reading.stderr is not None and reading.stderr.read() == ""
     reading.stderr.close()
+
+
+def test_a_job_that_can_never_start_ends_the_command_with_the_reason_and_a_code_of_its_own(shell: Shell) -> None:
+    said = shell.run("run", "--name", "too-large", "--cpus", "9999", "--", "true")
+    assert (said.code, said.out) == (125, "")
+    assert "too-large can't start on this cluster: " in said.err
+    assert "9999" in said.err and "--wait-impossible" in said.err
+    shell.run("wait", "too-large", "--for", "terminated", "--timeout", "30s").ok()
+    shell.run("job", "delete", "too-large").ok()
+
+
+def test_a_user_may_wait_for_a_larger_cluster(shell: Shell) -> None:
+    process = shell.start("run", "--name", "patient", "--wait-impossible", "--cpus", "9999", "--", "true")
+    shell.run("wait", "patient", "--for", "created", "--timeout", "60s").ok()
+    shell.run("wait", "patient", "--for", "jsonpath={.status.state.reason}=NotEnoughResources").ok()
+    time.sleep(2)
+    assert process.poll() is None
+    shell.run("job", "cancel", "patient").ok()
+    process.communicate(timeout=PATIENCE)
+    assert process.returncode != 125
+
+
+def test_a_job_is_deleted_some_time_after_its_end(shell: Shell) -> None:
+    shell.run("run", "--name", "brief", "--ttl", "1s", "--", "true").ok()
+    shell.run("wait", "brief", "--for", "deleted", "--timeout", "30s").ok()
+
+
+def test_a_job_of_the_same_name_is_replaced_on_request(shell: Shell) -> None:
+    shell.run("run", "--detach", "--name", "again", "--", "sleep", "600").ok()
+    refused = shell.run("run", "--name", "again", "--", "echo", "second")
+    assert refused.code == 1
+    assert "job again already exists" in refused.err and "--replace" in refused.err
+    kept = shell.run("run", "--name", "again", "--replace", "--queue", "of-no-one", "--", "echo", "second")
+    assert kept.code == 1
+    assert shell.run("job", "list", "--field-selector", "metadata.name=again", "-o", "name").out
+    replaced = shell.run("run", "--name", "again", "--replace", "--", "echo", "second")
+    assert (replaced.code, replaced.out) == (0, "second\n")
+    assert "job.batch.volcano.sh/again deleted" in replaced.err

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,8 +15,10 @@ from vcbatch.api.resources import JOBS
 from vcbatch.cli.base.access import Access, access_options
 from vcbatch.cli.base.names import priority_class_names, queue_names
 from vcbatch.cli.base.output import CliError, note, say
+from vcbatch.cli.base.spans import SpanType
 from vcbatch.cli.base.titles import title
 from vcbatch.cli.run.start import StartOptions, add_start, start_options
+from vcbatch.cli.run.submission import submitted_job
 
 if TYPE_CHECKING:
     from vcbatch.sdk.export import Export
@@ -103,6 +106,15 @@ _FLAGS: Final[Mapping[str, str]] = {
     help="Maximum number of restarts after a failure; in an array, per member.",
 )
 @start_options
+@click.option(
+    "--ttl", type=SpanType(), default=None, metavar="TIME",
+    help="Delete the job this long after it has finished, e.g. 1h or 7d.",
+)  # fmt: skip
+@click.option("--replace", is_flag=True, help="Delete an existing job of the same --name first; stops its pods.")
+@click.option(
+    "--wait-impossible", is_flag=True,
+    help="Keep a job that can't start on the cluster as it is, instead of cancelling it.",
+)  # fmt: skip
 @click.option("--detach", is_flag=True, help="Submit the job and exit.")
 @click.option("--dry-run", is_flag=True, help="Print the job without submitting it.")
 @click.option(
@@ -121,6 +133,9 @@ def command(
     framework: str | None,
     gpus: int | None,
     export: str | None,
+    ttl: timedelta | None,
+    replace: bool,
+    wait_impossible: bool,
     detach: bool,
     dry_run: bool,
     output: str | None,
@@ -139,8 +154,10 @@ def command(
     on a cluster it must be in the image.
 
     Ctrl-C asks whether to cancel the job or leave it running. Exit codes: that of the program, 124 if the time limit
-    was exceeded, 130 if the job was cancelled.
+    was exceeded, 125 if the job can't start on the cluster, 130 if it was cancelled.
     """
+    if replace and not options["name"]:
+        raise click.UsageError("--replace requires --name")
     if output is not None and not (dry_run or detach):
         raise click.UsageError("-o requires --dry-run or --detach")
     variables = _export(export)
@@ -150,6 +167,8 @@ def command(
     )  # fmt: skip
     if export is not None and not local:
         raise click.UsageError("--export is for a local server; on a cluster, set variables with -e or in the image")
+    if ttl is not None:
+        job["spec"]["ttlSecondsAfterFinished"] = int(ttl.total_seconds())
     job = add_start(job, start, access, submit=not dry_run)
     if dry_run:
         _print(job, output or "yaml")
@@ -158,7 +177,7 @@ def command(
         from vcbatch.cli.run.gpu_note import note_free_gpus
 
         note_free_gpus(access)
-    created = _created(access, job, variables if local else None, required=export is not None)
+    created = _created(access, job, variables if local else None, required=export is not None, replace=replace)
     name = created["metadata"]["name"]
     from vcbatch.cli.run.follow import NextCommands
 
@@ -185,6 +204,7 @@ def command(
             next_commands=next_commands,
             server=server,
             ended=LocalEnd(local_state(access.kubeconfig, server), follow_up=next_commands.logs),
+            end_impossible=not wait_impossible,
         ),
         streams=MAX_STREAMS,
     )
@@ -199,18 +219,18 @@ def _export(given: str | None) -> Export:
         raise click.BadParameter(str(error), param_hint="--export") from error
 
 
-def _created(access: Access, job: Json, export: Export | None, *, required: bool) -> Json:
-    """The job as created, with the exported environment. Where that can't be stored, raises `CliError` if it is
-    `required`, else reports that the program runs without it."""
-    namespace = access.namespace
+def _created(access: Access, job: Json, export: Export | None, *, required: bool, replace: bool) -> Json:
+    """The job as created, with the exported environment; with `replace`, in place of an existing job of its name. Where
+    the environment can't be stored, raises `CliError` if it is `required`, else reports that the program runs without
+    it."""
     if export is None:
-        return access.once(lambda api: api.create(JOBS, job, namespace=namespace))
+        return submitted_job(access, job, replace=replace)
     from vcbatch.cli.run.shell_environment import stored_environment
     from vcbatch.sdk.export import with_environment
 
     with stored_environment(access, export, required=required) as number:
         body = job if number is None else with_environment(job, number)
-        return access.once(lambda api: api.create(JOBS, body, namespace=namespace))
+        return submitted_job(access, body, replace=replace)
 
 
 def _composed(

@@ -13,9 +13,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from vcbatch.api import names
+from vcbatch.api.messages import read_wait
 from vcbatch.api.phases import Action, JobPhase
+from vcbatch.api.reasons import WaitReason
 from vcbatch.api.resources import JOBS, PODS
 from vcbatch.cli.base.bus import request
+from vcbatch.cli.base.exit_codes import IMPOSSIBLE
+from vcbatch.cli.base.fields import objects, text
 from vcbatch.cli.base.output import note
 from vcbatch.cli.base.retry_notice import RetryNotice
 from vcbatch.cli.base.terminal import terminal_of
@@ -34,6 +38,9 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 INTERRUPTED: Final = 130
+_EARLY: Final = 60.0
+"""Seconds from the start in which a job that can't start is cancelled. Later it has waited for something else before,
+and nodes may be missing for a while."""
 _INTERVAL: Final = 0.5
 """Seconds between two updates of the status line."""
 _PROBE_SECONDS: Final = 1.0
@@ -49,12 +56,19 @@ class Choice(StrEnum):
 
 
 async def follow(
-    api: HttpApi, job: Json, *, next_commands: NextCommands, server: str, ended: Callable[[ApiError], None]
+    api: HttpApi,
+    job: Json,
+    *,
+    next_commands: NextCommands,
+    server: str,
+    ended: Callable[[ApiError], None],
+    end_impossible: bool = False,
 ) -> int:
-    """Print the job's log until it ends; returns the exit code of `vcbatch run`. On the first Ctrl-C the user can
-    choose what happens to the job; without a terminal, and on the second one, the job keeps running. `ended` is called
-    for each failed retry, and raises where the server won't come back."""
-    following = _Following(api, job, next_commands, server, ended)
+    """Print the job's log until it ends; returns the exit code of `vcbatch run`. With `end_impossible`, a job that the
+    scheduler reports as Impossible is cancelled. On the first Ctrl-C the user can choose what happens to the job;
+    without a terminal, and on the second one, the job keeps running. `ended` is called for each failed retry, and
+    raises where the server won't come back."""
+    following = _Following(api, job, next_commands, server, ended, end_impossible=end_impossible)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, following.interrupt, number)
@@ -66,12 +80,25 @@ async def follow(
         following.status_line.clear()
 
 
+def impossible(job: Json) -> str:
+    """Why the scheduler reports that a new job can't start, whatever ends; empty for any other job. One that ran before
+    could start, so its nodes are only missing for a while."""
+    reason, sentence = read_wait(text(job, "status", "state", "message"))
+    if reason is not WaitReason.IMPOSSIBLE or job_phase(job) != JobPhase.PENDING:
+        return ""
+    ran = any(text(entry, "status") == JobPhase.RUNNING for entry in objects(job, "status", "conditions"))
+    return "" if ran else sentence
+
+
 class NextCommands:
     """The commands to return to a running job, with the options by which this command chose its server."""
 
     def __init__(self, name: str, access: Access) -> None:
         self.logs = access.repeat(f"vcbatch job logs -f {name}")
         self.cancel = access.repeat(f"vcbatch job cancel {name}")
+        self.impossible = access.repeat(
+            "Reduce the request: `vcbatch cluster` shows the capacity. To wait for other nodes: --wait-impossible"
+        )
 
     def say(self) -> None:
         note(f"  {self.logs}\n  {self.cancel}")
@@ -79,7 +106,14 @@ class NextCommands:
 
 class _Following:
     def __init__(
-        self, api: HttpApi, job: Json, next_commands: NextCommands, server: str, ended: Callable[[ApiError], None]
+        self,
+        api: HttpApi,
+        job: Json,
+        next_commands: NextCommands,
+        server: str,
+        ended: Callable[[ApiError], None],
+        *,
+        end_impossible: bool,
     ) -> None:
         self._api = api
         self._job = job
@@ -91,6 +125,9 @@ class _Following:
         self._signals: list[int] = []
         self._interrupted = asyncio.Event()
         self._cancelled = False
+        self._end_impossible = end_impossible
+        self._impossible = ""
+        self._began = asyncio.get_running_loop().time()
         self._asks = sys.stdin.isatty() and sys.stderr.isatty()
         self.status_line = StatusLine(sys.stderr, terminal_of(sys.stderr))
         self._writer = Writer(sys.stdout, before=self._clear_status_line, after=self.status_line.draw)
@@ -138,6 +175,8 @@ class _Following:
     async def _until(self, ended: asyncio.Future[None]) -> int | None:
         """None once the job has ended, else the exit code with which the command detaches from it."""
         while True:
+            if self._impossible:
+                return await self._give_up()
             signalled = asyncio.ensure_future(self._interrupted.wait())
             await asyncio.wait((ended, signalled), return_when=asyncio.FIRST_COMPLETED)
             signalled.cancel()
@@ -145,6 +184,8 @@ class _Following:
                 ended.result()
                 return None
             self._interrupted.clear()
+            if self._impossible:
+                continue
             choice = await self._choose(ended)
             if choice is Choice.CANCEL and not self._cancelled:
                 await self._cancel()
@@ -198,7 +239,7 @@ class _Following:
             again.cancel()
             typed.cancel()
 
-    async def _cancel(self) -> None:
+    async def _cancel(self, *, quiet: bool = False) -> None:
         self._cancelled = True
         try:
             await request(
@@ -208,13 +249,27 @@ class _Following:
             note(f"{self._name} could not be cancelled: {error.sentence}")
             self._cancelled = False
             return
-        self._writer.aside(f"Cancelling {self._name} (Ctrl-C to stop waiting)")
+        if not quiet:
+            self._writer.aside(f"Cancelling {self._name} (Ctrl-C to stop waiting)")
+
+    async def _give_up(self) -> int:
+        """Cancel a job that can't start; returns the exit code."""
+        self.status_line.clear()
+        await self._cancel(quiet=True)
+        note(f"{self._name} can't start on this cluster: {self._impossible}")
+        note(f"It was cancelled.\n{self._next_commands.impossible}" if self._cancelled else self._next_commands.cancel)
+        return IMPOSSIBLE
 
     def _report(self, job: Json | None) -> None:
         if job is None:
             self._deleted = True
             return
         self._job = job
+        early = asyncio.get_running_loop().time() < self._began + _EARLY
+        if self._end_impossible and early and (sentence := impossible(job)):
+            self._impossible = sentence
+            self._interrupted.set()
+            return
         if self.status_line.off_screen:
             self._waits.update(job)
         self._say_standing()

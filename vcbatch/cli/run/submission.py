@@ -1,0 +1,75 @@
+"""The submission of a composed job, and the deletion of the one that it replaces."""
+
+from __future__ import annotations
+
+from typing import Any, Final, cast
+
+from vcbatch.api.resources import JOBS
+from vcbatch.cli.base.access import Access
+from vcbatch.cli.base.fields import uid_of
+from vcbatch.cli.base.output import CliError, note
+from vcbatch.cli.base.titles import title
+from vcbatch.interfaces.api import Api, ApiError
+from vcbatch.interfaces.clock import Clock
+from vcbatch.runtime.client.rest import RestApi
+from vcbatch.runtime.clock import BlockingClock
+
+Json = dict[str, Any]
+
+_PATIENCE: Final = 300.0
+"""Timeout in seconds for the deletion of a job; its pods may need time to end."""
+_INTERVAL: Final = 0.5
+
+
+def submitted_job(access: Access, job: Json, *, replace: bool) -> Json:
+    """Create the job, with `replace` in place of an existing one of its name; returns the created object. Raises
+    `CliError`."""
+    namespace = access.namespace
+
+    async def submit(api: Api) -> Json:
+        if replace:
+            await delete_first(cast("RestApi", api), job, namespace=namespace, clock=BlockingClock())
+        try:
+            return await api.create(JOBS, job, namespace=namespace)
+        except ApiError as error:
+            if not error.already_exists:
+                raise
+            hint = "To delete that job and run this one in its place: --replace. Or choose another --name."
+            raise CliError(f"job {job['metadata'].get('name')} already exists", hint=hint) from error
+
+    return access.once(submit)
+
+
+async def delete_first(api: RestApi, job: Json, *, namespace: str, clock: Clock) -> None:
+    """Delete the job of this name, if there is one, and return when it and its pods are deleted. The server validates
+    the new job first, so that no job is deleted for one that it rejects. Raises `ApiError` and `CliError`."""
+    name = job["metadata"]["name"]
+    try:
+        old = await api.get(JOBS, name, namespace=namespace)
+    except ApiError as error:
+        if error.not_found:
+            return
+        raise
+    trial = {**job, "metadata": {**job["metadata"], "name": f"{name[:40].rstrip('-.')}-replaced"}}
+    await api.apply(JOBS, trial, namespace=namespace, manager="vcbatch", dry_run=True)
+    uid, until = uid_of(old), clock.monotonic() + _PATIENCE
+    try:
+        await api.delete(JOBS, name, namespace=namespace, uid=uid, propagation="Foreground")
+    except ApiError as error:
+        if not error.not_found:
+            raise
+    while await _exists(api, name, uid, namespace=namespace):
+        if clock.monotonic() >= until:
+            message = f"job {name} is still being deleted after {_PATIENCE:.0f} s; the new job was not created"
+            raise CliError(message, hint=f"What it waits for: `vcbatch job explain {name}`")
+        await clock.sleep(_INTERVAL)
+    note(f"{title(JOBS, name)} deleted")
+
+
+async def _exists(api: RestApi, name: str, uid: str, *, namespace: str) -> bool:
+    try:
+        return uid_of(await api.get(JOBS, name, namespace=namespace)) == uid
+    except ApiError as error:
+        if error.not_found:
+            return False
+        raise
