@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, cast
 
@@ -70,6 +70,13 @@ def command(
     steps, refusals = access.once(
         lambda api: plan(cast("RestApi", api), found, namespace=namespace, force=force_conflicts, recreate=recreate)
     )
+    if refusals and not (dry_run or yes or unfit) and all(one.fixed for one in refusals):
+        for line in _fixed_lines(refusals):
+            note(line)
+        if click.confirm("Delete and recreate them? Their running pods are stopped.", err=True):
+            steps, refusals = access.once(
+                lambda api: plan(cast("RestApi", api), found, namespace=namespace, force=force_conflicts, recreate=True)
+            )
     terminal = terminal_of()
     for step in steps:
         if verbose or step.change is not Change.NOTHING:
@@ -102,6 +109,12 @@ async def _carry_out(api: Api, steps: Sequence[Step]) -> None:
             raise CliError(message, hint=hint) from error
         done_word = {Change.CREATE: "created", Change.RECREATE: "recreated"}.get(step.change, "configured")
         say(f"{title(step.resource, step.manifest.name)} {done_word}")
+
+
+def _fixed_lines(refusals: Sequence[Refusal]) -> Iterator[str]:
+    yield "Immutable fields differ, so these objects have to be deleted and recreated:"
+    for one in refusals:
+        yield f"  {one.manifest.title}: {', '.join(one.fields)}"
 
 
 def _sendable(manifests: Sequence[Manifest]) -> tuple[list[Manifest], list[Unfit], list[str]]:

@@ -104,6 +104,9 @@ async def plan(
         before: Json | None = None
         try:
             before = await _stored(api, step)
+            if errors := _lint(manifest, new=before is None):
+                refusals += errors
+                continue
             after, taken = await _tried(api, step, force=force)
         except ApiError as error:
             misfits = typed_errors(error, manifest, new=before is None)
@@ -129,6 +132,23 @@ async def plan(
             change = Change.CHANGE
         steps.append(_with(step, change, before=before, after=after, taken=taken))
     return steps, refusals
+
+
+def _lint(manifest: Manifest, *, new: bool) -> list[Refusal]:
+    """The fields that don't fit the kind's schema, as `vcbatch lint` reports them; servers report them in different
+    ways, some as an internal error. Empty where the client is installed without what that requires."""
+    if manifest.resource not in CUSTOM_RESOURCES:
+        return []
+    try:
+        from vcbatch.cli.files.schema import misfits
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("vcbatch"):
+            raise
+        return []
+    return [
+        Refusal(manifest=manifest, message=text, fields=(field,) if field else (), new=new)
+        for field, text in misfits(manifest.kind, manifest.value)
+    ]
 
 
 def _with(step: Step, change: Change, **more: Any) -> Step:
