@@ -88,7 +88,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
     "Other commands": {
         "examples": Entry("vcbatch.cli.examples.command", "List the example jobs, or print one."),
         "vcctl": Entry("vcbatch.cli.vcctl.command", "Run Volcano's command line, or install its programs."),
-        "completion": Entry("vcbatch.cli.completion.command", "Print a shell completion script (bash, zsh or fish)."),
+        "completion": Entry("vcbatch.cli.completion.command", "Install shell completion (bash, zsh or fish)."),
     },
 }
 """Section title -> name -> command, in the order of the list of commands."""
