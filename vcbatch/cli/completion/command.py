@@ -17,8 +17,8 @@ def command() -> None:
     """Complete commands, options and object names in a shell.
 
     \b
-    vcbatch completion install   enables it, by a block in the start-up file of your shell
-    vcbatch completion bash      prints the script, to enable it in another way
+    vcbatch completion install   adds it to the start-up file of your shell
+    vcbatch completion bash      prints the script for bash
 
     For `kubectl vcbatch`, use the completion of kubectl.
     """

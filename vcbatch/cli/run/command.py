@@ -146,7 +146,7 @@ def command(
 
     \b
     vcbatch run train.py --epochs 3
-    vcbatch run --nodes 4 --nproc-per-node 8 --gpus 8 --image registry/train:1 -- train.py --epochs 3
+    vcbatch run --nodes 4 --gpus 8 --image registry/train:1 -- train.py --epochs 3
     vcbatch run --array 0-99%10 --cpus 2 -- ./sweep.sh
 
     Programs that end in .py or start with -m are run with Python, several processes with torchrun. On a local server

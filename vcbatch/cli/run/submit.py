@@ -38,7 +38,7 @@ def _submit(files: tuple[Path, ...], program: tuple[str, ...], **options: Any) -
     """Submit a job and exit without waiting for it: a program, with the options of `vcbatch run`, or files.
 
     \b
-    vcbatch submit --nodes 4 --gpus 8 --image registry/train:1 -- train.py --epochs 3
+    vcbatch submit --nodes 4 --gpus 8 --image registry/train:1 -- train.py
     vcbatch submit -f job.yaml
 
     Files are validated first, as by `vcbatch lint`. Existing objects are an error; to change them, use `vcbatch apply`.

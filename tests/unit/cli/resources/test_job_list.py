@@ -146,7 +146,7 @@ def test_mine_selects_by_the_recorded_user(tmp_path: Any) -> None:
     assert listed(tmp_path, jobs, "--mine") == (["a"], "")
     names, err = listed(tmp_path, [job("a"), job("b")], "--mine")
     assert names == []
-    assert "none of the jobs has a recorded user" in err
+    assert "no job has a recorded user" in err
     names, err = listed(tmp_path, jobs, "--mine", who="carl")
     assert names == []
     assert "recorded user" not in err

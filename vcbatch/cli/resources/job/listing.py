@@ -19,7 +19,7 @@ from vcbatch.cli.base.names import queue_names
 from vcbatch.cli.base.output import CliError, note
 from vcbatch.cli.base.spans import SpanType
 from vcbatch.cli.resources.formats import Shape
-from vcbatch.cli.resources.job_columns import JOB, NO_USER, user_of, with_nodes
+from vcbatch.cli.resources.job_columns import JOB, NO_USER, USER, user_of, with_nodes
 from vcbatch.cli.resources.kinds import job_phase, job_queue
 from vcbatch.cli.resources.listing import Asked, Kind, get_command, list_options, show_list
 from vcbatch.cli.resources.reading import within_reach
@@ -119,7 +119,7 @@ class _Mine:
     def report(self) -> None:
         """Print that no job names its user, where that is why the list is empty."""
         if self._unknown and not self._known:
-            note("--mine: none of the jobs has a recorded user; the admission of this server doesn't record users.")
+            note(f"--mine: no job has a recorded user (annotation {USER})")
 
 
 async def _user(api: Api) -> str:
