@@ -15,6 +15,9 @@
 #   make test-image      build the image in namespaces and run its components (needs root)
 #   make test-ray        the Ray example, on a Ray of its own (some 400 MB)
 #   make check           formatting, lint, types and import contracts
+#   make docs            build the documentation site into build/site (mkdocs.yml)
+#   make docs-serve      serve the site at http://127.0.0.1:8000, and rebuild it after each change
+#   make reference       write the reference pages of the documentation from the code
 #   make chart-docs      write values.yaml and README.md of the Helm chart from its schema
 #   make dashboards      write the Grafana dashboards of the Helm chart from helm/dashboards.py
 #   make manifest        write the chart as one file, which `vcbatch install` applies
@@ -36,6 +39,7 @@ SHELL := /bin/bash
 VENV := .venv
 TRAINING := .venv-training
 RAY := .venv-ray
+DOCS := .venv-docs
 PY := $(VENV)/bin/python
 # Tests of real programs mostly wait, so that the fast tier has one process more than the two processors it is meant for.
 FAST_JOBS := $(or $(JOBS),3)
@@ -57,7 +61,7 @@ NEED_PYTHON = test -n "$(PYTHON)" || \
 FUZZERS := fuzz-admission fuzz-apiserver fuzz-watch fuzz-yaml
 .PHONY: help demo test explore testbed test-cluster image image-sbom image-list test-image test-monitoring test-nodes test-packaging \
 	test-training training test-ray fidelity-record check fuzz $(FUZZERS) kill-test test-pythons nightly bench bench-cluster \
-	mutation crds chart-docs dashboards manifest chart-lint clean
+	mutation docs docs-serve reference crds chart-docs dashboards manifest chart-lint clean
 
 help:
 	@sed -n 's/^#   \(make \)/\1/p' Makefile
@@ -217,7 +221,7 @@ kill-test: $(VENV)/.compiled
 test-pythons: $(VENV)/.compiled
 	$(PY) -m tests.pythons --jobs $(JOBS) $(TESTS)
 
-NIGHTLY := test-packaging test-image test-monitoring test-nodes explore fuzz kill-test test-pythons test-ray
+NIGHTLY := docs test-packaging test-image test-monitoring test-nodes explore fuzz kill-test test-pythons test-ray
 nightly:
 	@for each in $(NIGHTLY); do $(MAKE) --no-print-directory $$each || exit 1; done
 	@for each in 1.36 1.37; do $(MAKE) --no-print-directory test-cluster KUBERNETES=$$each || exit 1; done
@@ -241,6 +245,28 @@ crds: $(VENV)/.ready
 	mkdir -p helm/vcbatch/files/crds
 	cp crds/*.yaml helm/vcbatch/files/crds/
 
+# The dependency group `docs` needs no package of vcbatch: the pages that come from the code are in docs/reference.
+$(DOCS)/.ready: pyproject.toml constraints-docs.txt
+	@$(NEED_PYTHON)
+	@echo "Setting up $(DOCS) with $$($(PYTHON) --version) ..."
+	@$(PYTHON) -m venv $(DOCS)
+	@$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-docs.txt "pip>=25.1"
+	@$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-docs.txt --group docs
+	@touch $@
+
+docs docs-serve: export NO_MKDOCS_2_WARNING := 1
+
+# Fails on a broken link or anchor, and on a page that isn't in mkdocs.yml. Nothing is downloaded.
+docs: $(DOCS)/.ready
+	@$(DOCS)/bin/mkdocs build --quiet --strict
+	@echo "build/site/index.html"
+
+docs-serve: $(DOCS)/.ready
+	@$(DOCS)/bin/mkdocs serve
+
+reference: $(VENV)/.ready
+	$(PY) -m docs.tools.reference
+
 # values.yaml and README.md of the chart, from its values.schema.json.
 chart-docs: $(VENV)/.ready
 	$(PY) helm/chart_docs.py
@@ -260,4 +286,4 @@ chart-lint: $(VENV)/.ready
 	$(PY) -m helm.manifest "$$helm" --check
 
 clean:
-	rm -rf $(VENV) $(VENV)-3.* $(TRAINING) $(RAY) .pytest_cache .ruff_cache .hypothesis .import_linter_cache .mutation
+	rm -rf $(VENV) $(VENV)-3.* $(TRAINING) $(RAY) $(DOCS) build/site .pytest_cache .ruff_cache .hypothesis .import_linter_cache .mutation

@@ -30,7 +30,7 @@ _AT_NODES: Final = (
     "Or change the conflicting fields of its pods and resubmit it.",
 )
 
-_FOR: Final[Mapping[WaitReason | JobReason, tuple[str, ...]]] = {
+USUAL_REMEDIES: Final[Mapping[WaitReason | JobReason, tuple[str, ...]]] = {
     WaitReason.NOT_ENOUGH_PODS: (
         "Its pods are being created. If that takes long, see the events: vcbatch job describe {job}",
     ),
@@ -149,6 +149,7 @@ _FOR: Final[Mapping[WaitReason | JobReason, tuple[str, ...]]] = {
     JobReason.POD_NOT_STARTED: ("Its pods have nodes. Why a container doesn't start: vcbatch job describe {job}",),
     JobReason.UNSUPPORTED: ("Remove the unsupported fields and resubmit it.", _DESCRIBE),
 }
+"""The sentences for a reason where the message has nothing more specific. Names in braces are replaced."""
 
 
 _RESUME: Final = ("It is suspended: vcbatch job resume {job}",)
@@ -267,10 +268,10 @@ def _sentences(job: Json, waiting: Waiting) -> tuple[str, ...]:
     if reported:
         return reported
     barred = waiting.reason is WaitReason.IMPOSSIBLE and _TOO_LARGE not in waiting.message
-    nodes = tuple(_reported_by_nodes(waiting.message, barred=barred))
+    nodes = tuple(reported_by_nodes(waiting.message, barred=barred))
     if nodes and barred:
         return nodes
-    known = _FOR.get(waiting.reason) if waiting.reason is not None else None
+    known = USUAL_REMEDIES.get(waiting.reason) if waiting.reason is not None else None
     if known is not None:
         return (*known, *nodes)
     if waiting.gang is None and not waiting.message:
@@ -327,7 +328,7 @@ def _reported_missing(message: str) -> Iterator[tuple[str, str]]:
             yield kind, name
 
 
-def _reported_by_nodes(message: str, *, barred: bool) -> Iterator[str]:
+def reported_by_nodes(message: str, *, barred: bool) -> Iterator[str]:
     """Remedies for nodes that reject a pod regardless of its requests, from the counts in the scheduler's message.
     Unless the pod is `barred` from all nodes, only for causes that are likely to be temporary: otherwise it is meant
     for other nodes."""
