@@ -18,6 +18,7 @@
 #   make docs            build the documentation site into build/site (mkdocs.yml)
 #   make docs-serve      serve the site at http://127.0.0.1:8000, and rebuild it after each change
 #   make reference       write the reference pages of the documentation from the code
+#   make recordings      write the images of terminals in the documentation, by running their commands
 #   make chart-docs      write values.yaml and README.md of the Helm chart from its schema
 #   make dashboards      write the Grafana dashboards of the Helm chart from helm/dashboards.py
 #   make manifest        write the chart as one file, which `vcbatch install` applies
@@ -61,7 +62,7 @@ NEED_PYTHON = test -n "$(PYTHON)" || \
 FUZZERS := fuzz-admission fuzz-apiserver fuzz-watch fuzz-yaml
 .PHONY: help demo test explore testbed test-cluster image image-sbom image-list test-image test-monitoring test-nodes test-packaging \
 	test-training training test-ray fidelity-record check fuzz $(FUZZERS) kill-test test-pythons nightly bench bench-cluster \
-	mutation docs docs-serve reference crds chart-docs dashboards manifest chart-lint clean
+	mutation docs docs-serve reference recordings crds chart-docs dashboards manifest chart-lint clean
 
 help:
 	@sed -n 's/^#   \(make \)/\1/p' Makefile
@@ -266,6 +267,9 @@ docs-serve: $(DOCS)/.ready
 
 reference: $(VENV)/.ready
 	$(PY) -m docs.tools.reference
+
+recordings: $(VENV)/.compiled
+	$(PY) -m docs.tools.recording
 
 # values.yaml and README.md of the chart, from its values.schema.json.
 chart-docs: $(VENV)/.ready

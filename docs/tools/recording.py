@@ -34,17 +34,20 @@ RECORDINGS = {
         "Why a job is pending",
         (
             "vcbatch up --detach --kubelet-mode none --virtual-nodes 4",
-            "vcbatch run --detach --name first --nodes 3 --gpus 8 --image train:1 -- sleep 3600",
-            "vcbatch wait first --for running",
-            "vcbatch run --detach --name second --nodes 2 --gpus 8 --image train:1 -- sleep 3600",
+            "kubectl apply -f examples/simulation/gangs.yaml",
+            "vcbatch wait first --for running --timeout 60s",
             "sleep 3",
             "vcbatch job list",
             "vcbatch job explain second",
         ),
     ),
 }
-"""Name of the image -> title and commands. `sleep` isn't shown."""
-_FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
+"""Name of the image -> title and commands."""
+_HIDDEN = ("sleep ", "vcbatch up ")
+"""Commands that are run and not shown: the time that a server needs to start says how busy the recording machine was.
+"""
+_ELSEWHERE = re.compile(r"@font-face \{.*?\}\s*|<!--.*?-->", re.DOTALL)
+"""What names other servers: fonts, which a browser would fetch, and the address of Rich."""
 _ERASE = re.compile(r"\x1b\[[0-9;?]*[A-HJKSTfhlnsu]")
 
 
@@ -103,14 +106,14 @@ def record(name: str) -> None:
         try:
             for command in commands:
                 output = shown(typed(command, environment)).replace(folder, "~/.local/state")
-                if command.startswith("sleep "):
+                if command.startswith(_HIDDEN):
                     continue
                 console.print(Text(f"$ {command}", style="bold"))
                 if output:
                     console.print(Text.from_ansi(output))
         finally:
             subprocess.run(["vcbatch", "down"], env=environment, check=False, capture_output=True)
-    svg = _FONT.sub("", console.export_svg(title=title, unique_id=name))
+    svg = _ELSEWHERE.sub("", console.export_svg(title=title, unique_id=name))
     svg = "\n".join(line.rstrip() for line in svg.splitlines()) + "\n"
     (ROOT / "docs" / "images" / f"{name}.svg").write_text(svg, encoding="utf-8")
 

@@ -64,6 +64,14 @@ def test_the_site_has_four_doors_and_one_for_contributors() -> None:
     assert doors == ["Home", "Get started", "User guide", "Operator guide", "Reference", "Contributing"]
 
 
+def test_images_load_nothing_from_other_servers() -> None:
+    images = list((DOCS / "images").glob("*.svg"))
+    assert images
+    for image in images:
+        text = image.read_text(encoding="utf-8").replace('xmlns="http://www.w3.org/2000/svg"', "")
+        assert "http" not in text, image.name
+
+
 def test_the_site_is_pinned() -> None:
     import tomllib
 
