@@ -1,4 +1,4 @@
-"""The examples of docs/sdk.md, as one program, print what they say that they print."""
+"""The examples of docs/sdk.md and docs/notebooks.md, as one program, print what they say that they print."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ def says(expected, *values):
 
 def program() -> tuple[str, int]:
     """The examples in their order, and how many of their lines say what they print."""
-    page = (ROOT / "docs" / "sdk.md").read_text(encoding="utf-8").replace(EITHER, "line)")
-    source, claims = EXPECTED.subn(r"\1says('''\3''', \2)", "\n".join(BLOCK.findall(page)))
+    pages = "\n".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("sdk.md", "notebooks.md"))
+    blocks = BLOCK.findall(pages.replace(EITHER, "line)"))
+    source, claims = EXPECTED.subn(r"\1says('''\3''', \2)", "\n".join(blocks))
     return f"{PROLOGUE}{source}\nassert checked == {claims}, checked\n", claims
 
 
