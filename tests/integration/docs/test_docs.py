@@ -66,7 +66,7 @@ def test_places_of(document: Path) -> None:
     """What a document says of the code is where it says; a module without its folder is somewhere."""
     text = document.read_text(encoding="utf-8")
     wrong = [place for place in PLACE.findall(text) if not any(ROOT.glob(place))]
-    modules = (path for folder in ("vcbatch", "webhooks", "tests") for path in (ROOT / folder).rglob("*.py"))
+    modules = (path for folder in ("vcbatch", "webhooks", "tests", "docs") for path in (ROOT / folder).rglob("*.py"))
     known = {f"/{path.relative_to(ROOT)}" for path in modules}
     wrong += [name for name in MODULE.findall(text) if not any(path.endswith(f"/{name}") for path in known)]
     assert not wrong
