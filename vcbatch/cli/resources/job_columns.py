@@ -9,9 +9,10 @@ from itertools import pairwise
 from typing import Any, Final
 
 from vcbatch.api.duration import MalformedDuration, human, parse_duration
+from vcbatch.api.gpus import is_gpu
 from vcbatch.api.loose import part
 from vcbatch.api.messages import read_wait
-from vcbatch.api.names import GPU_RESOURCE
+from vcbatch.api.names import USER
 from vcbatch.api.phases import JobPhase
 from vcbatch.api.pod_usage import Amounts, add, pod_usage
 from vcbatch.api.quantity import NANO
@@ -33,11 +34,7 @@ from vcbatch.cli.resources.listing import Kind
 
 Json = dict[str, Any]
 
-USER: Final = "vcbatch.dev/user"
-"""Annotation of a Job: the name of the user who created it, as the API server authenticated it. Admission sets it."""
 NO_USER: Final = "-"
-_ANY_GPU: Final = "/gpu"
-"""The end of the names of GPUs as extended resources, such as `nvidia.com/gpu` and `amd.com/gpu`."""
 
 
 def user_of(job: Json) -> str:
@@ -50,11 +47,7 @@ def job_gpus(job: Json) -> int:
     total: Amounts = {}
     for task in objects(job, "spec", "tasks"):
         add(total, pod_usage(part(part(task, "template"), "spec")), times=number(task, "replicas"))
-    return sum(amount.nano // NANO for name, amount in total.items() if _is_gpu(name))
-
-
-def _is_gpu(resource: str) -> bool:
-    return resource == GPU_RESOURCE or (resource.endswith(_ANY_GPU) and not resource.startswith("requests."))
+    return sum(amount.nano // NANO for name, amount in total.items() if is_gpu(name))
 
 
 def job_elapsed(job: Json, now: datetime) -> str:

@@ -23,7 +23,7 @@ from vcbatch.cli.base.names import job_names
 from vcbatch.cli.base.output import age, say
 from vcbatch.cli.base.table import Row, table
 from vcbatch.cli.base.terminal import Terminal, Tone, terminal_of, wrap
-from vcbatch.cli.resources.job_columns import NO_USER, USER, job_elapsed, user_of
+from vcbatch.cli.resources.job_columns import NO_USER, job_elapsed, user_of
 from vcbatch.cli.resources.kinds import (
     POD,
     job_phase,
@@ -139,7 +139,7 @@ def _facts(screen: JobScreen, now: datetime, complete: Callable[[str], str]) -> 
     yield "Plugins", ", ".join(_plugins(job))
     yield "Volumes", ", ".join(_volumes(job))
     yield "Labels", labels_text(words(job, "metadata", "labels"))
-    for shown_above in (names.LAST_APPLIED, USER):
+    for shown_above in (names.LAST_APPLIED, names.USER):
         annotations.pop(shown_above, None)
     yield "Annotations", labels_text(annotations)
     yield "UID", uid_of(job)

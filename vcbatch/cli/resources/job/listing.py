@@ -11,6 +11,7 @@ from typing import Any, Final
 import click
 
 from vcbatch.api import names
+from vcbatch.api.names import USER
 from vcbatch.api.phases import JobPhase
 from vcbatch.api.resources import PODS, SELF_REVIEWS
 from vcbatch.cli.base.access import Access, access_options
@@ -19,7 +20,7 @@ from vcbatch.cli.base.names import queue_names
 from vcbatch.cli.base.output import CliError, note
 from vcbatch.cli.base.spans import SpanType
 from vcbatch.cli.resources.formats import Shape
-from vcbatch.cli.resources.job_columns import JOB, NO_USER, USER, user_of, with_nodes
+from vcbatch.cli.resources.job_columns import JOB, NO_USER, user_of, with_nodes
 from vcbatch.cli.resources.kinds import job_phase, job_queue
 from vcbatch.cli.resources.listing import Asked, Kind, get_command, list_options, show_list
 from vcbatch.cli.resources.reading import within_reach
