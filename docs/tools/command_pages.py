@@ -70,7 +70,7 @@ def _command(context: click.Context, extra: str) -> Iterator[str]:
     yield f"```\n{context.command_path} {' '.join(command.collect_usage_pieces(context))}\n```"
     yield from _help(command.help or "")
     if extra:
-        yield f"It needs the extra `{extra}`: `pip install 'vcbatch[{extra}]'`."
+        yield f"It needs the extra `{extra}`: `pip install '.[{extra}]'` in a checkout."
     options = [one for one in command.get_params(context) if isinstance(one, click.Option) and not one.hidden]
     connects = all(any(name in one.opts for one in options) for name in _CONNECTION)
     own = [one for one in options if not _is(one, (_HELP, *(_CONNECTION if connects else ())))]

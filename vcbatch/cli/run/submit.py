@@ -14,7 +14,7 @@ from vcbatch.cli.base.access import Access, access_options
 from vcbatch.cli.base.output import CliError, note, say
 from vcbatch.cli.base.titles import title
 from vcbatch.cli.files.manifests import Manifest, read_manifests, unknown
-from vcbatch.cli.lint.before import errors_before
+from vcbatch.cli.lint.rules import Severity, complaints
 from vcbatch.cli.resources.formats import Shape
 from vcbatch.cli.run.command import command as run
 from vcbatch.interfaces.api import Api, ApiError
@@ -101,7 +101,7 @@ def _create(access: Access, files: Sequence[Path], dry_run: bool, output: str | 
 
 def _validate(manifests: Sequence[Manifest]) -> None:
     """Raise `CliError` after reporting all errors of the objects with their positions."""
-    errors = errors_before(manifests)
+    errors = [str(one) for one in complaints(manifests) if one.severity is Severity.ERROR]
     for one in errors:
         note(one)
     if errors:

@@ -18,6 +18,7 @@ import msgspec
 
 from vcbatch.core.accounting import Attempt, Filter, PodRun, merged_attempt, merged_run, with_totals
 from vcbatch.interfaces.accounting import AccountingError, AccountingStore
+from vcbatch.interfaces.installation import how_to_install
 
 T = TypeVar("T")
 
@@ -467,7 +468,8 @@ def open_store(url: str, *, read_only: bool = False) -> AccountingStore:
     try:
         import psycopg
     except ImportError as error:
-        raise AccountingError("PostgreSQL needs the package psycopg: install vcbatch[accounting-postgres]") from error
+        how = how_to_install("accounting-postgres")
+        raise AccountingError(f"PostgreSQL needs the package psycopg. {how}") from error
     secret = unquote(parts.password or "")
     return SqlStore(lambda: _Postgres(url, read_only=read_only), (psycopg.Error,), secret=secret)
 
