@@ -16,7 +16,7 @@ _CLUSTER_WIDE: Final = frozenset({"cluster", "hypernode", "install", "migrate", 
 _NAMESPACED: Final = frozenset(
     {
         *("run", "job", "wait", "apply", "delete", "jobflow", "jobtemplate", "cronjob", "pod", "doctor"),
-        *("ps", "logs", "cancel", "submit", "top"),
+        *("ps", "logs", "cancel", "submit", "top", "shell", "accounting"),
     }
 )
 _SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {"--namespace": ("-n", "--namespace")}

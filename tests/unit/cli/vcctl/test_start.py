@@ -31,7 +31,8 @@ def test_nothing_heavy_is_loaded(arguments: list[str]) -> None:
     assert HEAVY & set(done.stderr.split()) == set()
 
 
-def test_the_programs_are_installed_by_their_names() -> None:
+def test_the_package_installs_none_of_volcanos_programs() -> None:
+    """They would hide those of an installed Volcano; `vcbatch vcctl --install` writes them on request."""
     import tomllib
     from pathlib import Path
 
@@ -39,9 +40,8 @@ def test_the_programs_are_installed_by_their_names() -> None:
     from vcbatch.cli.vcctl.commands import PROGRAMS
 
     project = tomllib.loads((Path(__file__).parents[4] / "pyproject.toml").read_text())
-    for name in PROGRAMS:
-        assert project["project"]["scripts"][name] == f"vcbatch.cli.vcctl.main:{name}"
-        assert callable(getattr(main, name))
+    assert not set(PROGRAMS) & set(project["project"]["scripts"])
+    assert all(callable(getattr(main, name)) for name in PROGRAMS)
 
 
 def test_a_reader_that_went_away_isnt_complained_about() -> None:
