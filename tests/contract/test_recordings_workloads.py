@@ -206,7 +206,7 @@ def _comparable(body: Json) -> Json:
                 {key: value for key, value in each.items() if key not in _OF_A_MOMENT} for each in status["conditions"]
             ]
             status = {**status, "conditions": conditions}
-            metadata = _without(metadata, names.SCHEDULERS)
+            metadata = _without(_without(metadata, names.SCHEDULERS), names.USER)
         case _:
             spec, status = _filled(spec), _filled(status)
             metadata = _without(metadata, names.CLOSED_BY_PARENT)

@@ -18,7 +18,7 @@ ELSEWHERE: dict[str, str] = _FILE["elsewhere"]
 NOT_OURS: dict[str, str] = _FILE["not"]
 _ROOT = Path(__file__).resolve().parents[2]
 
-_ROUGH_EDGES = {"J": 38, "Q": 12, "P": 7, "F": 11, "G": 1, "C": 9, "H": 6, "S": 2, "O": 1}
+_ROUGH_EDGES = {"J": 44, "Q": 12, "P": 7, "F": 11, "G": 1, "C": 9, "H": 6, "S": 2, "O": 1}
 _ALL = [
     *(f"A.1-{number}" for number in (*range(1, 31), "18b")),
     *(f"A.2-{number}" for number in range(1, 11)),

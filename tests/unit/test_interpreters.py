@@ -22,6 +22,7 @@ EXECUTIONS = {
 
 KNOWN = {
     "vcbatch/cli/local/up.py": "interpreter",
+    "vcbatch/cli/run/place.py": "the Python that the user's program is run with, in its folder",
     "vcbatch/local/apiserver/schema/descriptions.py": "interpreter",
     "vcbatch/sdk/connecting.py": "interpreter",
     "vcbatch/sdk/functions/runner.py": "its own flags again, in a pod",

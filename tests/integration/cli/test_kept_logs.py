@@ -72,8 +72,8 @@ def test_each_attempt_of_a_suspended_and_resumed_job_keeps_its_log(shell: Shell)
 
 
 def test_a_time_limit_leaves_the_log(shell: Shell) -> None:
-    shell.run("run", "--name", "late", "--time-limit", "2s", "--", "sh", "-c", "echo before; sleep 600")
-    assert shell.run("job", "logs", "late").out == "before\n"
+    shell.run("run", "--name", "limited", "--time-limit", "2s", "--", "sh", "-c", "echo before; sleep 600")
+    assert shell.run("job", "logs", "limited").out == "before\n"
 
 
 def test_a_restart_keeps_the_log_of_the_failure(shell: Shell) -> None:

@@ -140,11 +140,11 @@ def test_a_limit_without_draining_is_refused(shell: Shell) -> None:
 
 
 def test_a_refusal_names_what_is_in_the_way_and_how_to_wait_for_it(shell: Shell) -> None:
-    _running(shell, "inside", "kept")
+    _running(shell, "held-up", "kept")
     kubeconfig = shell.environment["KUBECONFIG"]
     refused = shell.run("queue", "delete", "kept", "--kubeconfig", kubeconfig)
     assert refused.code == 1
-    assert "because it has 1 PodGroups (1 Running): Job default/inside" in refused.err
+    assert "because it has 1 PodGroups (1 Running): Job default/held-up" in refused.err
     assert f"`vcbatch queue delete --drain kept --kubeconfig {kubeconfig}`" in refused.err
     (shell.folder / "end").touch()
     shell.run("queue", "delete", "kept", "--drain", "--timeout", "60s").ok()

@@ -119,7 +119,7 @@ def test_a_waiting_job_is_explained_moved_and_runs_again(people: People) -> None
     people.run("job", "resume", "long")
     people.wait("long", lambda phase, _: phase == "Running")
     assert people.run("job", "requeue", "long") == "job.batch.volcano.sh/long requeued\n"
-    twice = "0/2 (maxRetry 3), resumed 2 times"
+    twice = "0 of 2 used, resumed 2 times"
     wait_until("it was resumed twice", lambda: twice in people.run("job", "describe", "long"))
     people.wait("long", lambda phase, _: phase == "Running")
     assert "long" in people.run("job", "top")

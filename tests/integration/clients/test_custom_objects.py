@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 from typing import Any
 
@@ -12,6 +13,7 @@ from kubernetes.dynamic.exceptions import ConflictError, NotFoundError
 
 from tests.integration.clients.waiting import until
 from tests.integration.up.manifests import job
+from vcbatch.api import names
 
 Json = dict[str, Any]
 Place = tuple[str, str, str, str]
@@ -74,7 +76,8 @@ def test_a_job_through_the_custom_objects_api(custom: client.CustomObjectsApi, n
         custom.replace_namespaced_custom_object(*at, "a", stale)
     assert error.value.status == 409 and json.loads(error.value.body)["reason"] == "Conflict"
 
-    assert custom.get_namespaced_custom_object(*at, "a")["metadata"]["annotations"] == {"note": "n"}
+    annotations = custom.get_namespaced_custom_object(*at, "a")["metadata"]["annotations"]
+    assert annotations == {"note": "n", names.USER: getpass.getuser()}
     gone = custom.delete_namespaced_custom_object(*at, "a", propagation_policy="Foreground")
     assert gone["kind"] in ("Status", "Job")
     until(lambda: not custom.list_namespaced_custom_object(*at)["items"])
