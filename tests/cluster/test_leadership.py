@@ -267,4 +267,4 @@ def _identity(component: Component) -> str:
 
 
 def _said_of_the_end(component: Component) -> int:
-    return component.program.said().count("ending, so that nothing is decided by two")
+    return component.program.said().count("exiting, so that two replicas never decide at once")
