@@ -32,10 +32,6 @@ _AGE = re.compile(r"(?:<invalid>|(?:\d+[smhd])+)")
 _ADMINS = ("testbed-admin", "vcbatch-admin")
 
 
-def _manager(entry: Json) -> tuple[str, ...]:
-    return tuple(str(entry.get(key, "")) for key in ("operation", "manager", "subresource"))
-
-
 class Normaliser:
     """Normalises the answers of one group, in the order in which they come."""
 
@@ -65,9 +61,6 @@ class Normaliser:
         for key, item in value.items():
             if key == "managedFields" and not managed:
                 continue
-            if key == "managedFields" and isinstance(item, list) and all(isinstance(one, dict) for one in item):
-                # A server sorts by the times as well, which are equal unless a second ends in between.
-                item = sorted(item, key=_manager)
             if key == "columnDefinitions" and isinstance(item, list):
                 # Words for people who read the document itself.
                 item = [{name: part for name, part in column.items() if name != "description"} for column in item]
