@@ -97,7 +97,7 @@ class Pair:
         self.plane.call("PUT", SECRET, {**stored, "data": material.data()})
 
     def shown(self, number: int) -> str:
-        return "\n".join(line for line in self.replicas[number].metrics().splitlines() if "certificate_rem" in line)
+        return "\n".join(line for line in self.replicas[number].metrics().splitlines() if "certificate_expiration" in line)
 
 
 @pytest.fixture(scope="module")
