@@ -97,7 +97,8 @@ class Pair:
         self.plane.call("PUT", SECRET, {**stored, "data": material.data()})
 
     def shown(self, number: int) -> str:
-        return "\n".join(line for line in self.replicas[number].metrics().splitlines() if "certificate_expiration" in line)
+        lines = self.replicas[number].metrics().splitlines()
+        return "\n".join(line for line in lines if "certificate_expiration" in line)
 
 
 @pytest.fixture(scope="module")

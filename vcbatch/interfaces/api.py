@@ -177,8 +177,14 @@ class Api(Protocol):
         ...
 
 
+class Reading(Protocol):
+    """The part of an `Api` that reads one object; a client without watches has it, too."""
+
+    async def get(self, resource: Resource, name: str, *, namespace: str | None = None, model: type[T] = dict) -> T: ...
+
+
 async def get_or_none(
-    api: Api, resource: Resource, name: str, *, namespace: str | None = None, model: type[T] = dict
+    api: Reading, resource: Resource, name: str, *, namespace: str | None = None, model: type[T] = dict
 ) -> T | None:
     """The stored object, or None where none of that name exists. Raises `ApiError` for any other error."""
     try:

@@ -194,7 +194,7 @@ class PastLogs:
 
 def simulated(job: str) -> str:
     """The reason why pods on simulated nodes have no logs."""
-    return f"what {job} has on virtual nodes prints nothing: they only pretend to run it"
+    return f"pods of {job} on simulated nodes print nothing"
 
 
 def _selected(request: LogRequest, task: str, index: int) -> bool:

@@ -222,7 +222,7 @@ def test_virtual_nodes_pretend_and_go_when_they_arent_asked_for(tmp_path: Path, 
     said = vcbatch("job", "logs", "-f", "big", "--kubeconfig", str(program.kubeconfig))
     assert (said.stdout, said.stderr) == (
         "",
-        "what big has on virtual nodes prints nothing: they only pretend to run it\n",
+        "pods of big on simulated nodes print nothing\n",
     )
     program.down()
     program.arguments = ()

@@ -417,7 +417,7 @@ def test_pods_that_only_pretend_to_run_are_told_of_once_and_not_asked_again(foll
             lambda: api.phase("Completed"),
         ]
         assert await read(api, story, follow=follow, on_silence=reported_of.append) == []
-        assert reported_of == ["what train has on virtual nodes prints nothing: they only pretend to run it"]
+        assert reported_of == ["pods of train on simulated nodes print nothing"]
         assert api.connections == 3
 
     run(main())

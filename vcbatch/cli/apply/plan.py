@@ -14,11 +14,12 @@ from vcbatch.api import yaml_writer
 from vcbatch.api.names import LAST_APPLIED
 from vcbatch.api.resources import CUSTOM_RESOURCES, PRIORITYCLASSES, Resource
 from vcbatch.cli.apply.errors import immutable_fields, typed
+from vcbatch.cli.base.deletion import PATIENCE_SECONDS, delete_and_wait
 from vcbatch.cli.base.terminal import Terminal, Tone
 from vcbatch.cli.base.titles import title
 from vcbatch.cli.files.manifests import Manifest
 from vcbatch.cli.files.wording import within
-from vcbatch.interfaces.api import ApiError
+from vcbatch.interfaces.api import ApiError, get_or_none
 from vcbatch.interfaces.clock import Clock
 from vcbatch.runtime.client.rest import RestApi
 
@@ -30,9 +31,6 @@ _PEOPLE: Final = re.compile(r"kubectl.*|before-first-apply|vcbatch.*|vcctl.*")
 """Field managers that stand for a user with a file or a command, like vcbatch itself."""
 _CONFLICT: Final = re.compile(r'conflicts? with "([^"]*)"')
 _CONTEXT: Final = 2
-_DELETION_SECONDS: Final = 300.0
-"""Timeout in seconds for the deletion of an object that is to be recreated; its pods may need time to end."""
-_CHECK_SECONDS: Final = 0.5
 
 
 class Change(StrEnum):
@@ -103,7 +101,7 @@ async def plan(
         step = Step(manifest=manifest, resource=resource, namespace=where, change=Change.NOTHING)
         before: Json | None = None
         try:
-            before = await _stored(api, step)
+            before = await get_or_none(api, step.resource, step.manifest.name, namespace=step.namespace)
             if errors := _lint(manifest, new=before is None):
                 refusals += errors
                 continue
@@ -136,15 +134,11 @@ async def plan(
 
 def _lint(manifest: Manifest, *, new: bool) -> list[Refusal]:
     """The fields that don't fit the kind's schema, as `vcbatch lint` reports them; servers report them in different
-    ways, some as an internal error. Empty where the client is installed without what that requires."""
+    ways, some as an internal error."""
     if manifest.resource not in CUSTOM_RESOURCES:
         return []
-    try:
-        from vcbatch.cli.files.schema import misfits
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("vcbatch"):
-            raise
-        return []
+    from vcbatch.cli.files.schema import misfits
+
     return [
         Refusal(manifest=manifest, message=text, fields=(field,) if field else (), new=new)
         for field, text in misfits(manifest.kind, manifest.value)
@@ -164,18 +158,10 @@ async def carry_out(api: RestApi, step: Step, *, clock: Clock) -> None:
 
 async def _delete(api: RestApi, step: Step, uid: str, *, clock: Clock) -> None:
     """Delete the object with this UID and its dependents, and return when it is deleted. Raises `ApiError`."""
-    until = clock.monotonic() + _DELETION_SECONDS
     name, namespace = step.manifest.name, step.namespace
-    try:
-        await api.delete(step.resource, name, namespace=namespace, uid=uid, propagation="Foreground")
-    except ApiError as error:
-        if not error.not_found:
-            raise
-    while (stored := await _stored(api, step)) is not None and stored["metadata"]["uid"] == uid:
-        if clock.monotonic() >= until:
-            text = f"still being deleted after {_DELETION_SECONDS:.0f} s; apply the files again when it is deleted"
-            raise ApiError(409, "Conflict", text)
-        await clock.sleep(_CHECK_SECONDS)
+    if not await delete_and_wait(api, step.resource, name, namespace=namespace, uid=uid, clock=clock):
+        text = f"still being deleted after {PATIENCE_SECONDS:.0f} s; apply the files again when it is deleted"
+        raise ApiError(409, "Conflict", text)
 
 
 async def _refused_recreation(api: RestApi, step: Step) -> list[Refusal]:
@@ -197,15 +183,6 @@ def _unchangeable(manifest: Manifest, error: ApiError, fields: Sequence[str]) ->
     return Refusal(
         manifest=manifest, message=f"{message}; changed: {', '.join(fields)}", fields=tuple(fields), fixed=True
     )
-
-
-async def _stored(api: RestApi, step: Step) -> Json | None:
-    try:
-        return await api.get(step.resource, step.manifest.name, namespace=step.namespace)
-    except ApiError as error:
-        if error.not_found:
-            return None
-        raise
 
 
 async def _tried(api: RestApi, step: Step, *, force: bool) -> tuple[Json, tuple[str, ...]]:

@@ -12,6 +12,7 @@ from vcbatch.api.resources import JOBS
 from vcbatch.cli.base.fields import text
 from vcbatch.cli.base.output import note
 from vcbatch.cli.resources.kinds import job_phase, job_why
+from vcbatch.core.waiting import phase_of
 from vcbatch.interfaces.api import Api, ApiError
 from vcbatch.runtime.clock import SystemClock
 from vcbatch.runtime.random import SystemRandom
@@ -55,8 +56,7 @@ async def follow_status(
 
 def finished(job: Json) -> bool:
     """Whether the phase of the job is final."""
-    phase = job_phase(job)
-    return any(phase == known and known.finished for known in JobPhase)
+    return phase_of(job).finished
 
 
 _PATIENCE: Final = 2.0

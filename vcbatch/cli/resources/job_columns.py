@@ -31,6 +31,7 @@ from vcbatch.cli.resources.kinds import (
     toned,
 )
 from vcbatch.cli.resources.listing import Kind
+from vcbatch.core.waiting import phase_of
 
 Json = dict[str, Any]
 
@@ -102,7 +103,7 @@ def job_order(job: Json) -> tuple[int, float, str]:
     elif phase in (JobPhase.ABORTED, JobPhase.ABORTING):
         group = 2
     else:
-        group = 3 if any(phase == known and known.finished for known in JobPhase) else 0
+        group = 3 if phase_of(job).finished else 0
     created = moment(job, "metadata", "creationTimestamp")
     return group, -created.timestamp() if created is not None else 0.0, name_of(job)
 

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from vcbatch.api.resources import JOBS
 from vcbatch.cli.base.access import Access
+from vcbatch.cli.base.deletion import PATIENCE_SECONDS, delete_and_wait
 from vcbatch.cli.base.fields import uid_of
 from vcbatch.cli.base.output import CliError, note
 from vcbatch.cli.base.titles import title
-from vcbatch.interfaces.api import Api, ApiError
+from vcbatch.interfaces.api import Api, ApiError, get_or_none
 from vcbatch.interfaces.clock import Clock
 from vcbatch.runtime.client.rest import RestApi
 from vcbatch.runtime.clock import BlockingClock
 
 Json = dict[str, Any]
-
-_PATIENCE: Final = 300.0
-"""Timeout in seconds for the deletion of a job; its pods may need time to end."""
-_INTERVAL: Final = 0.5
 
 
 def submitted_job(access: Access, job: Json, *, replace: bool) -> Json:
@@ -44,32 +41,12 @@ async def delete_first(api: RestApi, job: Json, *, namespace: str, clock: Clock)
     """Delete the job of this name, if there is one, and return when it and its pods are deleted. The server validates
     the new job first, so that no job is deleted for one that it rejects. Raises `ApiError` and `CliError`."""
     name = job["metadata"]["name"]
-    try:
-        old = await api.get(JOBS, name, namespace=namespace)
-    except ApiError as error:
-        if error.not_found:
-            return
-        raise
+    old = await get_or_none(api, JOBS, name, namespace=namespace)
+    if old is None:
+        return
     trial = {**job, "metadata": {**job["metadata"], "name": f"{name[:40].rstrip('-.')}-replaced"}}
     await api.apply(JOBS, trial, namespace=namespace, manager="vcbatch", dry_run=True)
-    uid, until = uid_of(old), clock.monotonic() + _PATIENCE
-    try:
-        await api.delete(JOBS, name, namespace=namespace, uid=uid, propagation="Foreground")
-    except ApiError as error:
-        if not error.not_found:
-            raise
-    while await _exists(api, name, uid, namespace=namespace):
-        if clock.monotonic() >= until:
-            message = f"job {name} is still being deleted after {_PATIENCE:.0f} s; the new job was not created"
-            raise CliError(message, hint=f"What it waits for: `vcbatch job explain {name}`")
-        await clock.sleep(_INTERVAL)
+    if not await delete_and_wait(api, JOBS, name, namespace=namespace, uid=uid_of(old), clock=clock):
+        message = f"job {name} is still being deleted after {PATIENCE_SECONDS:.0f} s; the new job was not created"
+        raise CliError(message, hint=f"What it waits for: `vcbatch job explain {name}`")
     note(f"{title(JOBS, name)} deleted")
-
-
-async def _exists(api: RestApi, name: str, uid: str, *, namespace: str) -> bool:
-    try:
-        return uid_of(await api.get(JOBS, name, namespace=namespace)) == uid
-    except ApiError as error:
-        if error.not_found:
-            return False
-        raise

@@ -30,6 +30,7 @@ from vcbatch.api.start_conditions import (
     start_condition_errors,
 )
 from vcbatch.api.timestamps import format_time, parse_time
+from vcbatch.core.waiting import phase_of
 
 DELETED: Final = "Deleted"
 """The recorded outcome of a dependency that was deleted before its end was seen."""
@@ -73,7 +74,7 @@ def read_other(stored: Json) -> OtherJob:
     """A stored job as one that others depend on. It may have any shape."""
     metadata, status = part(stored, "metadata"), part(stored, "status")
     state, ledger = part(status, "state"), part(status, "ledger")
-    phase = next((phase for phase in JobPhase if phase == state.get("phase")), JobPhase.PENDING)
+    phase = phase_of(stored)
     waits: tuple[str, ...] = ()
     if not phase.finished and not ledger.get("released"):
         ended = {str(one.get("name")) for one in listed(ledger, "dependencies") if _has_ended(one)}
@@ -108,8 +109,7 @@ def awaits(stored: Json, *, name: str, uid: str) -> bool:
     """Whether a stored job waits for the end of the job of this name and UID, and has yet to record it."""
     status = part(stored, "status")
     ledger = part(status, "ledger")
-    phase = part(status, "state").get("phase")
-    if ledger.get("released") or any(phase == known and known.finished for known in JobPhase):
+    if ledger.get("released") or phase_of(stored).finished:
         return False
     wanted = next((one for one in _dependencies_of(stored) if one.name == name), None)
     if wanted is None or wanted.uid not in ("", uid):

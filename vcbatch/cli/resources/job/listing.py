@@ -24,6 +24,7 @@ from vcbatch.cli.resources.job_columns import JOB, NO_USER, user_of, with_nodes
 from vcbatch.cli.resources.kinds import job_phase, job_queue
 from vcbatch.cli.resources.listing import Asked, Kind, get_command, list_options, show_list
 from vcbatch.cli.resources.reading import within_reach
+from vcbatch.core.waiting import phase_of
 from vcbatch.interfaces.api import Api, ApiError
 
 Json = dict[str, Any]
@@ -96,7 +97,7 @@ def _lately(from_when: datetime) -> Keep:
     """Whether a job hasn't finished, or finished after a time. Servers can't select custom resources by such fields."""
 
     def keep(job: Json) -> bool:
-        if not any(job_phase(job) == known and known.finished for known in JobPhase):
+        if not phase_of(job).finished:
             return True
         ended = moment(job, "status", "state", "lastTransitionTime")
         return ended is None or ended >= from_when
@@ -105,7 +106,7 @@ def _lately(from_when: datetime) -> Keep:
 
 
 class _Mine:
-    """Whether a job was created by the user of this command. Counts the jobs whose creator nobody recorded."""
+    """Whether a job was created by the user of this command. Counts the jobs without a recorded creator."""
 
     def __init__(self, access: Access) -> None:
         self._user = access.once(_user)
