@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -22,7 +23,7 @@ def vcbatch(*arguments: str, kubeconfig: Path) -> int:
 
 
 def shown(*arguments: str, kubeconfig: Path) -> int:
-    print(f"\n  $ vcbatch {' '.join(arguments)}", flush=True)
+    print(f"\n  $ {shlex.join(('vcbatch', *arguments))}", flush=True)
     return vcbatch(*arguments, kubeconfig=kubeconfig)
 
 
